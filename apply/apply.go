@@ -15,8 +15,8 @@
 //   - put in order: what it waits for (package ordering);
 //   - observed: read from the cluster, by as few requests as it takes (observer);
 //   - normalised: what server-side apply takes (package manifest);
-//   - compared: who owns which field, and what an apply comes to (comparison,
-//     package ownership);
+//   - predicted: who owns which field, and what an apply makes of the object (packages
+//     predict and ownership);
 //   - verified: what the server says to a dry run (package verify);
 //   - decided: an [Action] with its reason, and the writes that it takes in order
 //     (execution).
@@ -40,15 +40,6 @@ import (
 
 // Manager is our field manager.
 const Manager = ownership.Manager
-
-// Owner is the release on whose behalf objects are applied. It is written on
-// every object exactly as Helm writes it: label app.kubernetes.io/managed-by=Helm,
-// annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace.
-// Objects of a namespaced kind that name no namespace belong to Namespace.
-type Owner struct{ Release, Namespace string }
-
-// String gives namespace/release.
-func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
 // An Applier plans and applies the objects of one release. Between calls it keeps only
 // the Cluster's caches, interned parts of objects and the remaining budget for retries.

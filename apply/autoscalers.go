@@ -16,6 +16,8 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/apply/predict"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -46,7 +48,7 @@ var autoscalerKinds = []schema.GroupKind{
 // autoscaler sets it. It never removes the number from the live object: without a value
 // it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
 // autoscaling").
-func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
+func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, prediction *predict.Prediction, c *Change) error {
 	t.scaledReplicasPath = nil
 	if !t.mapping.HasScale {
 		return nil
@@ -56,12 +58,12 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *co
 		return err
 	}
 	path := pathOf(at)
-	wanted, stated := fields.Value(cmp.desired.Object, path)
+	wanted, stated := fields.Value(prediction.Desired.Object, path)
 	if !stated {
-		cmp.relinquish.Insert(path)
+		prediction.RelinquishField(path)
 		return nil
 	}
-	by, entry, err := s.scaledBy(ctx, t, cmp.entries, path)
+	by, entry, err := s.scaledBy(ctx, t, prediction.Live.Entries, path)
 	if err != nil || by == "" {
 		return err
 	}
@@ -72,8 +74,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *co
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
 		return nil
 	}
-	fields.Remove(cmp.desired.Object, path)
-	cmp.relinquish.Insert(path)
+	prediction.RelinquishField(path)
 	if has && fields.Equal(live, wanted) {
 		return nil
 	}
@@ -185,7 +186,7 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
 		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
-	} else if ownerOf(scaler) != s.a.owner {
+	} else if provenance.OwnerOf(scaler) != s.a.owner {
 		return false
 	}
 	_, ours := s.history.objects[id]
@@ -195,12 +196,12 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 // add notes what an autoscaler scales.
 func (s scaledWorkloads) add(scaler *unstructured.Unstructured) {
 	ref, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
-	name := textOf(ref["name"])
-	gv, err := schema.ParseGroupVersion(cmp.Or(textOf(ref["apiVersion"]), "apps/v1")) // KEDA's defaults
+	name := fields.AsString(ref["name"])
+	gv, err := schema.ParseGroupVersion(cmp.Or(fields.AsString(ref["apiVersion"]), "apps/v1")) // KEDA's defaults
 	if err != nil || name == "" {
 		return
 	}
-	gk := kube.Canonical(gv.WithKind(cmp.Or(textOf(ref["kind"]), "Deployment")).GroupKind())
+	gk := kube.Canonical(gv.WithKind(cmp.Or(fields.AsString(ref["kind"]), "Deployment")).GroupKind())
 	id := kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: name}
 	s.names[id] = scaler.GetKind() + "/" + scaler.GetName()
 }

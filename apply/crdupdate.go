@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"deployer/apply/provenance"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -87,7 +89,7 @@ func (p *planning) leaveDefinition(t *target, live, desired *unstructured.Unstru
 	c.Live, c.Desired = live, desired
 	c.manifestHash = "" // no fingerprint: the next release looks again
 	whose := ""
-	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
+	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
 	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lossesText(gone))

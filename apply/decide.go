@@ -26,7 +26,7 @@ func (p *planning) decide(ctx context.Context, t *target, s observation) (Change
 }
 
 func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Change, error) {
-	desired, err := p.comparer.normalise(ctx, t)
+	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -98,7 +98,7 @@ func (p *planning) create(ctx context.Context, t *target, desired *unstructured.
 	switch {
 	case err == nil:
 		c.Predicted, t.progress.wasAbsent = result, true
-		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, desired, result)
+		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, desired, s)

@@ -3,9 +3,8 @@ package apply
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"deployer/apply/manifest"
+	"deployer/apply/predict"
 )
 
 // Real charts have Services with two ports of the same number and protocol, one name used
@@ -17,7 +16,7 @@ import (
 // which counts as ours.
 
 // decideFullReplace sees to it that an object with doubled items is written whole.
-func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {
+func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {
 	t.fullReplace = fullReplacement{}
 	if len(res.Duplicates) == 0 {
 		return nil
@@ -36,42 +35,8 @@ func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifes
 
 // prepareFullReplace makes of what an apply would come to what is to be written.
 func (u *updateDecision) prepareFullReplace() {
-	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.comparison.predicted.Object)
-	desired := u.comparison.desired.DeepCopy()
-	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, desired.Object)
+	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.prediction.Predicted.Object)
+	desired := u.prediction.Desired.DeepCopy()
+	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, desired.Object)
 	u.change.Desired, u.change.TakenFrom = desired, nil
-}
-
-// restoreDuplicates replaces the lists in onto of which full has more items than once.
-func restoreDuplicates(full, once, onto any) {
-	switch f := full.(type) {
-	case map[string]any:
-		o, ok1 := once.(map[string]any)
-		to, ok2 := onto.(map[string]any)
-		if !ok1 || !ok2 {
-			return
-		}
-		for key, v := range f {
-			list, isList := v.([]any)
-			single, _ := o[key].([]any)
-			if isList && len(list) != len(single) {
-				to[key] = runtime.DeepCopyJSONValue(list)
-				continue
-			}
-			restoreDuplicates(v, o[key], to[key])
-		}
-	case []any:
-		o, ok1 := once.([]any)
-		to, ok2 := onto.([]any)
-		if !ok1 || !ok2 {
-			return
-		}
-		for i, v := range f {
-			at := itemNamed(v, to)
-			if at == nil && len(to) == len(f) {
-				at = to[i]
-			}
-			restoreDuplicates(v, o[i], at)
-		}
-	}
 }

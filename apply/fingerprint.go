@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply/ownership"
+	"deployer/apply/provenance"
 )
 
 // Fingerprints returns the fingerprints to record, by Key, for changes that were carried
@@ -90,7 +91,7 @@ func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	if !ok || meta.GetDeletionTimestamp() != nil || recorded.UID != string(meta.GetUID()) {
 		return false
 	}
-	if !t.fromCRDs && ownerOf(meta) != p.a.owner {
+	if !t.fromCRDs && provenance.OwnerOf(meta) != p.a.owner {
 		return false
 	}
 	hash := fingerprintHash(p.fingerprintInput(t), meta)

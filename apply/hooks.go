@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -39,7 +40,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
 	}
 	t := hooks[0]
-	desired, err := p.comparer.normalise(ctx, t)
+	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookR
 	if live == nil {
 		return nil, nil
 	}
-	ours := ownerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
+	ours := provenance.OwnerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
 	if ours && run.continues(live) {
 		return live, nil
 	}
@@ -139,14 +140,14 @@ func objectError(t *target, doing string, err error) error {
 
 // checkRemovable says why an object in the way of a hook must stay.
 func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) error {
-	owner := ownerOf(live)
+	owner := provenance.OwnerOf(live)
 	switch {
 	case owner != (Owner{}) && owner != p.a.owner:
 		return &HookExistsError{Why: "belongs to release " + owner.String()}
 	case owner == (Owner{}) && !(p.history.wasHook(t.id) && isHook(live)):
 		return &HookExistsError{Why: "is not a hook of this release"}
-	case p.history.provenance[t.id].describes(live) && p.history.provenance[t.id].mustBeGivenBack():
-		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].adopter() + ", had adopted it"}
+	case p.history.provenance[t.id].Describes(live) && p.history.provenance[t.id].MustBeGivenBack():
+		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].Adopter() + ", had adopted it"}
 	case t.id.IsCRD():
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
@@ -224,7 +225,7 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejectio
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	c := p.change(t, Create)
-	desired, err := p.comparer.normalise(ctx, t)
+	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return c, err
 	}
@@ -249,7 +250,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	exists := (*HookExistsError)(nil)
 	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
-		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, desired, c.Predicted)
+		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"

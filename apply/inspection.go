@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/ordering"
+	"deployer/apply/provenance"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -55,7 +56,7 @@ func (o *Inspected) Owner() Owner {
 	if o.Live == nil {
 		return Owner{}
 	}
-	return ownerOf(o.Live)
+	return provenance.OwnerOf(o.Live)
 }
 
 // Inspect starts an inspection. The Request's Objects are the manifest of the revision.
@@ -203,7 +204,7 @@ func (i *Inspection) history(id kube.ID) []DeclaredObject {
 // predict computes the change of applying the manifest again: from the server's dry run,
 // or locally if the server has no answer or refuses.
 func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
-	desired, err := i.p.comparer.normalise(ctx, t)
+	desired, err := i.p.predictor.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -232,19 +233,19 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, desired, live
 	if err != nil {
 		return c, err
 	}
-	cmp, _, err := p.compareUnder(ctx, policy, t, desired, live, &c) // nothing is refused where one only looks
+	prediction, _, err := p.beginPrediction(ctx, policy, t, desired, live, &c) // nothing is refused where one only looks
 	if err != nil {
 		return c, err
 	}
-	if err := cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.servesVersion(ctx, t)); err != nil {
+	if err := prediction.Compute(p.termsFor(ctx, t, false)); err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Desired, c.Predicted = cmp.desired, cmp.predicted
-	diff, err := cmp.differences(c.Predicted)
+	c.Desired, c.Predicted = prediction.Desired, prediction.Predicted
+	diff, err := prediction.Live.Differences(c.Predicted)
 	if err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: cmp.entries}.Fields(diff)
+	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: prediction.Live.Entries}.Fields(diff)
 	return c, nil
 }
 
@@ -280,13 +281,13 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 		return nil, err
 	}
 	declared := history.objects[o.ID]
-	read := i.p.comparer.declaredFieldsOf(ctx, o.target, conv, declared)
+	read := i.p.predictor.declaredFieldsOf(ctx, o.target, conv, declared)
 	out := make([]DeclaredObject, len(revisions))
 	for n, r := range revisions {
 		out[n].Revision = r.Revision
 		for _, d := range read {
-			if d.revision == r.Revision {
-				out[n].Object = d.obj
+			if d.Revision == r.Revision {
+				out[n].Object = d.Object
 			}
 		}
 		for _, s := range declared {
@@ -306,7 +307,7 @@ func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, 
 	}
 	out := fieldpath.NewSet()
 	for _, obj := range []*unstructured.Unstructured{o.Live, o.Predicted} {
-		v, err := compare.Typed(conv, withoutManagedFields(obj))
+		v, err := compare.Typed(conv, compare.WithoutManagedFields(obj))
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/internal/annotation"
 )
@@ -51,14 +52,14 @@ func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.U
 // isSubject matches a subject of a binding as the authorizer does.
 // k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, appliesToUser
 func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
-	name := textOf(subject["name"])
-	switch textOf(subject["kind"]) {
+	name := fields.AsString(subject["name"])
+	switch fields.AsString(subject["kind"]) {
 	case "User":
 		return name == us.Username
 	case "Group":
 		return slices.Contains(us.Groups, name)
 	case "ServiceAccount":
-		return us.Username == "system:serviceaccount:"+textOf(subject["namespace"])+":"+name
+		return us.Username == "system:serviceaccount:"+fields.AsString(subject["namespace"])+":"+name
 	}
 	return false
 }
@@ -66,7 +67,7 @@ func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
 // staysHeadless reports whether a chart drops the clusterIP: None of a Service. The API
 // server ignores that and keeps None.
 func (u *updateDecision) staysHeadless() bool {
-	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.comparison.migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
+	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.prediction.Migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
 		return false
 	}
 	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")
@@ -93,7 +94,7 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
 	var at []string
 	for key, v := range desired {
-		if !slices.Contains(mutableStatefulSetFields, key) && !matchesLive(v, live[key]) {
+		if !slices.Contains(mutableStatefulSetFields, key) && !compare.Covers(v, live[key]) {
 			at = append(at, "spec."+key)
 		}
 	}
@@ -134,30 +135,4 @@ func sizeOf(template any) (name, size string) {
 		size = fmt.Sprint(v)
 	}
 	return name, size
-}
-
-// matchesLive reports whether live has all that desired states.
-func matchesLive(desired, live any) bool {
-	switch w := desired.(type) {
-	case map[string]any:
-		l, ok := live.(map[string]any)
-		for key, v := range w {
-			if !ok || !matchesLive(v, l[key]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, _ := live.([]any)
-		if len(l) != len(w) {
-			return false
-		}
-		for i := range w {
-			if !matchesLive(w[i], l[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return fields.Equal(desired, live)
 }

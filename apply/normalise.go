@@ -10,7 +10,7 @@ import (
 )
 
 // normalise turns the rendered object into the desired object.
-func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
+func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
 	res, err := r.normaliseBySchema(ctx, t, t.obj, false)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
@@ -32,7 +32,7 @@ func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unst
 
 // normaliseBySchema normalises a manifest of a target by the schema that is at hand, and by the
 // server's own if that one seems to lack something. It sets the ownership metadata.
-func (r *comparer) normaliseBySchema(ctx context.Context, t *target, obj *unstructured.Unstructured, dropDuplicates bool) (manifest.Result, error) {
+func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstructured.Unstructured, dropDuplicates bool) (manifest.Result, error) {
 	gvk, rules := t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus, DropDuplicates: dropDuplicates}
 	switch r.a.opts.Validation {
 	case ValidationStrict:
@@ -53,7 +53,7 @@ func (r *comparer) normaliseBySchema(ctx context.Context, t *target, obj *unstru
 		res = manifest.Normalise(obj, rules)
 	}
 	if !t.fromCRDs {
-		r.a.owner.setOwnershipMetadata(res.Object)
+		r.a.owner.Write(res.Object)
 	}
 	return res, nil
 }

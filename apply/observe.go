@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -223,7 +224,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
-		opts.LabelSelector = managedByHelmFilter
+		opts.LabelSelector = provenance.Filter
 	}
 	metas = map[string]*metav1.PartialObjectMetadata{}
 	for len(metas) < most {
@@ -311,7 +312,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 	for _, t := range group {
 		byName[t.id.Name] = t
 	}
-	opts := metav1.ListOptions{LabelSelector: managedByHelmFilter, Limit: pageSize}
+	opts := metav1.ListOptions{LabelSelector: provenance.Filter, Limit: pageSize}
 	for {
 		var list *unstructured.UnstructuredList
 		err := o.a.try(ctx, func() error {

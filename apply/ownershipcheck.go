@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -23,7 +24,7 @@ func (c *ownershipChecker) check(t *target, live *unstructured.Unstructured) (ad
 	if t.fromCRDs {
 		return false, nil
 	}
-	owner := ownerOf(live)
+	owner := provenance.OwnerOf(live)
 	if owner == (Owner{Release: c.owner.Release}) || owner == (Owner{Namespace: c.owner.Namespace}) {
 		owner = Owner{} // somebody began to adopt it by hand
 	}
@@ -34,7 +35,7 @@ func (c *ownershipChecker) check(t *target, live *unstructured.Unstructured) (ad
 	if c.mayAdopt(t.id, owner) {
 		return true, nil
 	}
-	return false, &OwnershipError{ID: t.id, Owner: owner, Text: ownershipText(c.owner, live)}
+	return false, &OwnershipError{ID: t.id, Owner: owner, Text: provenance.Mismatch(c.owner, live)}
 }
 
 func (c *ownershipChecker) mayAdopt(id kube.ID, owner Owner) bool {

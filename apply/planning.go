@@ -32,7 +32,7 @@ type planning struct {
 	prerequisites *prerequisites // what decisions wait for
 	observer      *observer
 	ownership     *ownershipChecker
-	comparer      *comparer
+	predictor     *predictor
 	autoscalers   *autoscalers
 	permissions   *permissions
 	warnings      *warnings
@@ -138,7 +138,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		return nil, nil, err
 	}
 	p.ownership = &ownershipChecker{owner: a.owner, opts: a.opts, history: p.history, warnings: warned}
-	p.comparer = &comparer{a: a, schemas: p.schemas, history: p.history, warnings: warned}
+	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
 	return p, crds, err

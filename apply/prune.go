@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/ordering"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -201,7 +202,7 @@ func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 			continue
 		}
 		live := metaOnly(seen[i].meta, c.mapping)
-		leaving[c.id.Name] = ownerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
+		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
 	}
 	return slices.DeleteFunc(slices.Clone(p.resolver.unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
@@ -223,7 +224,7 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
-	owner := ownerOf(c.Live)
+	owner := provenance.OwnerOf(c.Live)
 	uninstall := p.req.Uninstall
 	if p.decideAdoptedOrphan(o, meta, &c) {
 		return c

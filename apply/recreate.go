@@ -46,7 +46,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = u.change.Conflicts
 	var err error
-	c.Fields, err = compare.Fields(u.comparison.conv, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.comparison.entries, AfterIsManifest: true})
+	c.Fields, err = compare.Fields(u.prediction.Live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.prediction.Live.Entries, AfterIsManifest: true})
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -78,7 +78,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 // wasSomebodyElses reports whether the object is adopted by this run, or was adopted by
 // failed runs only: after a deletion it can't be given back.
 func (u *updateDecision) wasSomebodyElses() bool {
-	return u.adopting || u.change.Provenance.mustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
+	return u.adopting || u.change.Provenance.MustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
 }
 
 // asScaled returns the desired object, with the live replica count if something other than
@@ -113,7 +113,7 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 // another name.
 func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	const longest = 63 // the limit for Services, the strictest one
-	other := shallowCopy(desired)
+	other := kube.ShallowCopy(desired)
 	suffix := "-dryrun-" + rand.String(5)
 	name := t.id.Name
 	if len(name)+len(suffix) > longest {

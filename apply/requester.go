@@ -64,7 +64,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
 func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, condition precondition, m mode) (*unstructured.Unstructured, error) {
-	body := shallowCopy(obj)
+	body := kube.ShallowCopy(obj)
 	if condition.uid != "" {
 		body.SetUID(condition.uid)
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 
@@ -203,18 +202,9 @@ func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string)
 	if namespace == obj.GetNamespace() {
 		return obj
 	}
-	out := shallowCopy(obj)
+	out := kube.ShallowCopy(obj)
 	out.SetNamespace(namespace)
 	return out
-}
-
-// shallowCopy copies an object so far that its metadata can be changed.
-func shallowCopy(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := maps.Clone(obj.Object)
-	if meta, ok := out["metadata"].(map[string]any); ok {
-		out["metadata"] = maps.Clone(meta)
-	}
-	return &unstructured.Unstructured{Object: out}
 }
 
 // hashFormat must change when the same manifest and options lead to another request. Then

@@ -94,3 +94,39 @@ func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m 
 func (r *resolver) isUnavailable(group string) bool {
 	return slices.ContainsFunc(r.unavailable, func(gv string) bool { return strings.HasPrefix(gv, group+"/") })
 }
+
+// noteProvenance updates the provenance of objects with one revision. Each revision
+// records it for its own objects. A successful revision of another tool makes its objects
+// the release's. An uninstall ends all provenance.
+func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
+	if r.Status == "uninstalled" {
+		h.provenance, h.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
+		return
+	}
+	final := r.Status == "deployed" || r.Status == "superseded"
+	for _, id := range had {
+		if o := h.provenance[id]; o.MustBeGivenBack() && (r.Provenance != nil || final) {
+			delete(h.provenance, id) // unless this revision records it again, below
+		}
+	}
+	for key, o := range r.Provenance {
+		id, ok := ParseKey(key)
+		if !ok {
+			continue
+		}
+		if before := h.provenance[id]; o.UID == "" && before != nil {
+			o.UID = before.UID
+		}
+		h.provenance[id] = &o
+	}
+}
+
+// hadObject reports whether a revision since the last uninstall had an object.
+func (h *releaseHistory) hadObject(id kube.ID) bool {
+	for _, s := range h.objects[id] {
+		if s.revision > h.lastUninstall {
+			return true
+		}
+	}
+	return h.hooks[id].revision > h.lastUninstall
+}

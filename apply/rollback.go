@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -17,7 +18,7 @@ func (p *planning) decideRollback(t *target, desired, live *unstructured.Unstruc
 	if p.adoptedSince(t, live) {
 		c := p.change(t, GiveBack)
 		c.Live, c.Desired, c.Provenance, c.manifestHash = live, desired, p.history.provenance[t.id], ""
-		c.Reason = c.Provenance.whyGivenBack()
+		c.Reason = c.Provenance.WhyGivenBack()
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
 		return c, true
@@ -28,7 +29,7 @@ func (p *planning) decideRollback(t *target, desired, live *unstructured.Unstruc
 	c := p.change(t, Keep)
 	c.Live, c.Desired, c.manifestHash = live, desired, ""
 	c.Reason = "stays as it is: it belongs to no release"
-	if owner := ownerOf(live); owner != (Owner{}) {
+	if owner := provenance.OwnerOf(live); owner != (Owner{}) {
 		c.Reason = "stays as it is: it belongs to release " + owner.String()
 	}
 	return c, true
@@ -38,10 +39,10 @@ func (p *planning) decideRollback(t *target, desired, live *unstructured.Unstruc
 // adopted an object, and it still has to be given back.
 func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	from := p.history.provenance[t.id]
-	if p.req.BackTo == 0 || !from.mustBeGivenBack() || !from.describes(live) || from.Adopted.Revision <= p.req.BackTo {
+	if p.req.BackTo == 0 || !from.MustBeGivenBack() || !from.Describes(live) || from.Adopted.Revision <= p.req.BackTo {
 		return false
 	}
-	return ownerOf(live) == p.a.owner || isHalfAdopted(from, live)
+	return provenance.OwnerOf(live) == p.a.owner || provenance.IsHalfAdopted(from, live)
 }
 
 // latestDeclared returns an object as the latest revision declared it; zero when none

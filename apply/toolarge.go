@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/verify"
+	"deployer/internal/kube"
 )
 
 // An object is stored with its managedFields. If both together are too large, the API
@@ -42,7 +43,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal err
 	case c.Predicted == nil || c.Live == nil:
 		return c, refusal // there is no predicted object to write
 	default:
-		body := shallowCopy(c.Predicted)
+		body := kube.ShallowCopy(c.Predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
 		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {

@@ -14,6 +14,8 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/apply/predict"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -34,11 +36,11 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	if err != nil {
 		return Change{}, err
 	}
-	cmp, refused, err := p.compareUnder(ctx, policy, t, sent, live, &c)
+	prediction, refused, err := p.beginPrediction(ctx, policy, t, sent, live, &c)
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updateDecision{p: p, t: t, comparison: cmp, fullDesired: desired, live: live, adopting: adopting, change: c}
+	u := &updateDecision{p: p, t: t, prediction: prediction, fullDesired: desired, live: live, adopting: adopting, change: c}
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
@@ -53,52 +55,47 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	return u.decideByDryRun(ctx)
 }
 
-// compareUnder compares a manifest with the live object and leaves to others the fields
-// that the policy, an autoscaler or the cluster gives them. It notes in c what it left,
+// beginPrediction predicts what an apply of a manifest makes of the live object. It leaves
+// to others the fields that the policy, an autoscaler or the cluster gives them. It notes in c what it left,
 // and returns the conflicts that the policy refuses.
-func (p *planning) compareUnder(ctx context.Context, policy ConflictPolicy, t *target, manifest, live *unstructured.Unstructured, c *Change) (*comparison, []FieldConflict, error) {
-	cmp, err := p.comparer.compare(ctx, t, manifest.DeepCopy(), live)
+func (p *planning) beginPrediction(ctx context.Context, policy ConflictPolicy, t *target, manifest, live *unstructured.Unstructured, c *Change) (*predict.Prediction, []FieldConflict, error) {
+	prediction, err := p.predictor.predict(ctx, t, manifest.DeepCopy(), live)
 	if err != nil {
 		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	if err := p.autoscalers.relinquishReplicas(ctx, t, cmp, c); err != nil {
+	if err := p.autoscalers.relinquishReplicas(ctx, t, prediction, c); err != nil {
 		return nil, nil, err
 	}
-	cmp.relinquishClusterFilled(t)
-	refused, err := p.decideConflicts(t, cmp, c, policy)
-	return cmp, refused, err
+	prediction.RelinquishClusterFilled(t.mapping.HasStatus)
+	refused, err := p.decideConflicts(t, prediction, c, policy)
+	return prediction, refused, err
 }
 
 // updateDecision is one update being decided.
 type updateDecision struct {
 	p            *planning
 	t            *target
-	comparison   *comparison
+	prediction   *predict.Prediction
 	fullDesired  *unstructured.Unstructured // before any field was relinquished
 	live         *unstructured.Unstructured
 	adopting     bool
-	repaired     bool // the predicted object can't be reached by an apply
 	precondition precondition
 	relinquished bool
 	change       Change
 }
 
 func (u *updateDecision) predict(ctx context.Context) error {
-	if err := u.comparison.migrateAndPredict(u.adopting, u.p.a.opts.RevertManual, u.p.servesVersion(ctx, u.t)); err != nil {
+	if err := u.prediction.Compute(u.p.termsFor(ctx, u.t, u.adopting)); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
-	var err error
-	if u.repaired, err = u.comparison.repair(u.live); err != nil {
-		return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
-	}
-	u.change.Desired = u.comparison.desired
-	u.change.TakenFrom = u.comparison.migrated.From
+	u.change.Desired = u.prediction.Desired
+	u.change.TakenFrom = u.prediction.Migrated.From
 	u.precondition = precondition{uid: u.live.GetUID()}
-	if u.adopting || u.comparison.migrated.Changed {
+	if u.adopting || u.prediction.Migrated.Changed {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	if u.adopting {
-		u.change.Reason = adoptionReason(ownerOf(u.live))
+		u.change.Reason = adoptionReason(provenance.OwnerOf(u.live))
 	}
 	if u.t.fullReplace.withoutDuplicates != nil {
 		u.prepareFullReplace()
@@ -117,10 +114,10 @@ func (u *updateDecision) warnOfKeptFields() {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets spec.clusterIP: None, but it stays: the API server assigns no address to an existing headless Service;"+
 			" to change it, delete the Service and deploy again")
 	}
-	for manager, paths := range u.comparison.heldByOthers() {
+	for manager, paths := range u.prediction.HeldByOthers() {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets %s, but it stays, because it is also set by %s", strings.Join(paths, ", "), manager)
 	}
-	for manager, paths := range u.comparison.manualAdditions() {
+	for manager, paths := range u.prediction.ManualAdditions() {
 		u.p.warnings.add(u.t.id, u.t.source, "%s added %s, which stays: add it to the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
 		u.change.manifestHash = ""
@@ -137,7 +134,7 @@ func adoptionReason(from Owner) string {
 // decideByDryRun asks the server for the result of the update, unless the prediction says
 // that nothing changes.
 func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
-	if sameContent(u.comparison.predicted, u.live) {
+	if compare.SameContent(u.prediction.Predicted, u.live) {
 		return u.unchanged(ctx)
 	}
 	result, err := u.dryRun(ctx)
@@ -152,16 +149,16 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 		return u.p.recreate(ctx, u, err, fixed)
 	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.relinquished:
 		// A local estimate has no defaults, so those of the live object are kept.
-		if keep := u.undeclaredDefaults(); !keep.Empty() {
+		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {
 			return u.relinquish(ctx, keep)
 		}
 	}
 	u.change.Predicted = nil
-	c, err := u.p.decideRefused(ctx, u.t, u.comparison.desired, u.change, err)
+	c, err := u.p.decideRefused(ctx, u.t, u.prediction.Desired, u.change, err)
 	// A change of another live object was decided anew, and has its own writes.
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
-		c.Predicted = u.comparison.predicted
+		c.Predicted = u.prediction.Predicted
 		diff, err := u.differences(c.Predicted)
 		if err != nil {
 			return Change{}, err
@@ -176,22 +173,22 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 // is checked as a plain patch.
 func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
 	if u.t.fullReplace.withoutDuplicates != nil {
-		return u.p.a.put(ctx, u.t, u.comparison.predicted, asDryRun)
+		return u.p.a.put(ctx, u.t, u.prediction.Predicted, asDryRun)
 	}
-	if !u.comparison.migrated.Changed && !u.repaired {
-		return u.p.a.apply(ctx, u.t, u.comparison.desired, u.precondition, asDryRun)
+	if !u.prediction.Migrated.Changed && !u.prediction.Repaired {
+		return u.p.a.apply(ctx, u.t, u.prediction.Desired, u.precondition, asDryRun)
 	}
 	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.patchToPredicted(), asDryRun)
 }
 
 // patchToPredicted makes what is predicted of the live object.
 func (u *updateDecision) patchToPredicted() []patchOperation {
-	return jsonPatchOf("", plainContent(u.live), plainContent(u.comparison.predicted))
+	return jsonPatchOf("", compare.Content(u.live), compare.Content(u.prediction.Predicted))
 }
 
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
-	if sameContent(result, u.live) {
+	if compare.SameContent(result, u.live) {
 		return u.unchanged(ctx)
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
@@ -205,7 +202,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 	if err != nil {
 		return Change{}, err
 	}
-	if keep := u.changedDefaults(diff); !u.relinquished && !keep.Empty() {
+	if keep := u.prediction.ChangedDefaults(diff); !u.relinquished && !keep.Empty() {
 		// These values were once set by defaults or webhooks, which would now set others.
 		// They aren't ours to change.
 		return u.relinquish(ctx, keep)
@@ -219,53 +216,11 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 // relinquish decides again with more fields relinquished.
 func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
 	u.relinquished = true
-	u.comparison.relinquish = u.comparison.relinquish.Union(keep)
+	u.prediction.RelinquishDefaults(keep)
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
 	return u.decideByDryRun(ctx)
-}
-
-// changedDefaults returns the fields that the migration of ownership would change
-// although neither the chart nor a stored revision states them. It returns only fields of
-// structures: list items and map keys that nobody declared were added under Helm's name.
-func (u *updateDecision) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
-	out := fieldpath.NewSet()
-	if !u.comparison.migrated.Changed {
-		return out
-	}
-	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
-		if u.comparison.isDeclared(path) || !u.comparison.migrated.Ours.Has(path) || u.reverted(path) {
-			return
-		}
-		if !fields.Within(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(u.comparison.live, path) {
-			out.Insert(path.Copy())
-		}
-	})
-	return out
-}
-
-// reverted reports whether a field is removed because somebody set it by hand.
-func (u *updateDecision) reverted(path fieldpath.Path) bool {
-	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.comparison.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
-}
-
-// undeclaredDefaults returns the fields of structures that would become ours although
-// nobody declared them: defaults. See changedDefaults.
-func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
-	out := fieldpath.NewSet()
-	u.comparison.migrated.Ours.Iterate(func(path fieldpath.Path) {
-		if u.comparison.isDeclared(path) || u.reverted(path) {
-			return
-		}
-		for i := 1; i <= len(path); i++ {
-			if at := path[:i]; !u.comparison.isDeclared(at) && isItemOrMapKey(u.comparison.live, at) {
-				return
-			}
-		}
-		out.Insert(path.Copy())
-	})
-	return out
 }
 
 // unchanged returns the decision that the object's content needs no change; at most its
@@ -274,14 +229,14 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
-	ours := ownership.ApplyEntry(u.comparison.entries)
+	ours := ownership.ApplyEntry(u.prediction.Live.Entries)
 	switch {
 	case u.t.fullReplace.withoutDuplicates != nil:
 		c.execution = nil
 		return c, nil
-	case u.comparison.migrated.Changed:
-		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.comparison.migrated.WithOurs(u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)})
-	case ours == nil || !ours.Set.Equals(u.comparison.desiredSet):
+	case u.prediction.Migrated.Changed:
+		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
+	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
 		c.execution = nil
@@ -295,13 +250,13 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 func (u *updateDecision) execution() *execution {
 	switch {
 	case u.t.fullReplace.withoutDuplicates != nil:
-		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.comparison.predicted})
-	case u.repaired:
+		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.prediction.Predicted})
+	case u.prediction.Repaired:
 		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted()})
 	}
 	e := u.p.executionOf(u.t)
-	if u.comparison.migrated.Changed {
-		e.writes = append(e.writes, write{verb: migrateOwnership, entries: u.comparison.migrated.Entries})
+	if u.prediction.Migrated.Changed {
+		e.writes = append(e.writes, write{verb: migrateOwnership, entries: u.prediction.Migrated.Entries})
 	}
 	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
 	return e
@@ -309,7 +264,7 @@ func (u *updateDecision) execution() *execution {
 
 // differences compares the live object with what it would become.
 func (u *updateDecision) differences(result *unstructured.Unstructured) (*typed.Comparison, error) {
-	diff, err := u.comparison.differences(result)
+	diff, err := u.prediction.Live.Differences(result)
 	if err != nil {
 		return nil, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
 	}
@@ -320,11 +275,11 @@ func (u *updateDecision) differences(result *unstructured.Unstructured) (*typed.
 // quantity written otherwise.
 func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	u.rememberPrior(c, diff, result)
-	states := compare.States{Before: u.live, After: result, Desired: u.change.Desired, Managed: u.comparison.entries}
+	states := compare.States{Before: u.live, After: result, Desired: u.change.Desired, Managed: u.prediction.Live.Entries}
 	c.Fields = states.Fields(diff)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Kind == compare.Removed {
-			f.Revision = u.comparison.lastDeclaredIn(f.Path)
+			f.Revision = u.prediction.LastDeclaredIn(f.Path)
 		}
 	}
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool {
@@ -332,6 +287,11 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 		after, ok := fields.Value(result.Object, f.path)
 		return f.Outcome != OutcomeYielded && f.path != nil && ok && fields.Equal(before, after)
 	})
+}
+
+// termsFor says how the ownership of a target's fields is migrated.
+func (p *planning) termsFor(ctx context.Context, t *target, adopting bool) predict.Terms {
+	return predict.Terms{Adopting: adopting, RevertManual: p.a.opts.RevertManual, Served: p.servesVersion(ctx, t)}
 }
 
 // servesVersion tells of which API versions the server still has a kind. Of a kind

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/ownership"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -173,9 +174,9 @@ func dropsLastApplied(c Change) bool {
 func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t
 	isAppliedByUs := func(e metav1.ManagedFieldsEntry) bool {
-		return isOursRaw(e) && e.Operation == metav1.ManagedFieldsOperationApply
+		return ownership.IsOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
 	}
-	if ownerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), isAppliedByUs) {
+	if provenance.OwnerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), isAppliedByUs) {
 		return c, false, refusal
 	}
 	c.Applied = c.Live

@@ -87,6 +87,23 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// pure are packages that only compute: they are tested without a cluster.
+var pure = []string{
+	"apply/builtin", "apply/compare", "apply/fields", "apply/manifest", "apply/ordering", "apply/ownership", "apply/predict", "apply/provenance",
+	"track/class", "track/pods", "track/rules",
+}
+
+// TestPurePackagesMakeNoRequests: who makes a request needs a context for it.
+func TestPurePackagesMakeNoRequests(t *testing.T) {
+	for _, pkg := range pure {
+		for _, imported := range strings.Fields(list(t, `{{join .Imports " "}}`, "./"+pkg)[0]) {
+			if imported == "context" || imported == "net/http" {
+				t.Errorf("%s is said to be pure and imports %s", pkg, imported)
+			}
+		}
+	}
+}
+
 func check(t *testing.T, pkg, house, imported string) {
 	t.Helper()
 	if own, ok := strings.CutPrefix(imported, "deployer/"); ok {

@@ -161,3 +161,9 @@ func Scalar(v any) string {
 	}
 	return string(data)
 }
+
+// AsString is a value that is a string; empty for any other.
+func AsString(v any) string {
+	s, _ := v.(string)
+	return s
+}

@@ -39,6 +39,9 @@ func (e Entry) Label() string { return e.Owner().Label() }
 // IsOurs reports whether an entry is of our name, however it was written.
 func (e Entry) IsOurs() bool { return e.Manager == Manager && e.Subresource == "" }
 
+// IsOurs is Entry.IsOurs of an entry as the API has it.
+func IsOurs(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
+
 // Owner is the entry without its fields.
 func (e Entry) Owner() Owner {
 	return Owner{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}

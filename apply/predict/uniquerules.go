@@ -1,4 +1,4 @@
-package apply
+package predict
 
 import (
 	"fmt"
@@ -88,7 +88,7 @@ func sameNodePort(theirs, ours map[string]any) string {
 
 func sameHostPort(theirs, ours map[string]any) string {
 	port := ours["hostPort"]
-	if isUnset(port) || !fields.Equal(theirs["hostPort"], port) || protocolOf(theirs) != protocolOf(ours) || textOf(theirs["hostIP"]) != textOf(ours["hostIP"]) {
+	if isUnset(port) || !fields.Equal(theirs["hostPort"], port) || protocolOf(theirs) != protocolOf(ours) || fields.AsString(theirs["hostIP"]) != fields.AsString(ours["hostIP"]) {
 		return ""
 	}
 	return fmt.Sprintf("has the hostPort %v, as", port)
@@ -110,20 +110,18 @@ func bothControl(theirs, ours map[string]any) string {
 }
 
 func mountedAt(item map[string]any) string {
-	return textOf(item["mountPath"]) + textOf(item["devicePath"])
-}
-
-func textOf(v any) string {
-	s, _ := v.(string)
-	return s
+	return fields.AsString(item["mountPath"]) + fields.AsString(item["devicePath"])
 }
 
 // protocolOf is the protocol of a port.
 func protocolOf(item map[string]any) string {
-	if p := textOf(item["protocol"]); p != "" {
+	if p := fields.AsString(item["protocol"]); p != "" {
 		return p
 	}
 	return kube.KeyDefault("protocol")
 }
 
 func isUnset(port any) bool { return port == nil || fields.Equal(port, 0) }
+
+// MostCollisions is how often leaving out one item can at most cause another collision.
+func MostCollisions() int { return len(uniqueRules) }

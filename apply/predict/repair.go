@@ -1,4 +1,4 @@
-package apply
+package predict
 
 import (
 	"maps"
@@ -32,15 +32,15 @@ var mirroredAnnotations = map[string]string{
 
 // repair makes changes to the predicted object that no apply can make. It reports whether
 // there were any.
-func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
-	emptied, err := c.repairEmptied(live)
+func (p *Prediction) repair() (bool, error) {
+	emptied, err := p.repairEmptied()
 	if err != nil {
 		return false, err
 	}
-	united := removeUnionSibling(live, c.desired, c.predicted)
-	deduped := dedupeEnv(c.desired.Object, c.predicted.Object)
-	evicted := c.evict()
-	return c.removeMirroredAnnotations() || emptied || united || deduped || evicted, nil
+	united := removeUnionSibling(p.Live.Object, p.Desired, p.Predicted)
+	deduped := dedupeEnv(p.Desired.Object, p.Predicted.Object)
+	evicted := p.removeEvicted()
+	return p.removeMirroredAnnotations() || emptied || united || deduped || evicted, nil
 }
 
 // repairEmptied corrects the prediction for fields that the chart states as empty and whose
@@ -48,20 +48,20 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 // which may mean something else. The prediction is right when it starts from an object in
 // which the field is empty already.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
-func (c *comparison) repairEmptied(live *unstructured.Unstructured) (bool, error) {
-	next, found := withEmptied(c.desired.Object, c.predicted.Object, withoutManagedFields(live).Object)
+func (p *Prediction) repairEmptied() (bool, error) {
+	next, found := withEmptied(p.Desired.Object, p.Predicted.Object, compare.WithoutManagedFields(p.Live.Object).Object)
 	if !found {
 		return false, nil
 	}
-	from, err := compare.Typed(c.conv, &unstructured.Unstructured{Object: next.(map[string]any)})
+	from, err := compare.Typed(p.Live.Converter, &unstructured.Unstructured{Object: next.(map[string]any)})
 	if err != nil {
 		return false, err
 	}
-	desired, err := compare.Typed(c.conv, c.desired)
+	desired, err := compare.Typed(p.Live.Converter, p.Desired)
 	if err != nil {
 		return false, err
 	}
-	return true, c.predict(from, desired)
+	return true, p.predict(from, desired)
 }
 
 // withEmptied returns a copy of live in which the fields are empty that desired has empty and
@@ -135,20 +135,20 @@ func removeUnionSibling(live, desired, predicted *unstructured.Unstructured) boo
 
 // removeMirroredAnnotations removes annotations that represent fields which we own in another API version
 // than the chart's.
-func (c *comparison) removeMirroredAnnotations() bool {
-	if c.desired.GetAPIVersion() != "autoscaling/v1" {
+func (p *Prediction) removeMirroredAnnotations() bool {
+	if p.Desired.GetAPIVersion() != "autoscaling/v1" {
 		return false
 	}
 	found := false
 	for key, field := range mirroredAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
-		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
+		ours := slices.ContainsFunc(p.Live.Entries, func(e ownership.Entry) bool {
 			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty())
 		})
-		_, stated := c.desired.GetAnnotations()[key]
-		_, there := c.predicted.GetAnnotations()[key]
+		_, stated := p.Desired.GetAnnotations()[key]
+		_, there := p.Predicted.GetAnnotations()[key]
 		if ours && there && !stated {
-			unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)
+			unstructured.RemoveNestedField(p.Predicted.Object, "metadata", "annotations", key)
 			found = true
 		}
 	}
@@ -221,7 +221,7 @@ func indexOf(v any, list []any) int {
 
 func envName(item any) string {
 	m, _ := item.(map[string]any)
-	return textOf(m["name"])
+	return fields.AsString(m["name"])
 }
 
 // lastOfEach keeps the last of the items with the same name.

@@ -1,0 +1,59 @@
+package compare
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
+)
+
+// WithoutManagedFields is an object without managedFields.
+func WithoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := kube.ShallowCopy(obj)
+	out.SetManagedFields(nil)
+	return out
+}
+
+// SameContent reports whether two states of an object are equal apart from metadata that
+// the server sets.
+func SameContent(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(Content(a), Content(b))
+}
+
+func Content(obj *unstructured.Unstructured) map[string]any {
+	o := kube.ShallowCopy(obj)
+	if meta, ok := o.Object["metadata"].(map[string]any); ok {
+		for _, name := range kube.ServerMetadata() {
+			delete(meta, name)
+		}
+	}
+	return o.Object
+}
+
+// Covers reports whether live has all that desired states.
+func Covers(desired, live any) bool {
+	switch w := desired.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		for key, v := range w {
+			if !ok || !Covers(v, l[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, _ := live.([]any)
+		if len(l) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !Covers(w[i], l[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return fields.Equal(desired, live)
+}

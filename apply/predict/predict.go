@@ -1,0 +1,169 @@
+// Package predict computes what applying a manifest makes of a live object, and which fields
+// of others that touches: what a server-side apply and our migration of ownership do, and what
+// is repaired that no apply can do. It makes no requests; the API server is asked afterwards
+// whether it agrees.
+package predict
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/apply/compare"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+)
+
+// A Prediction is what an apply of Desired makes of a live object. New begins it, fields can
+// be left to their owners, and Compute completes it.
+type Prediction struct {
+	Live    *compare.Live
+	Desired *unstructured.Unstructured // without what was left to others
+
+	// What Compute finds out.
+	DesiredFields *fieldpath.Set
+	Migrated      ownership.Migrated
+	Predicted     *unstructured.Unstructured
+	Repaired      bool // Predicted can't be reached by an apply
+
+	terms        Terms
+	declared     []Declared
+	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
+	evicted      *fieldpath.Set // what is removed because it collides with the desired object
+}
+
+// Terms say how ownership is migrated. See ownership.Migration.
+type Terms struct {
+	Adopting     bool
+	RevertManual bool
+	Served       func(apiVersion string) bool
+}
+
+// Declared is what one earlier revision said about an object.
+type Declared struct {
+	Revision int
+	Fields   *fieldpath.Set
+	Object   map[string]any
+}
+
+// New begins the prediction of applying desired, which it changes. declared are the revisions
+// that had the object, oldest first.
+func New(live *compare.Live, desired *unstructured.Unstructured, declared []Declared) *Prediction {
+	return &Prediction{Live: live, Desired: desired, declared: declared, relinquished: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
+}
+
+// Compute computes the migrated ownership and the predicted object from what is desired by
+// now. It fails if the desired object doesn't fit its schema.
+func (p *Prediction) Compute(terms Terms) error {
+	p.terms = terms
+	desired, err := compare.Typed(p.Live.Converter, p.Desired)
+	if err != nil {
+		return err
+	}
+	if p.DesiredFields, err = ownership.Appliable(desired); err != nil {
+		return err
+	}
+	p.Migrated = ownership.Migrate(ownership.Migration{
+		APIVersion:   p.Desired.GetAPIVersion(),
+		Entries:      p.Live.Entries,
+		Live:         p.Live.Fields,
+		Desired:      p.DesiredFields,
+		Declared:     p.everDeclared(),
+		Relinquished: p.relinquished,
+		Adopting:     terms.Adopting,
+		RevertManual: terms.RevertManual,
+		Served:       terms.Served,
+	})
+	if err := p.predict(p.Live.Value, desired); err != nil {
+		return err
+	}
+	p.Repaired, err = p.repair()
+	return err
+}
+
+// predict computes the result of applying desired to an object.
+func (p *Prediction) predict(live, desired *typed.TypedValue) error {
+	result, err := ownership.SimulateApply(live, desired, p.Migrated.Entries)
+	if err != nil {
+		return err
+	}
+	obj, err := p.Live.Converter.TypedToObject(result)
+	if err != nil {
+		return err
+	}
+	p.Predicted = obj.(*unstructured.Unstructured).DeepCopy()
+	return nil
+}
+
+// ManualAdditions returns the fields that people have added and that stay as they are, by
+// field manager.
+func (p *Prediction) ManualAdditions() map[string][]string {
+	out := map[string][]string{}
+	for _, e := range p.Migrated.Entries {
+		if !e.IsManual() {
+			continue
+		}
+		added := fieldpath.NewSet()
+		ownership.Content(e.Set).Difference(p.relinquished).Iterate(func(path fieldpath.Path) {
+			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Within(p.evicted, path) && fields.Under(p.DesiredFields, path).Empty() {
+				added.Insert(path.Copy())
+			}
+		})
+		for _, path := range fields.Topmost(added) {
+			out[e.Manager] = append(out[e.Manager], fields.String(path))
+		}
+	}
+	return out
+}
+
+// HeldByOthers returns the fields that the chart dropped and that stay because another
+// manager owns them too, by field manager.
+func (p *Prediction) HeldByOthers() map[string][]string {
+	dropped := p.everDeclared().Intersection(p.Live.Fields).Difference(p.DesiredFields).Difference(p.relinquished)
+	out := map[string][]string{}
+	for _, e := range p.Migrated.Entries {
+		if e.Manager == ownership.Manager || e.Subresource != "" {
+			continue
+		}
+		for _, path := range fields.Topmost(e.Set.Intersection(dropped)) {
+			if fields.Under(p.DesiredFields, path).Empty() && !fields.Within(p.evicted, path) {
+				out[e.Label()] = append(out[e.Label()], fields.String(path))
+			}
+		}
+	}
+	return out
+}
+
+// everDeclared returns the fields that any stored revision declares.
+func (p *Prediction) everDeclared() *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for _, r := range p.declared {
+		out = out.Union(r.Fields)
+	}
+	return out
+}
+
+// IsDeclared reports whether the chart or a stored revision states a field.
+func (p *Prediction) IsDeclared(path fieldpath.Path) bool {
+	return p.DesiredFields.Has(path) || p.LastDeclaredIn(path) > 0
+}
+
+// HasDeclaredValue reports whether a stored revision gave a field this value.
+func (p *Prediction) HasDeclaredValue(path fieldpath.Path, value any) bool {
+	return slices.ContainsFunc(p.declared, func(r Declared) bool {
+		v, ok := fields.Value(r.Object, path)
+		return ok && fields.Equal(v, value)
+	})
+}
+
+// LastDeclaredIn returns the latest stored revision that declares a field; 0 when none does.
+func (p *Prediction) LastDeclaredIn(path fieldpath.Path) int {
+	for i := len(p.declared) - 1; i >= 0; i-- {
+		if p.declared[i].Fields.Has(path) {
+			return p.declared[i].Revision
+		}
+	}
+	return 0
+}

@@ -1,0 +1,250 @@
+package predict
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
+
+	"deployer/apply/builtin"
+	"deployer/apply/compare"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+)
+
+// object reads the YAML of an object.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// managers owns parts of the live object, each stated as the object that the manager wrote:
+// "helm Apply", "kubectl-edit Update".
+type managers map[string]string
+
+// begin begins a prediction of applying desired to live, of which managers have written parts.
+func begin(t *testing.T, live string, wrote managers, desired string, declared ...string) *Prediction {
+	t.Helper()
+	conv, err := builtin.TypeConverter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(text string) *fieldpath.Set {
+		v, err := compare.Typed(conv, object(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := ownership.Appliable(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	obj := object(t, live)
+	var entries []ownership.Entry
+	for _, name := range slices.Sorted(maps.Keys(wrote)) {
+		manager, operation, _ := strings.Cut(name, " ")
+		e := ownership.Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: obj.GetAPIVersion(), Time: time.Unix(1, 0)}
+		entries = append(entries, e.With(set(wrote[name])))
+	}
+	raw, err := ownership.Encode(entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj.SetManagedFields(raw)
+	l, err := compare.Read(conv, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var revisions []Declared
+	for i, text := range declared {
+		revisions = append(revisions, Declared{Revision: i + 1, Fields: set(text), Object: object(t, text).Object})
+	}
+	return New(l, object(t, desired), revisions)
+}
+
+func compute(t *testing.T, p *Prediction, terms Terms) {
+	t.Helper()
+	terms.Served = func(string) bool { return true }
+	if err := p.Compute(terms); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+`
+
+const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+`
+
+func TestPredictions(t *testing.T) {
+	for name, c := range map[string]struct {
+		live     string
+		wrote    managers
+		desired  string
+		declared []string
+		terms    Terms
+		want     string
+		repaired bool
+	}{
+		"what the chart no longer states is removed": {
+			live:    deployment + "  {replicas: 1, paused: true}",
+			wrote:   managers{"helm Apply": deployment + "  {replicas: 1, paused: true}"},
+			desired: deployment + "  {replicas: 1}",
+			want:    deployment + "  {replicas: 1}",
+		},
+		"the container that a failed release renamed is removed": {
+			live:    deployment + "  {template: {spec: {containers: [{name: old, image: a}, {name: new, image: a}]}}}",
+			wrote:   managers{"helm Update": deployment + "  {template: {spec: {containers: [{name: old, image: a}, {name: new, image: a}]}}}"},
+			desired: deployment + "  {template: {spec: {containers: [{name: new, image: a}]}}}",
+			want:    deployment + "  {template: {spec: {containers: [{name: new, image: a}]}}}",
+		},
+		"what others own stays": {
+			live:    deployment + "  {replicas: 1, paused: true}",
+			wrote:   managers{"helm Apply": deployment + "  {replicas: 1}", "controller Update": deployment + "  {paused: true}"},
+			desired: deployment + "  {replicas: 2}",
+			want:    deployment + "  {replicas: 2, paused: true}",
+		},
+		"what a person added stays": {
+			live:    deployment + "  {replicas: 1, paused: true}",
+			wrote:   managers{"helm Apply": deployment + "  {replicas: 1}", "kubectl-edit Update": deployment + "  {paused: true}"},
+			desired: deployment + "  {replicas: 1}",
+			want:    deployment + "  {replicas: 1, paused: true}",
+		},
+		"what a person added is removed on demand": {
+			live:    deployment + "  {replicas: 1, paused: true}",
+			wrote:   managers{"helm Apply": deployment + "  {replicas: 1}", "kubectl-edit Update": deployment + "  {paused: true}"},
+			desired: deployment + "  {replicas: 1}",
+			terms:   Terms{RevertManual: true},
+			want:    deployment + "  {replicas: 1}",
+		},
+		"what an earlier revision declared is the chart's, whoever wrote it": {
+			live:     deployment + "  {replicas: 1, paused: true}",
+			wrote:    managers{"kubectl-create Update": deployment + "  {replicas: 1, paused: true}"},
+			desired:  deployment + "  {replicas: 1}",
+			declared: []string{deployment + "  {replicas: 1, paused: true}"},
+			want:     deployment + "  {replicas: 1}",
+		},
+		"adopting removes nothing": {
+			live:    deployment + "  {replicas: 1, paused: true}",
+			wrote:   managers{"helm Update": deployment + "  {replicas: 1, paused: true}"},
+			desired: deployment + "  {replicas: 1}",
+			terms:   Terms{Adopting: true},
+			want:    deployment + "  {replicas: 1, paused: true}",
+		},
+		"a default that the new type of a strategy forbids is removed": {
+			live:     deployment + "  {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}",
+			wrote:    managers{"helm Apply": deployment + "  {strategy: {type: RollingUpdate}}"},
+			desired:  deployment + "  {strategy: {type: Recreate}}",
+			want:     deployment + "  {strategy: {type: Recreate}}",
+			repaired: true,
+		},
+		"of variables that are set twice the last one stays": {
+			live:     deployment + "  {template: {spec: {containers: [{name: c, env: [{name: A, value: one}, {name: A, value: two}]}]}}}",
+			wrote:    managers{"helm Update": deployment + "  {template: {spec: {containers: [{name: c}]}}}"},
+			desired:  deployment + "  {template: {spec: {containers: [{name: c, env: [{name: B, value: z}]}]}}}",
+			want:     deployment + "  {template: {spec: {containers: [{name: c, env: [{name: A, value: two}, {name: B, value: z}]}]}}}",
+			repaired: true,
+		},
+		"a field that the chart empties stays empty": {
+			live:     deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {medium: Memory}}]}}}",
+			wrote:    managers{"helm Apply": deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {medium: Memory}}]}}}"},
+			desired:  deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {}}]}}}",
+			want:     deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {}}]}}}",
+			repaired: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := begin(t, c.live, c.wrote, c.desired, c.declared...)
+			compute(t, p, c.terms)
+			p.Predicted.SetManagedFields(nil)
+			if !fields.Equal(object(t, c.want).Object, p.Predicted.Object) {
+				have, _ := yaml.Marshal(p.Predicted.Object)
+				t.Errorf("have\n%s\nwant%s", have, c.want)
+			}
+			if p.Repaired != c.repaired {
+				t.Errorf("repaired: %v", p.Repaired)
+			}
+		})
+	}
+}
+
+func TestFieldsLeftToOthersAreNeitherAppliedNorRemoved(t *testing.T) {
+	text := deployment + "  {replicas: 3, paused: true}"
+	p := begin(t, text, managers{"helm Apply": text}, deployment+"  {replicas: 1, paused: true}")
+	replicas := fieldpath.MakePathOrDie("spec", "replicas")
+	p.RelinquishField(replicas)
+	compute(t, p, Terms{})
+	if v, ok := fields.Value(p.Predicted.Object, replicas); !ok || !fields.Equal(v, 3) {
+		t.Errorf("replicas became %v", v)
+	}
+	if p.DesiredFields.Has(replicas) || p.Migrated.Ours.Has(replicas) {
+		t.Error("the number is still ours")
+	}
+}
+
+func TestConflictsAreOfOtherValues(t *testing.T) {
+	wrote := managers{"helm Apply": deployment + "  {paused: true}", "controller Update": deployment + "  {replicas: 3, minReadySeconds: 5}"}
+	p := begin(t, deployment+"  {replicas: 3, minReadySeconds: 5, paused: true}", wrote, deployment+"  {replicas: 1, minReadySeconds: 5, paused: false}", deployment+"  {replicas: 1}")
+	found, err := p.Conflicts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || fields.String(found[0].Path) != "spec.replicas" || found[0].By.Manager != "controller" {
+		t.Fatalf("%+v", found)
+	}
+	if !found[0].Repeated {
+		t.Error("an earlier revision had set the chart's value, and the controller has changed it since")
+	}
+}
+
+func TestItemsThatCannotCoexist(t *testing.T) {
+	for name, c := range map[string]struct {
+		theirs, ours string
+		want         string // what collides with what, and why
+	}{
+		"two names":          {"{name: http, port: 81, protocol: TCP}", "{name: http, port: 80, protocol: TCP}", `spec.ports[port=81,protocol="TCP"] has the name "http", as spec.ports[port=80,protocol="TCP"]`},
+		"two node ports":     {"{name: a, port: 81, protocol: TCP, nodePort: 30000}", "{name: b, port: 80, protocol: TCP, nodePort: 30000}", "spec.ports[port=81,protocol=\"TCP\"] has the nodePort 30000, as spec.ports[port=80,protocol=\"TCP\"]"},
+		"of other protocols": {"{name: a, port: 81, protocol: UDP, nodePort: 30000}", "{name: b, port: 80, protocol: TCP, nodePort: 30000}", ""},
+		"nothing in common":  {"{name: a, port: 81, protocol: TCP}", "{name: b, port: 80, protocol: TCP}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			theirs := service + "  {ports: [" + c.theirs + "]}"
+			p := begin(t, theirs, managers{"controller Update": theirs}, service+"  {ports: ["+c.ours+"]}")
+			compute(t, p, Terms{})
+			have := ""
+			for _, col := range p.Collisions() {
+				have = strings.Join([]string{fields.String(col.Theirs), col.Why, fields.String(col.Ours)}, " ")
+				if len(col.Owners) != 1 || col.Owners[0].Manager != "controller" {
+					t.Errorf("owners: %v", col.Owners)
+				}
+				p.Evict(col.Theirs)
+			}
+			if have != c.want {
+				t.Errorf("have %q\nwant %q", have, c.want)
+			}
+			compute(t, p, Terms{})
+			if rest := p.Collisions(); len(rest) > 0 {
+				t.Errorf("the evicted item is still there: %+v", rest)
+			}
+		})
+	}
+}

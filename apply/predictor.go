@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"deployer/apply/compare"
+	"deployer/apply/ownership"
+	"deployer/apply/predict"
+	"deployer/internal/kube"
+)
+
+// A predictor makes of a rendered object what is sent, and predicts what that makes of the live one.
+type predictor struct {
+	a        *Applier
+	schemas  *schemas
+	history  *releaseHistory
+	warnings *warnings
+}
+
+// predict begins the prediction of applying desired, which it changes.
+func (r *predictor) predict(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (*predict.Prediction, error) {
+	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return nil, err
+	}
+	l, err := compare.Read(conv, live)
+	if err != nil {
+		return nil, err
+	}
+	return predict.New(l, desired, r.declaredFieldsOf(ctx, t, conv, r.history.objects[t.id])), nil
+}
+
+// declaredFieldsOf returns the fields that stored revisions declared for an object, in
+// the API version that is applied. A revision that doesn't fit this version's schema is
+// skipped: the kind was a different one then.
+func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []predict.Declared {
+	var out []predict.Declared
+	var last *unstructured.Unstructured
+	for _, s := range stored {
+		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
+			out = append(out, predict.Declared{Revision: s.revision, Fields: out[len(out)-1].Fields, Object: out[len(out)-1].Object})
+			continue
+		}
+		obj := kube.ShallowCopy(s.obj)
+		obj.SetGroupVersionKind(t.mapping.GVK)
+		res, err := r.normaliseBySchema(ctx, t, obj, false)
+		if err != nil {
+			continue
+		}
+		v, err := compare.Typed(conv, res.Object)
+		if err != nil {
+			continue
+		}
+		set, err := ownership.Appliable(v)
+		if err != nil {
+			continue
+		}
+		last = s.obj
+		out = append(out, predict.Declared{Revision: s.revision, Fields: set, Object: res.Object.Object})
+	}
+	return out
+}
+
+// fieldsChangedByServer lists the fields of a new object whose applied values the server changes;
+// none when the object can't be read by its schema.
+func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desired, result *unstructured.Unstructured) ([]FieldChange, error) {
+	if compare.Covers(desired.Object, result.Object) {
+		return nil, nil
+	}
+	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return nil, err
+	}
+	all, err := compare.Fields(conv, compare.States{Before: desired, After: result, Desired: desired})
+	if err != nil {
+		return nil, nil // not an error: the server has accepted the object
+	}
+	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Kind == compare.Added }), nil
+}
