@@ -31,12 +31,12 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 		constraints := annotation.OrderOf(o.lastDeclared.obj.GetAnnotations())
 		nodes[i].Weight = constraints.Weight
 		for _, r := range constraints.Dependencies {
-			kinds, err := p.kindsNamedBy(ctx, r)
+			kinds, err := p.resolver.kindsNamedBy(ctx, r)
 			if err != nil {
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.namespaceForReferences(o.id)) {
+				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.id)) {
 					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}

@@ -284,7 +284,7 @@ func (p *planning) dryRunReplacement(ctx context.Context, t *target, c *Change) 
 	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
-	return p.dryRunUnderOtherName(ctx, t, c.Desired)
+	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)
 }
 
 // missesServiceAccount says that admission misses a ServiceAccount of this release.

@@ -141,7 +141,7 @@ func (i *Inspection) Named(ctx context.Context, text string) (named, all []kube.
 	r := annotation.Dependency{Object: object, IsPattern: object.Namespace == ""} // in whichever namespace it is
 	var kinds []kube.Mapping
 	if ok {
-		if kinds, err = i.p.kindsNamedBy(ctx, r); err != nil {
+		if kinds, err = i.p.resolver.kindsNamedBy(ctx, r); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -66,14 +66,14 @@ func (o *releaseOrder) refuse(t *target, text, what string) {
 
 // readConstraints reads the order annotations of one object.
 func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks []*target) error {
-	t, namespace := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
+	t, namespace := o.targets[i], o.p.resolver.namespaceForReferences(o.targets[i].id)
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
 		o.refuse(t, problem, "")
 	}
 	o.nodes[i].Weight = constraints.Weight
 	for _, r := range constraints.Dependencies {
-		kinds, err := o.p.kindsNamedBy(ctx, r)
+		kinds, err := o.p.resolver.kindsNamedBy(ctx, r)
 		if err != nil {
 			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
 		}
@@ -172,7 +172,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
-		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.namespaceForReferences(t.id)) && !(r.IsPattern && other == t) {
+		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.resolver.namespaceForReferences(t.id)) && !(r.IsPattern && other == t) {
 			out = append(out, j)
 		}
 	}
@@ -190,35 +190,6 @@ func (o *releaseOrder) names(list []int) string {
 	return strings.Join(names, " or ")
 }
 
-// kindsNamedBy are the kinds that a reference may mean.
-func (p *planning) kindsNamedBy(ctx context.Context, r annotation.Dependency) ([]kube.Mapping, error) {
-	if r.Kind == "" {
-		return nil, nil
-	}
-	all, err := p.a.cluster.MappingsFor(ctx, r.Kind)
-	for gvk, m := range p.definitions.kinds {
-		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
-			all = append(all, m)
-		}
-	}
-	var out []kube.Mapping
-	for _, m := range all {
-		same := func(n kube.Mapping) bool { return n.GVK.GroupKind() == m.GVK.GroupKind() }
-		if (!r.HasGroup || r.Group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
-			out = append(out, m)
-		}
-	}
-	return out, err
-}
-
-// namespaceForReferences is the namespace that the references of an object mean.
-func (p *planning) namespaceForReferences(id kube.ID) string {
-	if id.Namespace != "" {
-		return id.Namespace
-	}
-	return p.a.owner.Namespace
-}
-
 // readOutsideReference reads a reference to an object outside of the release.
 func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
 	t := o.targets[i]
@@ -234,7 +205,7 @@ func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annota
 	}
 	need := ordering.Dependency{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK}
 	if need.ID.Namespace = r.Namespace; mapping.Namespaced && r.Namespace == "" {
-		need.ID.Namespace = o.p.namespaceForReferences(t.id)
+		need.ID.Namespace = o.p.resolver.namespaceForReferences(t.id)
 	}
 	if !mapping.Namespaced && r.Namespace != "" {
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")

@@ -25,14 +25,14 @@ var neverRecreated = map[schema.GroupKind]bool{
 
 // recreate decides about an update that the server refuses because fields are
 // immutable.
-func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal error, fields []string) (Change, error) {
-	t := u.t
+func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []string) (Change, error) {
+	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.explainStatefulSet(immutable)
-	may := p.mayRecreate(t, u.live, immutable) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
+	may := u.mayRecreate(immutable) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
 	if may {
 		var err error
-		if may, err = p.keepsOwnPermissions(ctx, u.live, immutable); err != nil {
+		if may, err = p.permissions.survive(ctx, u.live, immutable); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
@@ -60,7 +60,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	result, err := p.dryRunUnderOtherName(ctx, t, c.Desired)
+	result, err := p.a.dryRunUnderOtherName(ctx, t, c.Desired)
 	switch {
 	case err == nil:
 		c.Predicted = result
@@ -95,23 +95,24 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 	return out
 }
 
-func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broken *ImmutableError) bool {
+func (u *updateDecision) mayRecreate(broken *ImmutableError) bool {
+	t, live := u.t, u.live
 	annotated, _, _ := annotation.Recreate.Read(t.obj.GetAnnotations())
 	switch gk := t.id.GroupKind(); {
 	case neverRecreated[gk], mayBeKept(live.GetAnnotations()), mayBeKept(t.obj.GetAnnotations()):
 		broken.Never = true
 		return false
 	case gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return annotated && p.a.opts.AllowRecreate
+		return annotated && u.p.a.opts.AllowRecreate
 	case gk == kube.JobKind:
 		return true
 	}
-	return annotated || p.a.opts.AllowRecreate
+	return annotated || u.p.a.opts.AllowRecreate
 }
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under
 // another name.
-func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (r *requester) dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	const longest = 63 // the limit for Services, the strictest one
 	other := kube.ShallowCopy(desired)
 	suffix := "-dryrun-" + rand.String(5)
@@ -120,7 +121,7 @@ func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, desired 
 		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
 	}
 	other.SetName(name + suffix)
-	result, err := p.a.create(ctx, t, other, asDryRun)
+	result, err := r.create(ctx, t, other, asDryRun)
 	if err != nil {
 		return nil, err
 	}

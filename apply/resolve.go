@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 
 	"deployer/apply/manifest"
 	"deployer/apply/ordering"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -270,4 +272,33 @@ func kindsDefinedBy(crds ...*unstructured.Unstructured) map[schema.GroupVersionK
 		}
 	}
 	return out
+}
+
+// kindsNamedBy are the kinds that a reference may mean.
+func (r *resolver) kindsNamedBy(ctx context.Context, named annotation.Dependency) ([]kube.Mapping, error) {
+	if named.Kind == "" {
+		return nil, nil
+	}
+	all, err := r.a.cluster.MappingsFor(ctx, named.Kind)
+	for gvk, m := range r.definitions.kinds {
+		if strings.EqualFold(named.Kind, gvk.Kind) || strings.EqualFold(named.Kind, m.Resource.Resource) {
+			all = append(all, m)
+		}
+	}
+	var out []kube.Mapping
+	for _, m := range all {
+		same := func(n kube.Mapping) bool { return n.GVK.GroupKind() == m.GVK.GroupKind() }
+		if (!named.HasGroup || named.Group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}
+
+// namespaceForReferences is the namespace that the references of an object mean.
+func (r *resolver) namespaceForReferences(id kube.ID) string {
+	if id.Namespace != "" {
+		return id.Namespace
+	}
+	return r.a.owner.Namespace
 }

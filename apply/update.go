@@ -146,7 +146,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	case unknown != nil:
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
 	case len(fixed) > 0:
-		return u.p.recreate(ctx, u, err, fixed)
+		return u.recreate(ctx, err, fixed)
 	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.relinquished:
 		// A local estimate has no defaults, so those of the live object are kept.
 		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {
