@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"deployer/internal/kube"
-	"deployer/track/class"
 )
 
 // A Cause is one root of a failure. Objects that fail for the same reason
@@ -101,5 +100,3 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func (e *UnreachableError) Hint() string {
 	return "the rollout continues in the cluster; check it when the API server is back"
 }
-
-func titleOf(c Class) string { return class.InfoOf(c).Title }

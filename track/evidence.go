@@ -20,6 +20,7 @@ const (
 	maxEvidence      = 5  // objects whose logs are read for a report
 	eventsShown      = 10 // of one problem
 	maxLogContainers = 2  // containers of a pod whose logs are read
+	tailLines        = 20 // of a log
 )
 
 // addEvidence adds events and log lines to the problems that a report will show.

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	maxQueue              = 2000 // lines between the readers and a slow view
-	tailLines             = 20
+	maxQueue              = 2000                   // lines between the readers and a slow view
 	finishedLogsTimeout   = 5 * time.Second        // at most, for the last lines of what has finished
 	unfinishedLogsTimeout = 200 * time.Millisecond // for logs of what goes on while the wait ends
 	queuedLogsTimeout     = 30 * time.Second       // for the last lines of all that have to wait for their turn

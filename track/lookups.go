@@ -123,7 +123,7 @@ func (w *wait) checkServed(obj *trackedObject, now time.Time) {
 		w.tasks.send(func() {
 			obj.lookups.inFlight, obj.observed.isServed = false, served
 			if served {
-				w.tracker.cluster.ForgetKinds()
+				w.cluster.ForgetKinds()
 			}
 			obj.timers.isDue = true
 		})

@@ -95,7 +95,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference, now time.
 		ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
 		defer stop()
 		of := kube.ID{Kind: id.Kind, Namespace: id.namespace, Name: id.Name}
-		object, err := s.tracker.cluster.Get(ctx, of)
+		object, err := s.cluster.Get(ctx, of)
 		s.tasks.send(func() {
 			known.inFlight, known.askedAt = false, s.opts.Now()
 			if err == nil {

@@ -58,7 +58,7 @@ func (o *objectWatch) start() error {
 }
 
 func (o *objectWatch) watchNames(names []string, query watch.Query) error {
-	client, err := o.watches.session.tracker.cluster.ResourceClient(o.mapping, o.namespace)
+	client, err := o.watches.session.cluster.ResourceClient(o.mapping, o.namespace)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mappin
 	if gvk.Empty() {
 		gvk = obj.ID.GroupKind().WithVersion("")
 	}
-	cluster := w.session.tracker.cluster
+	cluster := w.session.cluster
 	mapping, err = cluster.Mapping(ctx, gvk, true)
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && obj.Until != UntilGone {
@@ -111,7 +111,7 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 		all = append(all, o.outage.objects...)
 	}
 	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	client, err := w.session.tracker.cluster.ResourceClient(group[0].mapping, "")
+	client, err := w.session.cluster.ResourceClient(group[0].mapping, "")
 	if err != nil || query.Labels == "" {
 		return false
 	}

@@ -2,6 +2,7 @@ package track
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,4 +95,15 @@ func (l *eventLog) add(e Event) bool {
 	}
 	old.Count, old.Last, old.Message = max(e.Count, old.Count), e.Last, e.Message
 	return true
+}
+
+// withoutPodNames writes a message without what differs from pod to pod.
+func withoutPodNames(message string) string {
+	fields := strings.Fields(message)
+	for i, f := range fields {
+		if strings.ContainsAny(f, "0123456789") && !strings.Contains(f, "/") {
+			fields[i] = "#"
+		}
+	}
+	return strings.Join(fields, " ")
 }

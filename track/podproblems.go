@@ -3,7 +3,6 @@ package track
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -255,15 +254,4 @@ func (t *trackedObject) newReplicaSet() string {
 		return ""
 	}
 	return t.ID.Name + "-" + t.newPods.revision
-}
-
-// withoutPodNames writes a message without what differs from pod to pod.
-func withoutPodNames(message string) string {
-	fields := strings.Fields(message)
-	for i, f := range fields {
-		if strings.ContainsAny(f, "0123456789") && !strings.Contains(f, "/") {
-			fields[i] = "#"
-		}
-	}
-	return strings.Join(fields, " ")
 }

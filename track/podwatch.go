@@ -3,7 +3,6 @@ package track
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,29 +44,11 @@ func newPodWatches(s *session, health *apiHealth, streams *streams, events *even
 	return podWatches{session: s, health: health, streams: streams, events: events, logs: logs, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
 }
 
-// podQuery is what one watch of pods can select by: a label with many values,
-// or a selector of its own.
-type podQuery struct{ namespace, label, selector string }
-
-func (q podQuery) labelSelector(values []string) string {
-	if q.selector != "" {
-		return q.selector
-	}
-	return q.label + " in (" + strings.Join(values, ",") + ")"
-}
-
 type podWatch struct {
 	query  podQuery
 	stop   context.CancelFunc // nil when the watch is closed
 	outage outage             // of the workloads whose pods are watched
 }
-
-// ownerKey identifies one revision of the controller of pods.
-func ownerKey(uid types.UID, revision string) string { return string(uid) + "/" + revision }
-
-// replicaSetKey identifies a ReplicaSet, which has one revision, by its name. That is known
-// from the Deployment's status; its UID would cost a request.
-func replicaSetKey(namespace, name string) string { return namespace + "/" + name }
 
 // ownerOf returns the workload whose current revision a pod is of; nil when no target's is.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {

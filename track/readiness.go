@@ -1,7 +1,6 @@
 package track
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,13 +10,6 @@ import (
 )
 
 const slowRolloutAfter = 3 * time.Second // after this time the pods of a rollout are watched
-
-// An evaluation computes the status of an object at one time. It also updates the object's
-// timers and what is known of its new pods.
-type evaluation struct {
-	*trackedObject
-	now time.Time
-}
 
 // computeStatus computes the status at a time and keeps it. It does no I/O.
 func (t *trackedObject) computeStatus(now time.Time) Status {
@@ -134,24 +126,4 @@ func (t *trackedObject) waiveStability() bool {
 	}
 	t.timers.stabilityWaived = true
 	return true
-}
-
-func (e evaluation) ruleInput() rules.Input {
-	in := rules.Input{Object: e.observed.object, Baseline: e.Baseline, Changed: e.Changed,
-		MustComplete: (e.Until == UntilComplete || e.settings.trackAs == "job") && e.settings.trackAs != "service", AppliedAt: e.timers.appliedAt, Now: e.now,
-		HasStatusSubresource: e.observed.hasStatusSubresource, RolloutRequired: e.settings.rolloutRequired, Events: e.events.counts, Override: cmp.Or(e.settings.override, e.kindOverride)}
-	if e.settings.rolloutRequired != "" && e.knowsNewPods() {
-		in.NewReady = e.newPods.ready()
-	}
-	if e.release.workloads != nil && !e.isWorkload() {
-		in.Workloads = e.release.workloads()
-	}
-	return in
-}
-
-// knowsNewPods refreshes the revision first and reports whether the known pods belong to it:
-// pods are looked for after the status was computed.
-func (t *trackedObject) knowsNewPods() bool {
-	_, revision, owner := refreshRevision(t)
-	return owner != "" && revision == t.newPods.revision
 }

@@ -10,8 +10,8 @@ import (
 // the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
 // their results through tasks.
 type session struct {
-	tracker  *Tracker
-	typed    kubernetes.Interface // of the tracker's cluster; set when the wait begins
+	cluster  *kube.Cluster
+	typed    kubernetes.Interface // of the cluster; set when the wait begins
 	opts     *Options
 	objects  []*trackedObject
 	onReport func(Report)

@@ -1,11 +1,8 @@
 package track
 
 import (
-	"cmp"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
@@ -115,36 +112,6 @@ type LogTail struct {
 	UnavailableReason string // why there are no lines: "no permission to get pods/log"
 }
 
-// computeStatus computes the status of an object without a baseline. It does no I/O.
-// kindOverride is the rule in the definition of its kind; nil when it has none.
-func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
-	set := settingsOf(obj)
-	if set.isSkipped() {
-		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
-	}
-	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
-		Override: cmp.Or(set.override, ofKind), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"})
-	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
-}
-
-// ReadyWhenPresent reports whether an object is ready as soon as it exists: its kind says
-// so, and neither its annotations nor the user's rules say otherwise. It reads only the
-// object's metadata.
-func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
-	gk := obj.GroupVersionKind().GroupKind()
-	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
-}
-
-// ReadyWhenUnchanged is ReadyWhenPresent for an object that is as it was deployed before, of which
-// the metadata is known, and of a Service its type: only one with a load balancer gets an
-// address some time later.
-func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
-	gk := obj.GroupVersionKind().GroupKind()
-	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
-	return o.ReadyWhenPresent(obj) ||
-		gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" && !o.Rules.Has(gk) && settingsOf(obj).override == nil
-}
-
 // statusOf converts a verdict to a status.
 func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
@@ -158,3 +125,5 @@ func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 	}
 	return s
 }
+
+func titleOf(c Class) string { return class.InfoOf(c).Title }

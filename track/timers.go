@@ -42,37 +42,6 @@ func (t *timers) now(clock time.Time) time.Time {
 	return clock
 }
 
-// pauseTimers begins an outage.
-func (t *trackedObject) pauseTimers(now time.Time) {
-	t.timers.isDue = true
-	if t.timers.outages++; t.timers.outages == 1 {
-		t.timers.pausedSince = now
-	}
-}
-
-// resumeTimers ends an outage. With the last one the timers go on where they stood.
-func (t *trackedObject) resumeTimers(now time.Time) {
-	t.timers.isDue = true
-	if t.timers.outages--; t.timers.outages == 0 {
-		t.shiftTimers(now.Sub(t.timers.pausedSince))
-		t.timers.pausedSince = time.Time{}
-	}
-}
-
-func (t *trackedObject) shiftTimers(d time.Duration) {
-	timers := &t.timers
-	timers.appliedAt, timers.progressedAt = timers.appliedAt.Add(d), timers.progressedAt.Add(d)
-	for c, at := range timers.failingSince {
-		timers.failingSince[c] = at.Add(d)
-	}
-	if failure := t.newPods.creationFailure; failure != nil {
-		failure.since = failure.since.Add(d)
-	}
-	for _, history := range t.newPods.byUID {
-		history.ShiftTimers(d)
-	}
-}
-
 // since returns since when the object itself has a problem; it begins now unless it has
 // begun.
 func (t *timers) since(c class.Class, now time.Time) time.Time {

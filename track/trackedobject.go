@@ -63,7 +63,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	}
 	obj.status = Status{ID: t.ID, State: Waiting}
 	if obj.gk == kube.CRDKind && t.Baseline != nil {
-		obj.observed.isServed = opts.Rules.Evaluate(evaluation{obj, now}.ruleInput()).Phase == rules.Ready // it was there before
+		obj.observed.isServed = opts.computeStatus(t.Baseline, now, nil).State == Ready // it was there before
 	}
 	if obj.gk == kube.PodKind && t.Baseline != nil && t.Until != UntilGone {
 		obj.updateBarePod(t.Baseline)
@@ -164,6 +164,37 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 }
 
 func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// pauseTimers begins an outage.
+func (t *trackedObject) pauseTimers(now time.Time) {
+	t.timers.isDue = true
+	if t.timers.outages++; t.timers.outages == 1 {
+		t.timers.pausedSince = now
+	}
+}
+
+// resumeTimers ends an outage. With the last one the timers go on where they stood.
+func (t *trackedObject) resumeTimers(now time.Time) {
+	t.timers.isDue = true
+	if t.timers.outages--; t.timers.outages == 0 {
+		t.shiftTimers(now.Sub(t.timers.pausedSince))
+		t.timers.pausedSince = time.Time{}
+	}
+}
+
+func (t *trackedObject) shiftTimers(d time.Duration) {
+	timers := &t.timers
+	timers.appliedAt, timers.progressedAt = timers.appliedAt.Add(d), timers.progressedAt.Add(d)
+	for c, at := range timers.failingSince {
+		timers.failingSince[c] = at.Add(d)
+	}
+	if failure := t.newPods.creationFailure; failure != nil {
+		failure.since = failure.since.Add(d)
+	}
+	for _, history := range t.newPods.byUID {
+		history.ShiftTimers(d)
+	}
+}
 
 // memoryLowered reports whether the release lowered a container's memory limit.
 func (t *trackedObject) memoryLowered(container string) bool {

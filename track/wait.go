@@ -19,6 +19,7 @@ const (
 // A wait is one call of Wait.
 type wait struct {
 	*session
+	tracker   *Tracker
 	health    apiHealth
 	streams   streams
 	events    eventWatches
@@ -36,8 +37,8 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 		saw = func(Report) {}
 	}
 	now := t.opts.Now()
-	s := &session{tracker: t, opts: &t.opts, tasks: newTasks(), onReport: saw, warned: map[string]bool{}}
-	w := &wait{session: s, startedAt: now}
+	s := &session{cluster: t.cluster, opts: &t.opts, tasks: newTasks(), onReport: saw, warned: map[string]bool{}}
+	w := &wait{session: s, tracker: t, startedAt: now}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
@@ -61,7 +62,7 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 // run computes the status of the baselines, watches what isn't ready, and returns the
 // outcome.
 func (w *wait) run(ctx context.Context) (err error) {
-	if w.typed, err = w.tracker.cluster.Typed(); err != nil {
+	if w.typed, err = w.cluster.Typed(); err != nil {
 		return err
 	}
 	defer w.tasks.begin(ctx)()

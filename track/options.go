@@ -1,0 +1,64 @@
+package track
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+	"deployer/track/rules"
+)
+
+// Options say how to track. Every zero value is the default behaviour.
+type Options struct {
+	// Rules are the user's own rules for kinds, from ParseRules; nil for none.
+	Rules *rules.Set
+	// Logs replaces the log mode of targets that have the default one.
+	Logs LogMode
+	// TolerateFailures keeps failures that may heal from failing an object before the
+	// deadline.
+	TolerateFailures bool
+	// FailuresAllowed is how many crashes of a container are no failure yet.
+	// nil means 2: the third fails. Annotations go first.
+	FailuresAllowed *int
+	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
+	// the Deployment's own progressDeadlineSeconds. Annotations override it.
+	NoProgressTimeout time.Duration
+	// Declares reports whether the release states an object: what its ConfigMaps and Secrets
+	// lack nobody will add. nil for none but the targets, which count without it.
+	Declares func(kube.ID) bool
+	// Now is the clock; nil means time.Now. For tests.
+	Now func() time.Time
+}
+
+// computeStatus computes the status of an object without a baseline. It does no I/O.
+// kindOverride is the rule in the definition of its kind; nil when it has none.
+func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
+	set := settingsOf(obj)
+	if set.isSkipped() {
+		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
+	}
+	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
+		Override: cmp.Or(set.override, ofKind), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"})
+	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
+}
+
+// ReadyWhenPresent reports whether an object is ready as soon as it exists: its kind says
+// so, and neither its annotations nor the user's rules say otherwise. It reads only the
+// object's metadata.
+func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
+	gk := obj.GroupVersionKind().GroupKind()
+	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
+}
+
+// ReadyWhenUnchanged is ReadyWhenPresent for an object that is as it was deployed before, of which
+// the metadata is known, and of a Service its type: only one with a load balancer gets an
+// address some time later.
+func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
+	gk := obj.GroupVersionKind().GroupKind()
+	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
+	return o.ReadyWhenPresent(obj) ||
+		gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" && !o.Rules.Has(gk) && settingsOf(obj).override == nil
+}

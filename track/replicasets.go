@@ -1,0 +1,78 @@
+package track
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
+
+// findRevisions lists the ReplicaSets of Deployments whose status doesn't name
+// the new one, as after a rollback: one list for each namespace.
+func (p *podWatches) findRevisions(now time.Time) {
+	s := p.session
+	unknown := map[string][]*trackedObject{}
+	for _, obj := range s.objects {
+		if (obj.lookups.isSlow || obj.showsLogs()) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
+			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.observed.isCurrent() {
+			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
+		}
+	}
+	for namespace, objects := range unknown {
+		if again := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
+			for _, obj := range objects {
+				obj.lookups.nextAt = again // together with Deployments that are found until then
+			}
+			continue
+		}
+		p.revisionsListedAt[namespace] = now
+		p.findRevisionsIn(namespace, objects)
+	}
+}
+
+func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {
+	s := p.session
+	client, err := s.cluster.Metadata()
+	if err != nil {
+		return // Wait has used the connection already
+	}
+	var opts metav1.ListOptions
+	if len(objects) == 1 {
+		if opts.LabelSelector, err = selectorOf(objects[0].observed.object); err != nil {
+			return
+		}
+	}
+	for _, obj := range objects {
+		obj.lookups.inFlight = true
+	}
+	s.tasks.group.Go(func() {
+		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.tasks.ctx, opts)
+		s.tasks.send(func() {
+			again := s.opts.Now().Add(revisionRecheck)
+			if apierrors.IsForbidden(err) {
+				again = again.Add(24 * time.Hour)
+				s.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
+			}
+			for _, obj := range objects {
+				obj.lookups.inFlight, obj.lookups.nextAt = false, again
+				if err == nil {
+					obj.setRevision(newestHash(found.Items, obj))
+				}
+				obj.newPods.isOutdated, obj.timers.isDue = true, true
+			}
+		})
+	})
+}
+
+// newestHash finds the hash of a Deployment's ReplicaSet of its present revision.
+func newestHash(sets []metav1.PartialObjectMetadata, obj *trackedObject) string {
+	for i := range sets {
+		if metav1.IsControlledBy(&sets[i], obj.observed.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(obj.observed.object) {
+			return sets[i].Labels["pod-template-hash"]
+		}
+	}
+	return ""
+}
