@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"slices"
+
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/kube"
@@ -49,4 +51,26 @@ func contributionsAfter(before map[string]apply.Contribution, changes []apply.Ch
 		}
 	}
 	return out
+}
+
+// appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far
+// as its record has them: Helm records no subcharts, and applies no crds/ in upgrades.
+func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest, error) {
+	if record.Journal == nil || record.Chart == nil {
+		return nil, nil
+	}
+	all, _, err := parser.CRDs(record.Chart)
+	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
+		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
+	}), err
+}
+
+// installedCRDs returns the objects of crds/ of a revision that Helm made: it applies
+// them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
+func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
+	if record.Chart == nil || record.Version != 1 {
+		return nil, nil
+	}
+	all, _, err := chart.CRDs(record.Chart)
+	return all, err
 }

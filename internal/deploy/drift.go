@@ -11,7 +11,6 @@ import (
 	"deployer/apply/inspect"
 	"deployer/chart"
 	"deployer/internal/hide"
-	"deployer/internal/kube"
 	"deployer/release"
 )
 
@@ -83,28 +82,6 @@ func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 	return slices.DeleteFunc(slices.Clone(record.Hooks), func(h *helmrelease.Hook) bool {
 		return h.LastRun.Phase != helmrelease.HookPhaseSucceeded || h.LastRun.StartedAt.Before(record.Info.LastDeployed)
 	})
-}
-
-// appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far
-// as its record has them: Helm records no subcharts, and applies no crds/ in upgrades.
-func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest, error) {
-	if record.Journal == nil || record.Chart == nil {
-		return nil, nil
-	}
-	all, _, err := parser.CRDs(record.Chart)
-	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
-		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
-	}), err
-}
-
-// installedCRDs returns the objects of crds/ of a revision that Helm made: it applies
-// them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
-func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
-	if record.Chart == nil || record.Version != 1 {
-		return nil, nil
-	}
-	all, _, err := chart.CRDs(record.Chart)
-	return all, err
 }
 
 // deployedRecord reads the record of the deployed revision.

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -89,24 +88,6 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 	)
 }
-
-// A StoppedError says that the run was ended from outside: by a signal, or
-// because another run took the release over.
-type StoppedError struct {
-	Step  Step // that it had come to
-	Cause error
-	Err   error // the step's error; nil between steps
-}
-
-func (e *StoppedError) Error() string {
-	if e.Step == "" {
-		return e.Cause.Error()
-	}
-	return fmt.Sprintf("%s in step %s", e.Cause, e.Step)
-}
-
-// Unwrap gives the cause, and what the step said of it.
-func (e *StoppedError) Unwrap() error { return errors.Join(e.Cause, e.Err) }
 
 // stoppedError tells an end from outside from a failure of the step itself.
 func (r *run) stoppedError(ctx context.Context, err error) error {

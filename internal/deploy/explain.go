@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
 	"deployer/apply"
 	"deployer/apply/inspect"
-	"deployer/chart"
 	"deployer/chart/generated"
 	"deployer/internal/hide"
 	"deployer/release"
@@ -57,35 +54,4 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,
 	}, nil
-}
-
-// storedRevisions returns all stored revisions, with hooks and crds/ among their objects.
-// Unreadable ones and those of an uninstall have no objects.
-func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Revision, error) {
-	var out []apply.Revision
-	var parser chart.Parser
-	history.LoadRemaining(ctx)
-	for _, s := range history.Revisions {
-		record, err := history.Load(ctx, s.Revision)
-		var corrupt *release.CorruptError
-		if errors.As(err, &corrupt) || err == nil && record.Info.Status == helmrelease.StatusUninstalled {
-			out = append(out, apply.Revision{Revision: s.Revision})
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		past, err := revisionsOf([]*release.Record{record}, &parser)
-		if err != nil {
-			return nil, err
-		}
-		crds, err := appliedCRDs(record, &parser)
-		if err != nil {
-			return nil, err
-		}
-		past[0].Objects = append(append(past[0].Objects, past[0].Hooks...), crds...)
-		out = append(out, past...)
-		d.collectHidden([]*release.Record{record}, past)
-	}
-	return out, nil
 }

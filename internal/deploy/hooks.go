@@ -27,3 +27,14 @@ func hasDeletePolicy(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy) b
 	}
 	return slices.Contains(h.DeletePolicies, policy)
 }
+
+// copyRuns copies the last runs of hooks to the same hooks of a record.
+func copyRuns(from, to []*helmrelease.Hook) {
+	for _, h := range from {
+		for _, same := range to {
+			if same.Path == h.Path && same.Kind == h.Kind && same.Name == h.Name && !h.LastRun.StartedAt.IsZero() {
+				same.LastRun = h.LastRun
+			}
+		}
+	}
+}

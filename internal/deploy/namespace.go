@@ -175,15 +175,3 @@ func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, e
 	}
 	return false, &NoNamespaceError{Namespace: d.Namespace}
 }
-
-// A NoNamespaceError says that the namespace of a release isn't there.
-type NoNamespaceError struct{ Namespace string }
-
-func (e *NoNamespaceError) Error() string {
-	return fmt.Sprintf("namespaces %q not found", e.Namespace)
-}
-
-// Hint says what to do about it.
-func (e *NoNamespaceError) Hint() string {
-	return "create it with --create-namespace, or name another with --namespace"
-}

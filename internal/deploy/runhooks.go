@@ -18,20 +18,6 @@ import (
 	"deployer/track"
 )
 
-// A HookError says which hook failed, and at which event.
-type HookError struct {
-	Event helmrelease.HookEvent
-	Hook  string
-	Err   error
-}
-
-func (e *HookError) Error() string {
-	return fmt.Sprintf("%s hook %s failed: %s", e.Event, e.Hook, e.Err)
-}
-
-// Unwrap gives the reason.
-func (e *HookError) Unwrap() error { return e.Err }
-
 // runHooks runs the hooks of one event one after the other, each to its end, and
 // deletes them as their policies say. (helm.sh/helm/v3/pkg/action/hooks.go)
 func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {

@@ -10,7 +10,6 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
-	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -79,22 +78,6 @@ func unknownTests(tests []*helmrelease.Hook, names []string) []string {
 	return out
 }
 
-// An UninstalledError says that the release is uninstalled, so there is nothing to work
-// on.
-type UninstalledError struct {
-	Name     string
-	Revision int
-}
-
-func (e *UninstalledError) Error() string {
-	return fmt.Sprintf("release %s is uninstalled and has no objects", e.Name)
-}
-
-// Hint says what to do about it.
-func (e *UninstalledError) Hint() string {
-	return fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
-}
-
 // test runs the tests and records how they ended, also when one failed or the
 // run was stopped: the last run of each test is what status shows.
 func (r *run) test(ctx context.Context) (*release.Record, error) {
@@ -117,15 +100,4 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	}
 	r.emit(Recorded{Record: record})
 	return record, err
-}
-
-// copyRuns copies the last runs of hooks to the same hooks of a record.
-func copyRuns(from, to []*helmrelease.Hook) {
-	for _, h := range from {
-		for _, same := range to {
-			if same.Path == h.Path && same.Kind == h.Kind && same.Name == h.Name && !h.LastRun.StartedAt.IsZero() {
-				same.LastRun = h.LastRun
-			}
-		}
-	}
 }

@@ -16,7 +16,6 @@ import (
 	"deployer/chart"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
-	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -126,18 +125,6 @@ func wasEverDeployed(history *release.History) bool {
 		}
 	}
 	return false
-}
-
-// A NameInUseError says that an install isn't possible because the release exists.
-type NameInUseError struct{ Name, Status string }
-
-func (e *NameInUseError) Error() string {
-	return fmt.Sprintf("cannot re-use a name that is still in use: release %s is %s", e.Name, e.Status)
-}
-
-// Hint says what to do about it.
-func (e *NameInUseError) Hint() string {
-	return fmt.Sprintf("to deploy over it:      "+program.Name+" upgrade --install %s CHART\nto start from nothing:  "+program.Name+" uninstall %s", e.Name, e.Name)
 }
 
 // render turns the chart into the record of the next revision and the objects

@@ -8,8 +8,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
-	"deployer/internal/kube"
-	"deployer/internal/program"
 	"deployer/release"
 	"deployer/track"
 )
@@ -69,23 +67,4 @@ func watchTarget(o LiveObject) track.Target {
 		target.GVK = o.Object.GroupVersionKind()
 	}
 	return target
-}
-
-// A MissingError says that objects of a release are not in the cluster.
-type MissingError struct {
-	Release string
-	Objects []kube.ID
-}
-
-func (e *MissingError) Error() string {
-	text := fmt.Sprintf("release %s lacks %d of its objects:", e.Release, len(e.Objects))
-	for _, id := range e.Objects {
-		text += "\n  " + id.String() + " is not in the cluster"
-	}
-	return text
-}
-
-// Hint says what to do about it.
-func (e *MissingError) Hint() string {
-	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
 }

@@ -1,0 +1,102 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/kube"
+	"deployer/internal/program"
+)
+
+// A NameInUseError says that an install isn't possible because the release exists.
+type NameInUseError struct{ Name, Status string }
+
+func (e *NameInUseError) Error() string {
+	return fmt.Sprintf("cannot re-use a name that is still in use: release %s is %s", e.Name, e.Status)
+}
+
+// Hint says what to do about it.
+func (e *NameInUseError) Hint() string {
+	return fmt.Sprintf("to deploy over it:      "+program.Name+" upgrade --install %s CHART\nto start from nothing:  "+program.Name+" uninstall %s", e.Name, e.Name)
+}
+
+// An UninstalledError says that the release is uninstalled, so there is nothing to work
+// on.
+type UninstalledError struct {
+	Name     string
+	Revision int
+}
+
+func (e *UninstalledError) Error() string {
+	return fmt.Sprintf("release %s is uninstalled and has no objects", e.Name)
+}
+
+// Hint says what to do about it.
+func (e *UninstalledError) Hint() string {
+	return fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
+}
+
+// A NoNamespaceError says that the namespace of a release isn't there.
+type NoNamespaceError struct{ Namespace string }
+
+func (e *NoNamespaceError) Error() string {
+	return fmt.Sprintf("namespaces %q not found", e.Namespace)
+}
+
+// Hint says what to do about it.
+func (e *NoNamespaceError) Hint() string {
+	return "create it with --create-namespace, or name another with --namespace"
+}
+
+// A MissingError says that objects of a release are not in the cluster.
+type MissingError struct {
+	Release string
+	Objects []kube.ID
+}
+
+func (e *MissingError) Error() string {
+	text := fmt.Sprintf("release %s lacks %d of its objects:", e.Release, len(e.Objects))
+	for _, id := range e.Objects {
+		text += "\n  " + id.String() + " is not in the cluster"
+	}
+	return text
+}
+
+// Hint says what to do about it.
+func (e *MissingError) Hint() string {
+	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
+}
+
+// A HookError says which hook failed, and at which event.
+type HookError struct {
+	Event helmrelease.HookEvent
+	Hook  string
+	Err   error
+}
+
+func (e *HookError) Error() string {
+	return fmt.Sprintf("%s hook %s failed: %s", e.Event, e.Hook, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// A StoppedError says that the run was ended from outside: by a signal, or
+// because another run took the release over.
+type StoppedError struct {
+	Step  Step // that it had come to
+	Cause error
+	Err   error // the step's error; nil between steps
+}
+
+func (e *StoppedError) Error() string {
+	if e.Step == "" {
+		return e.Cause.Error()
+	}
+	return fmt.Sprintf("%s in step %s", e.Cause, e.Step)
+}
+
+// Unwrap gives the cause, and what the step said of it.
+func (e *StoppedError) Unwrap() error { return errors.Join(e.Cause, e.Err) }
