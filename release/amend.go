@@ -56,10 +56,10 @@ func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
+	old := rec.stored
 	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
 		return err
 	}
-	old := rec.stored
 	written, err := secrets.Update(ctx, newSecret(rec, enc, time.Now()), metav1.UpdateOptions{})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

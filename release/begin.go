@@ -189,10 +189,7 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err er
 		errs = append(errs, deleteSecret(ctx, secrets, SecretName(next.Name, next.Version), string(next.stored.uid)))
 	}
 	next.stored = stored{}
-	for i := range enc.parts {
-		errs = append(errs, deleteSecret(ctx, secrets, partName(next.Name, next.Version, enc.digest, i), ""))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, deleteParts(ctx, secrets, next.Name, next.Version, enc.refs()))...)
 }
 
 // storedUID returns the UID of the record of a failed Begin if it was stored
@@ -288,7 +285,7 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec.stored.digest != "" {
+	if len(rec.stored.bundles) > 0 {
 		list()
 	}
 	out.complete = listErr == nil

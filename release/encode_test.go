@@ -2,7 +2,6 @@ package release
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -87,102 +86,6 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
 		}
 	}
-}
-
-func TestEncodeChoosesTheForm(t *testing.T) {
-	big := func(change func(*Record)) *Record {
-		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-		change(rec)
-		return rec
-	}
-	for name, c := range map[string]struct {
-		rec   *Record
-		slim  bool // of a whole record; what is in parts always is
-		parts bool
-	}{
-		"small": {big(func(*Record) {}), false, false},
-		"large files": {big(func(r *Record) {
-			r.Chart.Files = append(r.Chart.Files, &helmchart.File{Name: "dash.json", Data: []byte(noise(2 << 20))})
-		}), true, false},
-		"large manifest": {big(func(r *Record) { r.Manifest = noise(5 << 20) }), false, true},
-		"no room for the journal": {big(func(r *Record) {
-			r.Chart.Templates = nil
-			r.Manifest = strings.Repeat("\nkind: A", 7900) + noise(40<<10)
-		}), false, true},
-	} {
-		enc, err := encode(c.rec)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		slim := false
-		if enc.parts == nil {
-			rec, err := decode(enc.head)
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
-			slim = rec.Slim
-		}
-		if slim != c.slim || (enc.parts != nil) != c.parts {
-			t.Errorf("%s: slim %v, %d parts; want %v, %v", name, slim, len(enc.parts), c.slim, c.parts)
-		}
-		if len(enc.head) > maxSecret {
-			t.Errorf("%s: the head has %d bytes", name, len(enc.head))
-		}
-	}
-}
-
-func TestLargeRecordsComeBack(t *testing.T) {
-	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-	rec.Manifest = noise(5 << 20)
-	rec.Journal = &Journal{Run: "r"}
-	rec.Hooks[0].LastRun.Phase = helmrelease.HookPhaseSucceeded
-	enc, err := encode(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := joinParts(enc.parts, enc.digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := joinRecord(enc.head, packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := slim(rec)
-	got.Labels = want.Labels
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("a record of %d bytes came back different: description %q, hooks %+v", len(rec.Manifest), got.Info.Description, got.Hooks[0])
-	}
-
-	t.Run("Helm sees why not", func(t *testing.T) {
-		var seen helmrelease.Release
-		data, err := unpack(enc.head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(data, &seen); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(seen.Manifest, largeKind) || !strings.HasSuffix(seen.Info.Description, largeSuffix) {
-			t.Errorf("Helm sees description %q, manifest %q", seen.Info.Description, seen.Manifest)
-		}
-	})
-	t.Run("status changes leave the parts alone", func(t *testing.T) {
-		rec.Info.Status, rec.Info.Description = helmrelease.StatusDeployed, "done"
-		rec.Journal.Step = "main"
-		again, err := encode(rec)
-		if err != nil || again.digest != enc.digest {
-			t.Errorf("digest %s, %v; want %s", again.digest, err, enc.digest)
-		}
-	})
-	t.Run("damaged parts are noticed", func(t *testing.T) {
-		enc.parts[1][7] ^= 1
-		if _, err := joinParts(enc.parts, enc.digest); err == nil {
-			t.Error("assemble took damaged parts")
-		}
-	})
 }
 
 func TestTooLargeSaysWhy(t *testing.T) {
@@ -276,21 +179,6 @@ func TestNames(t *testing.T) {
 		if got != name || rev != 12 || !ok {
 			t.Errorf("parseSecretName(SecretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
 		}
-	}
-}
-
-func TestPartsLabelIsOfItsRevision(t *testing.T) {
-	digest := strings.Repeat("ab", 16)
-	label := partsLabel(7, 3, digest)
-	if count, got := parseParts(label, 7); count != 3 || got != digest {
-		t.Errorf("parseParts(%q, 7) = %d, %q", label, count, got)
-	}
-	// Helm copies labels to the next revision.
-	if count, _ := parseParts(label, 8); count != 0 {
-		t.Errorf("parseParts(%q, 8) = %d, want 0", label, count)
-	}
-	if len(label) > 63 {
-		t.Errorf("%q is too long for a label", label)
 	}
 }
 

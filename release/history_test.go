@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,9 +128,9 @@ func TestOrphaned(t *testing.T) {
 	part := func(revision, digest string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelBody: digest}}}
 	}
-	used := "0123456789abcdef0123456789abcdef"
-	heads := []Summary{{Revision: 2}, {Revision: 3, parts: partsLabel(3, 1, used)}}
-	parts := []metav1.PartialObjectMetadata{part("1", "a"), part("2", "b"), part("3", "c"), part("3", used), part("4", "d"), part("", "e")}
+	used, also := strings.Repeat("ab", 16), strings.Repeat("cd", 16)
+	heads := []Summary{{Revision: 2}, {Revision: 3, bundles: []bundleRef{{labelParts, used, 1}, {labelEntries, also, 1}}}}
+	parts := []metav1.PartialObjectMetadata{part("1", "a"), part("2", "b"), part("3", "c"), part("3", used), part("3", also), part("4", "d"), part("", "e")}
 	var got []string
 	for _, p := range unreferencedParts(heads, parts) {
 		got = append(got, p.Name)

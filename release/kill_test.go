@@ -36,9 +36,10 @@ func dies(n int32, late bool, kill func()) func(http.RoundTripper) http.RoundTri
 	}
 }
 
-// wholeRun does everything that a run writes, until it is killed.
-func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) error {
-	l, err := store.Lock(ctx, name, LockOptions{Operation: "to die", Warn: func(string) {}})
+// wholeRun does everything that a run writes, until it is killed. work is what it does between
+// its first and its second write of the record.
+func wholeRun(ctx context.Context, t *testing.T, store *Store, rec *Record, work func()) error {
+	l, err := store.Lock(ctx, rec.Name, LockOptions{Operation: "to die", Warn: func(string) {}})
 	if err != nil {
 		return err
 	}
@@ -46,18 +47,19 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) erro
 	if err != nil {
 		return err
 	}
-	rec := sample(name, h.Next(), pending)
+	rec.Version = h.Next()
 	if err := l.Begin(ctx, rec, Identity{}); err != nil {
 		return err
 	}
 	rec.Journal.Step = "main"
+	work()
 	if err := l.Save(ctx, rec); err != nil {
 		return err
 	}
 	if err := l.Finish(ctx, rec, deployed, "done"); err != nil {
 		return err
 	}
-	if err := store.TrimHistory(ctx, name, 2); err != nil {
+	if err := store.TrimHistory(ctx, rec.Name, 2); err != nil {
 		return err
 	}
 	return l.Unlock(ctx)
@@ -75,7 +77,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				run(t, s.store, name, deployed)
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
-				err := wholeRun(ctx, t, s.through(dies(n, late, kill)), name)
+				err := wholeRun(ctx, t, s.through(dies(n, late, kill)), sample(name, 0, pending), func() {})
 				if ctx.Err() == nil {
 					t.Fatalf("the run wasn't killed: %v", err)
 				}

@@ -129,9 +129,9 @@ func (p *packedChart) holds(text chartText) bool {
 	return true
 }
 
-// appendRest makes gzip of the packed chart and the rest of a record's JSON. An upgrade does it three times:
-// the best compression takes twice as long for one or two percent.
-func (p *packedChart) appendRest(rest []byte) ([]byte, error) {
+// appendRest makes gzip of the packed chart and the rest of a record's JSON, which write writes. An upgrade does
+// it three times: the best compression takes twice as long for one or two percent.
+func (p *packedChart) appendRest(write func(io.Writer) error) ([]byte, *meter, error) {
 	var out bytes.Buffer
 	out.Write([]byte{0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 2, 255, extraLength, 0, 'D', 'C', extraLength - 4, 0})
 	for _, n := range []uint32{uint32(len(p.deflated)), uint32(p.size), p.sum} {
@@ -140,39 +140,60 @@ func (p *packedChart) appendRest(rest []byte) ([]byte, error) {
 	out.Write(p.deflated)
 	w, err := flate.NewWriter(&out, flate.DefaultCompression)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if _, err := w.Write(rest); err != nil {
-		return nil, err
+	m := &meter{bytes: p.size, elements: p.elements}
+	sum := checksum(p.sum)
+	if err := write(io.MultiWriter(m, &sum, w)); err != nil {
+		return nil, nil, err
 	}
 	if err := w.Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	end := binary.LittleEndian.AppendUint32(nil, crc32.Update(p.sum, crc32.IEEETable, rest))
-	out.Write(binary.LittleEndian.AppendUint32(end, uint32(p.size+len(rest))))
-	return out.Bytes(), nil
+	end := binary.LittleEndian.AppendUint32(nil, uint32(sum))
+	out.Write(binary.LittleEndian.AppendUint32(end, uint32(m.bytes)))
+	return out.Bytes(), m, nil
+}
+
+// A checksum is the CRC-32 of what is written to it.
+type checksum uint32
+
+// Write never fails.
+func (c *checksum) Write(data []byte) (int, error) {
+	*c = checksum(crc32.Update(uint32(*c), crc32.IEEETable, data))
+	return len(data), nil
 }
 
 // errNoPackedChart says that a record isn't gzip that appendRest has made.
 var errNoPackedChart = errors.New("its chart isn't packed by itself")
 
-// cutPackedChart is the reverse of appendRest. It doesn't unpack the chart.
-func cutPackedChart(data []byte) (chart *packedChart, rest []byte, err error) {
-	const start = fixedHeader + 2 + extraLength
+const packedStart = fixedHeader + 2 + extraLength // where a packed chart begins
+
+// findPackedChart finds the chart in what appendRest has made. It unpacks nothing.
+func findPackedChart(data []byte) (*packedChart, error) {
+	const start = packedStart
 	if len(data) < start+trailer || data[3] != 4 || !bytes.Equal(data[:3], gzipMagic()) || data[10] != extraLength || data[11] != 0 ||
 		!bytes.Equal(data[12:16], []byte{'D', 'C', extraLength - 4, 0}) {
-		return nil, nil, errNoPackedChart
+		return nil, errNoPackedChart
 	}
 	length := int(binary.LittleEndian.Uint32(data[16:]))
-	chart = &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
-	end := len(data) - trailer
+	chart := &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
 	total := announcedSize(data)
-	if length > end-start || chart.size > total || total > maxSingleSecretJSON {
-		return nil, nil, errNoPackedChart
+	if length > len(data)-trailer-start || chart.size > total || total > maxSingleSecretJSON {
+		return nil, errNoPackedChart
 	}
 	chart.deflated = data[start : start+length]
-	rest = make([]byte, total-chart.size)
-	r := flate.NewReader(bytes.NewReader(data[start+length : end]))
+	return chart, nil
+}
+
+// cutPackedChart is the reverse of appendRest. It doesn't unpack the chart.
+func cutPackedChart(data []byte) (chart *packedChart, rest []byte, err error) {
+	if chart, err = findPackedChart(data); err != nil {
+		return nil, nil, err
+	}
+	end := len(data) - trailer
+	rest = make([]byte, announcedSize(data)-chart.size)
+	r := flate.NewReader(bytes.NewReader(data[packedStart+len(chart.deflated) : end]))
 	if _, err := io.ReadFull(r, rest); err != nil {
 		return nil, nil, err
 	}
@@ -234,26 +255,21 @@ func decodeRest(rest []byte) (*Record, error) {
 	return rec, err
 }
 
-// packRecord is packMeasured for a whole record.
+// packRecord packs a record with its body.
 func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
-	if rec.Chart == nil || charts == nil {
-		return packMeasured(rec)
+	if rec.Chart == nil {
+		return packWith(func(w io.Writer) error {
+			if _, err := io.WriteString(w, "{"); err != nil {
+				return err
+			}
+			return writeRest(w, rec)
+		})
 	}
 	chart, err := charts.pack(rec.Chart)
 	if err != nil {
 		return nil, nil, err
 	}
-	without := *rec
-	without.Chart = nil // which is left out
-	data, err := json.Marshal(&without)
-	if err != nil {
-		return nil, nil, err
-	}
-	rest := data[1:] // after the brace that chart has
-	m := &meter{bytes: chart.size, elements: chart.elements}
-	_, _ = m.Write(rest) // never fails
-	packed, err := chart.appendRest(rest)
-	return packed, m, err
+	return chart.appendRest(func(w io.Writer) error { return writeRest(w, rec) })
 }
 
 // editBesidePackedChart is editJSON for what appendRest has made. It fails for everything else.
@@ -273,11 +289,7 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any) ([]byte
 	if err := editMembers(record, edits); err != nil {
 		return nil, err
 	}
-	edited, err := json.Marshal(record)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := chart.appendRest(edited[1:])
+	packed, _, err := chart.appendRest(func(w io.Writer) error { return writeMembers(w, record) })
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +312,7 @@ func (s *Store) prefetchedChart() (chart *packedChart) {
 		secret, _ := value.(*corev1.Secret)
 		data, err := base64.StdEncoding.DecodeString(string(secret.Data[dataKey]))
 		if err == nil {
-			chart, _, err = cutPackedChart(data)
+			chart, err = findPackedChart(data)
 		}
 		return err != nil
 	})

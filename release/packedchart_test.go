@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"reflect"
 	"testing"
 
@@ -181,7 +182,10 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	if _, err := large.decode(enc.head); err != nil {
 		t.Fatal(err)
 	}
-	packed, err := charts.packed.appendRest([]byte(`"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`))
+	packed, _, err := charts.packed.appendRest(func(w io.Writer) error {
+		_, err := io.WriteString(w, `"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,9 +56,13 @@ type Record struct {
 type stored struct {
 	uid             types.UID
 	resourceVersion string
-	created         string // Helm's label createdAt
-	digest          string // of the parts; empty for a record in one Secret
-	parts           int
+	created         string      // Helm's label createdAt
+	bundles         []bundleRef // empty for a record in one Secret
+	lost            int         // how often somebody has deleted the Secret during the run
+}
+
+func (s *stored) has(label string) bool {
+	return slices.ContainsFunc(s.bundles, func(b bundleRef) bool { return b.label == label })
 }
 
 // Journal is what deployer records in addition to Helm.

@@ -74,8 +74,8 @@ func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 			labels["createdAt"] = rec.stored.created
 		}
 	}
-	if enc.digest != "" {
-		labels[labelParts] = partsLabel(rec.Version, len(enc.parts), enc.digest)
+	for _, b := range enc.bundles {
+		labels[b.label] = b.labelValue(rec.Version)
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -142,7 +142,7 @@ type Summary struct {
 	secret          string
 	uid             string
 	resourceVersion string
-	parts           string // the label
+	bundles         []bundleRef
 }
 
 // UID returns the UID of the revision's Secret. It distinguishes the revision from one
@@ -169,7 +169,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
 		Run:       meta.Annotations[annotationRun],
-		secret:    meta.Name, uid: string(meta.UID), resourceVersion: meta.ResourceVersion, parts: labels[labelParts],
+		secret:    meta.Name, uid: string(meta.UID), resourceVersion: meta.ResourceVersion, bundles: bundlesOf(labels, revision),
 	}
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {

@@ -33,8 +33,10 @@ func (e Estimate) String() string {
 
 func estimate(rec *Record, enc *encoded) Estimate {
 	e := Estimate{Stored: len(enc.head), Limit: maxParts * partSize}
-	for _, part := range enc.parts {
-		e.Stored += len(part)
+	for _, b := range enc.bundles {
+		for _, part := range b.parts {
+			e.Stored += len(part)
+		}
 	}
 	add := func(what string, v any) {
 		data, err := json.Marshal(v)

@@ -60,7 +60,7 @@ func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed(
 
 // keepPrefetched keeps the Secret of a deployed revision that is whole in it.
 func (s *Store) keepPrefetched(secret *corev1.Secret, rec *Record) {
-	if rec.Info.Status == helmrelease.StatusDeployed && rec.stored.digest == "" {
+	if rec.Info.Status == helmrelease.StatusDeployed && !rec.stored.has(labelParts) {
 		s.prefetched.Store(string(secret.UID), secret)
 	}
 }
@@ -158,12 +158,11 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	if owner := secret.Labels["owner"]; owner != ownerHelm {
 		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
 	}
-	count, digest := parseParts(summary.parts, summary.Revision)
-	parts, err := s.inNamespace(secret.Namespace).readParts(ctx, &summary, count, digest)
+	bundles, err := s.inNamespace(secret.Namespace).readBundles(ctx, &summary)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := s.decodeContent(secret.Data[dataKey], parts, digest)
+	rec, err := s.decodeContent(secret.Data[dataKey], bundles)
 	switch {
 	case err != nil:
 		return nil, bad("its content is damaged", err)
@@ -174,45 +173,56 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	}
 	rec.Namespace = secret.Namespace
 	rec.Labels = summary.Labels
-	rec.stored = stored{uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], digest: digest, parts: count}
+	rec.stored = stored{uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], bundles: summary.bundles}
 	return rec, nil
 }
 
-// decodeContent decodes a record from the content of its Secret and its parts, if it has any.
-func (s *Store) decodeContent(content []byte, parts [][]byte, digest string) (*Record, error) {
-	if len(parts) == 0 {
-		if unpackedSize(content) > usualSize {
+// decodeContent decodes a record from the content of its Secret and its bundles, if it has any.
+func (s *Store) decodeContent(content []byte, bundles map[string][]byte) (*Record, error) {
+	size := unpackedSize(content)
+	for _, packed := range bundles {
+		size += announcedSize(packed)
+	}
+	if size > usualSize {
+		if len(bundles) == 0 {
 			return s.largeRecords.decode(content)
 		}
-		return decode(content)
-	}
-	packed, err := joinParts(parts, digest)
-	if err != nil {
-		return nil, err
-	}
-	if announcedSize(packed) > usualSize {
 		s.largeRecords.mu.Lock()
 		defer s.largeRecords.mu.Unlock()
 	}
-	return joinRecord(content, packed)
+	return joinRecord(content, bundles)
 }
 
-// readParts reads the parts of a large record; none when count is 0.
-func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest string) ([][]byte, error) {
+// readBundles reads the bundles of a large record, by their label; none when it is in one Secret.
+func (s *Store) readBundles(ctx context.Context, of *Summary) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, b := range of.bundles {
+		parts, err := s.readParts(ctx, of, b)
+		if err != nil {
+			return nil, err
+		}
+		if out[b.label], err = b.join(parts); err != nil {
+			return nil, &CorruptError{Namespace: s.namespace, Secret: of.secret, Reason: "its content is damaged", Err: err}
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]byte, error) {
 	secrets, err := s.secrets()
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]byte, count)
-	return parts, kube.ForEach(count, maxParallel, func(i int) error {
-		name := partName(of.Name, of.Revision, digest, i)
-		part, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	names := b.partNames(of.Name, of.Revision)
+	parts := make([][]byte, len(names))
+	return parts, kube.ForEach(len(names), maxParallel, func(i int) error {
+		part, err := secrets.Get(ctx, names[i], metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return &CorruptError{Namespace: s.namespace, Secret: of.secret,
-				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, name), Err: errPartGone}
+				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, names[i]), Err: errPartGone}
 		}
 		if err != nil {
-			return fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, name, err)
+			return fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, names[i], err)
 		}
 		parts[i] = part.Data["part"]
 		return nil
@@ -256,10 +266,16 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 	if err := deleteSecret(ctx, secrets, of.secret, of.uid); err != nil {
 		return err
 	}
-	count, digest := parseParts(of.parts, of.Revision)
-	return kube.ForEach(count, maxParallel, func(i int) error {
-		return deleteSecret(ctx, secrets, partName(of.Name, of.Revision, digest, i), "")
-	})
+	return deleteParts(ctx, secrets, of.Name, of.Revision, of.bundles)
+}
+
+// deleteParts deletes the parts of bundles of a revision.
+func deleteParts(ctx context.Context, secrets typedcore.SecretInterface, release string, revision int, bundles []bundleRef) error {
+	var names []string
+	for _, b := range bundles {
+		names = append(names, b.partNames(release, revision)...)
+	}
+	return kube.ForEach(len(names), maxParallel, func(i int) error { return deleteSecret(ctx, secrets, names[i], "") })
 }
 
 // deleteSecret deletes a Secret, if uid isn't empty only the one with that uid.

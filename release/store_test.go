@@ -168,7 +168,7 @@ func TestLargeReleases(t *testing.T) {
 	})
 	t.Run("a missing part is an error that names it", func(t *testing.T) {
 		secrets := s.Client().CoreV1().Secrets(s.namespace)
-		part := partName("web", 1, first.stored.digest, 2)
+		part := first.stored.bundles[0].partNames("web", 1)[2]
 		if err := secrets.Delete(t.Context(), part, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -464,15 +464,10 @@ func TestPagesOfHistory(t *testing.T) {
 	}
 }
 
-// runLarge is run for a record that is stored in several Secrets, however small it is.
+// runLarge is run for a record that is stored in several Secrets.
 func runLarge(t *testing.T, s *Store, name string) *Record {
 	t.Helper()
-	l := lock(t, s, name, LockOptions{})
-	defer unlock(t, l)
-	rec := begun(t, l)
-	rec.stored.digest = "once split, it stays split"
-	finish(t, l, rec, deployed)
-	return rec
+	return run(t, s, name, deployed, func(rec *Record) { rec.Manifest = noise(maxSecret) })
 }
 
 // A part that can't be read at the moment isn't damaged: nobody may be told to delete

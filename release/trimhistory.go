@@ -86,16 +86,18 @@ func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, pa
 
 func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	newest := 0
-	digests := map[int]string{}
+	referenced := map[string]bool{} // digests
 	for _, h := range heads {
 		newest = max(newest, h.Revision)
-		_, digests[h.Revision] = parseParts(h.parts, h.Revision)
+		for _, b := range h.bundles {
+			referenced[b.digest] = true
+		}
 	}
 	var out []metav1.PartialObjectMetadata
 	for _, p := range parts {
 		revision := parseRevision(p.Labels["version"])
 		ours := p.Labels[labelBody] != "" && revision > 0
-		if ours && revision <= newest && digests[revision] != p.Labels[labelBody] {
+		if ours && revision <= newest && !referenced[p.Labels[labelBody]] {
 			out = append(out, p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -22,29 +23,35 @@ import (
 // or written to. A repetition after a lost answer has no further effect. conflictError
 // makes the error for the case that somebody else has written the Secret.
 func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
-	enc, err := l.encode(rec)
-	if err != nil {
-		return err
+	for {
+		enc, err := l.encode(rec)
+		if err != nil {
+			return err
+		}
+		err = l.writeAs(ctx, rec, enc, conflictError)
+		if err != nil || rec.stored.uid != "" {
+			return err
+		}
+		// Somebody has deleted the head, and the parts go with it.
 	}
-	return l.writeAs(ctx, rec, enc, conflictError)
 }
 
-// writeAs is write for a record that is encoded already.
+// writeAs is write for a record that is encoded already. If its head was deleted,
+// rec.stored has no uid afterwards, and the record has to be encoded again.
 func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictError func(by *Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
 	}
+	old := rec.stored
 	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
 		return err
 	}
-	old := rec.stored
 	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, secrets, rec, enc, conflictError) })
-	if err != nil {
-		return err
+	if err == nil && rec.stored.uid != "" {
+		l.replaceParts(ctx, secrets, rec, enc, old)
 	}
-	l.replaceParts(ctx, secrets, rec, enc, old)
-	return nil
+	return err
 }
 
 // writeHead tries once to write the Secret that Helm sees. errRetry means that rec.stored
@@ -64,30 +71,29 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.resolveWriteConflict(ctx, rec, enc, secret.Name, conflictError)
+		return l.resolveWriteConflict(ctx, rec, enc, secret, conflictError)
 	case !creating && apierrors.IsNotFound(err):
 		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
-		rec.stored = stored{}
-		return errRetry
+		rec.stored = stored{lost: rec.stored.lost + 1}
+		return nil
 	}
 	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 }
 
-// resolveWriteConflict checks what is stored after a write was refused.
-func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, name string, conflictError func(*Record) error) error {
+// resolveWriteConflict checks what is stored after the write of a head was refused.
+func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret, conflictError func(*Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
 	}
-	found, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	found, err := secrets.Get(ctx, refused.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		rec.stored = stored{}
-		return errRetry
+		return errRetry // which finds that it isn't there
 	}
 	if err != nil {
-		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, name, err)
+		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, refused.Name, err)
 	}
-	if bytes.Equal(found.Data[dataKey], enc.head) {
+	if bytes.Equal(found.Data[dataKey], enc.head) && slices.Equal(bundlesOf(found.Labels, rec.Version), enc.refs()) {
 		rec.stored.set(found, enc) // only the answer was lost
 		return nil
 	}
@@ -107,18 +113,24 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
-		digest: enc.digest, parts: len(enc.parts),
+		bundles: enc.refs(), lost: s.lost,
 	}
 }
 
-// writeParts writes the body of a large record unless it is there already.
+// writeParts writes the parts of a large record that aren't there already.
 // Parts are immutable and named by content, so one that exists is right.
 func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded) error {
-	if enc.digest == rec.stored.digest {
-		return nil
+	var parts []*corev1.Secret
+	for _, b := range enc.bundles {
+		if slices.Contains(rec.stored.bundles, b.bundleRef) {
+			continue
+		}
+		for i := range b.parts {
+			parts = append(parts, newPart(rec, b, i))
+		}
 	}
-	return kube.ForEach(len(enc.parts), maxParallel, func(i int) error {
-		part := newPart(rec, enc, i)
+	return kube.ForEach(len(parts), maxParallel, func(i int) error {
+		part := parts[i]
 		return retry(ctx, func(ctx context.Context) error {
 			_, err := secrets.Create(ctx, part, metav1.CreateOptions{})
 			if err == nil || apierrors.IsAlreadyExists(err) {
@@ -129,33 +141,37 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	})
 }
 
-// replaceParts deletes the parts that the head no longer refers to, and makes the head
-// the owner of the new ones, so that they are deleted with it. Both are repeated by
+// replaceParts deletes the parts that the head no longer refers to, and makes a new head
+// the owner of its parts, so that they are deleted with it. Both are repeated by
 // TrimHistory, so failures are only warnings.
 func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
-	if enc.digest == old.digest {
-		return
+	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(enc.refs(), b) })
+	err := deleteParts(ctx, secrets, rec.Name, rec.Version, former)
+	if old.uid == "" {
+		err = errors.Join(err, ownParts(ctx, secrets, rec, enc))
 	}
-	err := kube.ForEach(old.parts, maxParallel, func(i int) error {
-		return deleteSecret(ctx, secrets, partName(rec.Name, rec.Version, old.digest, i), "")
-	})
-	owner, marshalErr := ownerPatch(rec)
-	err = errors.Join(err, marshalErr, kube.ForEach(len(enc.parts), maxParallel, func(i int) error {
-		_, err := secrets.Patch(ctx, partName(rec.Name, rec.Version, enc.digest, i), types.MergePatchType, owner, metav1.PatchOptions{})
-		if apierrors.IsForbidden(err) {
-			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it
-		}
-		return err
-	}))
 	if err != nil {
 		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
 	}
 }
 
-func ownerPatch(rec *Record) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "Secret", Name: SecretName(rec.Name, rec.Version), UID: rec.stored.uid,
-	}}}})
+// ownParts makes the head the owner of parts that were written before it.
+func ownParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded) error {
+	owner, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": headAsOwner(rec)}})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, b := range enc.bundles {
+		names = append(names, b.partNames(rec.Name, rec.Version)...)
+	}
+	return kube.ForEach(len(names), maxParallel, func(i int) error {
+		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
+		if apierrors.IsForbidden(err) {
+			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it
+		}
+		return err
+	})
 }
 
 // A recordPatch is a change of some fields of a stored record. All else stays as it is,
@@ -216,7 +232,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 
 func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, now time.Time) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.digest != ""))
+	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.has(labelParts)))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,176 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// A record too large for one Secret is split. Status and step stay in the head. Where that
+// suffices, only the entries of the journal are taken out of it: Helm, to which they mean nothing,
+// then reads the whole release. Else the body of the record, which doesn't change during
+// a run, is taken out, and the entries too if need be.
+
+const (
+	// maxHeadConfig limits the size of values that are repeated in the head, for `helm
+	// get values`.
+	maxHeadConfig = 64 << 10
+
+	largeSuffix = " [large release in several Secrets: only deployer can read it]"
+	largeKind   = "ReleaseTooLargeForHelmUseDeployer"
+)
+
+// body is the part of a record that doesn't change once it is begun.
+type body struct {
+	Run      string              `json:"run"` // makes the bodies of two runs differ
+	Chart    *helmchart.Chart    `json:"chart,omitempty"`
+	Config   map[string]any      `json:"config,omitempty"`
+	Manifest string              `json:"manifest,omitempty"`
+	Hooks    []*helmrelease.Hook `json:"hooks,omitempty"` // without LastRun
+	Notes    string              `json:"notes,omitempty"`
+}
+
+// head is what Helm sees of a record without its body: a release whose manifest it can't process,
+// so that it refuses instead of deleting objects that it doesn't see.
+type head struct {
+	Record
+	LastRuns []helmrelease.HookExecution `json:"deployer_runs,omitempty"` // by index of the body's hooks
+}
+
+func bodyOf(rec *Record) *body {
+	b := &body{Run: rec.partsRun(), Chart: rec.Chart, Config: rec.Config, Manifest: rec.Manifest, Notes: rec.Info.Notes}
+	for _, hook := range rec.Hooks {
+		still := *hook
+		still.LastRun = helmrelease.HookExecution{}
+		b.Hooks = append(b.Hooks, &still)
+	}
+	return b
+}
+
+// partsRun makes the parts of two runs differ, also if they hold the same: each run deletes its
+// own. Parts that are written again because their head was deleted differ too: the
+// cluster is about to delete the former ones.
+func (rec *Record) partsRun() string {
+	run := ""
+	if rec.Journal != nil {
+		run = rec.Journal.Run
+	}
+	if rec.stored.lost > 0 {
+		run += fmt.Sprintf(" %d", rec.stored.lost)
+	}
+	return run
+}
+
+func headOf(rec *Record) *head {
+	h := &head{Record: *rec}
+	info := *rec.Info
+	info.Notes = ""
+	info.Description = strings.TrimSuffix(info.Description, largeSuffix) + largeSuffix
+	h.Info = &info
+	h.Hooks = nil
+	for _, hook := range rec.Hooks {
+		h.LastRuns = append(h.LastRuns, hook.LastRun)
+	}
+	if rec.Chart != nil {
+		h.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata}
+	}
+	if config, err := json.Marshal(rec.Config); err != nil || len(config) > maxHeadConfig {
+		h.Config = nil
+	}
+	h.Manifest = headManifest(rec)
+	return h
+}
+
+// headManifest returns a manifest that Helm can print and split, but not build, because
+// the kind doesn't exist. Helm's upgrade, rollback and uninstall fail with this name in
+// their message, before they change any object.
+func headManifest(rec *Record) string {
+	return fmt.Sprintf(`---
+# Release %s, revision %d, is too large for Helm: its manifest is kept in
+# several Secrets, which only deployer reads:
+#   deployer get manifest -n %s %s --revision %d
+apiVersion: deployer.io/v1
+kind: %s
+metadata:
+  name: %s
+`, rec.Name, rec.Version, rec.Namespace, rec.Name, rec.Version, largeKind, rec.Name)
+}
+
+// entriesOf are the entries of a record's journal, without what it says of the run.
+func entriesOf(rec *Record) *Journal {
+	entries := *rec.Journal
+	entries.Attempt, entries.Holder, entries.Process, entries.Step = "", "", "", ""
+	entries.Leased, entries.Interrupted = false, false
+	entries.Run = rec.partsRun()
+	return &entries
+}
+
+// withoutEntries is a copy of a record whose journal says only who ran and how far they came.
+func withoutEntries(rec *Record) *Record {
+	out, j := *rec, rec.Journal
+	out.Journal = &Journal{Run: j.Run, Attempt: j.Attempt, Holder: j.Holder, Process: j.Process, Step: j.Step, Leased: j.Leased, Interrupted: j.Interrupted}
+	return &out
+}
+
+// joinRecord joins the head of a record, which is data.release, and its bundles by the label of each.
+// The head wins: another tool may have changed the status there. One that has written it
+// again has dropped the journal.
+func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := decodeJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	if packed := bundles[labelParts]; packed != nil {
+		if err := rec.addBody(data, packed); err != nil {
+			return nil, fmt.Errorf("its parts: %w", err)
+		}
+	}
+	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
+		run := *rec.Journal
+		if err := unpackBundle(packed, rec.Journal); err != nil {
+			return nil, fmt.Errorf("its journal: %w", err)
+		}
+		j := rec.Journal
+		j.Run, j.Attempt, j.Holder, j.Process, j.Step, j.Leased, j.Interrupted = run.Run, run.Attempt, run.Holder, run.Process, run.Step, run.Leased, run.Interrupted
+	}
+	return rec, nil
+}
+
+// addBody adds its body to the record that was decoded from the JSON of a head.
+func (rec *Record) addBody(headJSON, packed []byte) error {
+	var h struct {
+		LastRuns []helmrelease.HookExecution `json:"deployer_runs"`
+	}
+	if err := json.Unmarshal(headJSON, &h); err != nil {
+		return err
+	}
+	var b body
+	if err := unpackBundle(packed, &b); err != nil {
+		return err
+	}
+	rec.Slim = true
+	rec.Chart, rec.Config, rec.Manifest, rec.Hooks = b.Chart, b.Config, b.Manifest, b.Hooks
+	rec.Info.Notes = b.Notes
+	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeSuffix)
+	for i, hook := range rec.Hooks {
+		if i < len(h.LastRuns) {
+			hook.LastRun = h.LastRuns[i]
+		}
+	}
+	return nil
+}
+
+func unpackBundle(packed []byte, into any) error {
+	data, err := decompress(packed, maxSplitJSON)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
