@@ -17,7 +17,7 @@ import (
 // refused.
 func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
 	var refused []FieldConflict
-	for range predict.MostCollisions() { // leaving an item out may cause another collision
+	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
 		if len(found) == 0 {
 			return refused, nil
@@ -43,7 +43,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPo
 		if policy == FailOnConflict {
 			return refused, nil
 		}
-		if err := u.predict(ctx); err != nil {
+		if err := u.computePrediction(ctx); err != nil {
 			return nil, err
 		}
 	}

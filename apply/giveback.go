@@ -27,7 +27,7 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 	case !from.MustBeGivenBack():
 		return false
 	case !from.Describes(meta):
-		c.Reason = "was recreated by another client since " + from.Adopter() + ", had adopted the one before"
+		c.Reason = "was recreated by another client since " + from.AdoptedBy() + ", had adopted the one before"
 		return ours
 	case meta.DeletionTimestamp != nil, !ours && !provenance.IsHalfAdopted(from, meta):
 		return false // the owner that it names has it already
@@ -53,7 +53,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if provenance.OwnerOf(t.obj) != provenance.OwnerOf(c.Live) {
 		return c, changedMeanwhile(c.ID, t.mapping)
 	}
-	r, err := provenance.Restore(c.Provenance, t.obj, c.execution.orphan.lastDeclared.obj)
+	r, err := provenance.NewRestoration(c.Provenance, t.obj, c.execution.orphan.lastDeclared.obj)
 	if err != nil {
 		return c, err
 	}

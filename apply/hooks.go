@@ -147,7 +147,7 @@ func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) er
 	case owner == (Owner{}) && !(p.history.wasHook(t.id) && isHook(live)):
 		return &HookExistsError{Why: "is not a hook of this release"}
 	case p.history.provenance[t.id].Describes(live) && p.history.provenance[t.id].MustBeGivenBack():
-		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].Adopter() + ", had adopted it"}
+		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].AdoptedBy() + ", had adopted it"}
 	case t.id.IsCRD():
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}

@@ -94,7 +94,7 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
 	var at []string
 	for key, v := range desired {
-		if !slices.Contains(mutableStatefulSetFields, key) && !compare.Covers(v, live[key]) {
+		if !slices.Contains(mutableStatefulSetFields, key) && !compare.Satisfies(live[key], v) {
 			at = append(at, "spec."+key)
 		}
 	}

@@ -53,7 +53,7 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 		res = manifest.Normalise(obj, rules)
 	}
 	if !t.fromCRDs {
-		r.a.owner.Write(res.Object)
+		r.a.owner.SetOn(res.Object)
 	}
 	return res, nil
 }

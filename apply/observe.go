@@ -224,7 +224,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
-		opts.LabelSelector = provenance.Filter
+		opts.LabelSelector = provenance.ManagedByHelmSelector
 	}
 	metas = map[string]*metav1.PartialObjectMetadata{}
 	for len(metas) < most {
@@ -312,7 +312,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 	for _, t := range group {
 		byName[t.id.Name] = t
 	}
-	opts := metav1.ListOptions{LabelSelector: provenance.Filter, Limit: pageSize}
+	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
 	for {
 		var list *unstructured.UnstructuredList
 		err := o.a.try(ctx, func() error {

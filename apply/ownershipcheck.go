@@ -35,7 +35,7 @@ func (c *ownershipChecker) check(t *target, live *unstructured.Unstructured) (ad
 	if c.mayAdopt(t.id, owner) {
 		return true, nil
 	}
-	return false, &OwnershipError{ID: t.id, Owner: owner, Text: provenance.Mismatch(c.owner, live)}
+	return false, &OwnershipError{ID: t.id, Owner: owner, Text: c.owner.Mismatch(live)}
 }
 
 func (c *ownershipChecker) mayAdopt(id kube.ID, owner Owner) bool {

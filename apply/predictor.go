@@ -22,13 +22,13 @@ type predictor struct {
 	warnings *warnings
 }
 
-// predict begins the prediction of applying desired, which it changes.
-func (r *predictor) predict(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (*predict.Prediction, error) {
+// begin begins the prediction of applying desired, which it changes.
+func (r *predictor) begin(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (*predict.Prediction, error) {
 	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
-	l, err := compare.Read(conv, live)
+	l, err := compare.NewLive(conv, live)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv manage
 // fieldsChangedByServer lists the fields of a new object whose applied values the server changes;
 // none when the object can't be read by its schema.
 func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desired, result *unstructured.Unstructured) ([]FieldChange, error) {
-	if compare.Covers(desired.Object, result.Object) {
+	if compare.Satisfies(result.Object, desired.Object) {
 		return nil, nil
 	}
 	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)

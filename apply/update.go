@@ -41,7 +41,7 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 		return Change{}, err
 	}
 	u := &updateDecision{p: p, t: t, prediction: prediction, fullDesired: desired, live: live, adopting: adopting, change: c}
-	if err := u.predict(ctx); err != nil {
+	if err := u.computePrediction(ctx); err != nil {
 		return Change{}, err
 	}
 	more, err := u.decideCollisions(ctx, policy)
@@ -55,11 +55,11 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	return u.decideByDryRun(ctx)
 }
 
-// beginPrediction predicts what an apply of a manifest makes of the live object. It leaves
-// to others the fields that the policy, an autoscaler or the cluster gives them. It notes in c what it left,
-// and returns the conflicts that the policy refuses.
+// beginPrediction begins to predict what an apply of a manifest makes of the live object. It
+// leaves to others the fields that the policy, an autoscaler or the cluster gives them, notes
+// in c what it left, and returns the conflicts that the policy refuses.
 func (p *planning) beginPrediction(ctx context.Context, policy ConflictPolicy, t *target, manifest, live *unstructured.Unstructured, c *Change) (*predict.Prediction, []FieldConflict, error) {
-	prediction, err := p.predictor.predict(ctx, t, manifest.DeepCopy(), live)
+	prediction, err := p.predictor.begin(ctx, t, manifest.DeepCopy(), live)
 	if err != nil {
 		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -84,7 +84,7 @@ type updateDecision struct {
 	change       Change
 }
 
-func (u *updateDecision) predict(ctx context.Context) error {
+func (u *updateDecision) computePrediction(ctx context.Context) error {
 	if err := u.prediction.Compute(u.p.termsFor(ctx, u.t, u.adopting)); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
@@ -217,7 +217,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
 	u.relinquished = true
 	u.prediction.RelinquishDefaults(keep)
-	if err := u.predict(ctx); err != nil {
+	if err := u.computePrediction(ctx); err != nil {
 		return Change{}, err
 	}
 	return u.decideByDryRun(ctx)

@@ -97,16 +97,20 @@ func bundlesOf(labels map[string]string, revision int) []bundleRef {
 func (b bundleRef) partNames(release string, revision int) []string {
 	names := make([]string, b.count)
 	for i := range names {
-		names[i] = fmt.Sprintf("%s%s.v%d.%s.%d", partPrefix, release, revision, b.digest, i)
+		names[i] = b.partName(release, revision, i)
 	}
 	return names
+}
+
+func (b bundleRef) partName(release string, revision, index int) string {
+	return fmt.Sprintf("%s%s.v%d.%s.%d", partPrefix, release, revision, b.digest, index)
 }
 
 // newPart makes the Secret of a part. It goes with the head, if that exists already.
 func newPart(rec *Record, b bundle, index int) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      b.partNames(rec.Name, rec.Version)[index],
+			Name:      b.partName(rec.Name, rec.Version, index),
 			Namespace: rec.Namespace,
 			Labels: map[string]string{
 				"name":    rec.Name,

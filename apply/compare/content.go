@@ -32,13 +32,13 @@ func Content(obj *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// Covers reports whether live has all that desired states.
-func Covers(desired, live any) bool {
+// Satisfies reports whether live has all that desired states.
+func Satisfies(live, desired any) bool {
 	switch w := desired.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		for key, v := range w {
-			if !ok || !Covers(v, l[key]) {
+			if !ok || !Satisfies(l[key], v) {
 				return false
 			}
 		}
@@ -49,7 +49,7 @@ func Covers(desired, live any) bool {
 			return false
 		}
 		for i := range w {
-			if !Covers(w[i], l[i]) {
+			if !Satisfies(l[i], w[i]) {
 				return false
 			}
 		}

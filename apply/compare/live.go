@@ -18,9 +18,9 @@ type Live struct {
 	Entries   []ownership.Entry // of the managedFields
 }
 
-// Read reads a live object. It fails if the object doesn't fit the schema, or has managedFields
+// NewLive reads a live object. It fails if the object doesn't fit the schema, or has managedFields
 // that can't be parsed.
-func Read(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*Live, error) {
+func NewLive(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*Live, error) {
 	l := &Live{Converter: conv, Object: obj}
 	var err error
 	if l.Value, err = Typed(conv, WithoutManagedFields(obj)); err != nil {

@@ -167,3 +167,10 @@ func AsString(v any) string {
 	s, _ := v.(string)
 	return s
 }
+
+// ItemName is the name of a list item that has one, such as a container or a variable; empty for
+// any other.
+func ItemName(item any) string {
+	m, _ := item.(map[string]any)
+	return AsString(m["name"])
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"deployer/apply/fields"
 )
 
 // unique removes duplicates from a list whose items must be unique, if that changes
@@ -124,23 +126,17 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 // kubelet would. If another variable between the two uses it, both are kept, because the
 // positions mean different things.
 func (n *normaliser) clashingEnv(c duplicateItem) []any {
-	name := envName(c.list[c.index])
+	name := fields.ItemName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
 		if m, ok := item.(map[string]any); ok {
 			if v, ok := m["value"].(string); ok && strings.Contains(v, "$("+name+")") {
-				return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, envName(item))
+				return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, fields.ItemName(item))
 			}
 		}
 	}
 	n.note(c.path, "%s is set twice: the last one is sent", name)
 	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)
 	return append(out, c.list[c.index])
-}
-
-func envName(item any) string {
-	m, _ := item.(map[string]any)
-	name, _ := m["name"].(string)
-	return name
 }
 
 // clashingHosts merges the names of one address, as in a hosts file.

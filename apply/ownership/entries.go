@@ -40,7 +40,9 @@ func (e Entry) Label() string { return e.Owner().Label() }
 func (e Entry) IsOurs() bool { return e.Manager == Manager && e.Subresource == "" }
 
 // IsOurs is Entry.IsOurs of an entry as the API has it.
-func IsOurs(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
+func IsOurs(e metav1.ManagedFieldsEntry) bool {
+	return Entry{Manager: e.Manager, Subresource: e.Subresource}.IsOurs()
+}
 
 // Owner is the entry without its fields.
 func (e Entry) Owner() Owner {

@@ -76,15 +76,15 @@ func (p *Prediction) Compute(terms Terms) error {
 		RevertManual: terms.RevertManual,
 		Served:       terms.Served,
 	})
-	if err := p.predict(p.Live.Value, desired); err != nil {
+	if err := p.simulate(p.Live.Value, desired); err != nil {
 		return err
 	}
 	p.Repaired, err = p.repair()
 	return err
 }
 
-// predict computes the result of applying desired to an object.
-func (p *Prediction) predict(live, desired *typed.TypedValue) error {
+// simulate computes the result of applying desired to an object.
+func (p *Prediction) simulate(live, desired *typed.TypedValue) error {
 	result, err := ownership.SimulateApply(live, desired, p.Migrated.Entries)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
@@ -16,17 +15,8 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/internal/kubetest"
 )
-
-// object reads the YAML of an object.
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	out := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // managers owns parts of the live object, each stated as the object that the manager wrote:
 // "helm Apply", "kubectl-edit Update".
@@ -40,7 +30,7 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 		t.Fatal(err)
 	}
 	set := func(text string) *fieldpath.Set {
-		v, err := compare.Typed(conv, object(t, text))
+		v, err := compare.Typed(conv, kubetest.Object(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +40,7 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 		}
 		return out
 	}
-	obj := object(t, live)
+	obj := kubetest.Object(t, live)
 	var entries []ownership.Entry
 	for _, name := range slices.Sorted(maps.Keys(wrote)) {
 		manager, operation, _ := strings.Cut(name, " ")
@@ -62,15 +52,15 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 		t.Fatal(err)
 	}
 	obj.SetManagedFields(raw)
-	l, err := compare.Read(conv, obj)
+	l, err := compare.NewLive(conv, obj)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var revisions []Declared
 	for i, text := range declared {
-		revisions = append(revisions, Declared{Revision: i + 1, Fields: set(text), Object: object(t, text).Object})
+		revisions = append(revisions, Declared{Revision: i + 1, Fields: set(text), Object: kubetest.Object(t, text).Object})
 	}
-	return New(l, object(t, desired), revisions)
+	return New(l, kubetest.Object(t, desired), revisions)
 }
 
 func compute(t *testing.T, p *Prediction, terms Terms) {
@@ -176,7 +166,7 @@ func TestPredictions(t *testing.T) {
 			p := begin(t, c.live, c.wrote, c.desired, c.declared...)
 			compute(t, p, c.terms)
 			p.Predicted.SetManagedFields(nil)
-			if !fields.Equal(object(t, c.want).Object, p.Predicted.Object) {
+			if !fields.Equal(kubetest.Object(t, c.want).Object, p.Predicted.Object) {
 				have, _ := yaml.Marshal(p.Predicted.Object)
 				t.Errorf("have\n%s\nwant%s", have, c.want)
 			}

@@ -61,7 +61,7 @@ func (p *Prediction) repairEmptied() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, p.predict(from, desired)
+	return true, p.simulate(from, desired)
 }
 
 // withEmptied returns a copy of live in which the fields are empty that desired has empty and
@@ -215,24 +215,19 @@ func itemNamed(v any, list []any) any {
 }
 
 func indexOf(v any, list []any) int {
-	name := envName(v)
-	return slices.IndexFunc(list, func(item any) bool { return name != "" && envName(item) == name })
-}
-
-func envName(item any) string {
-	m, _ := item.(map[string]any)
-	return fields.AsString(m["name"])
+	name := fields.ItemName(v)
+	return slices.IndexFunc(list, func(item any) bool { return name != "" && fields.ItemName(item) == name })
 }
 
 // lastOfEach keeps the last of the items with the same name.
 func lastOfEach(env []any) []any {
 	last := map[string]int{}
 	for i, item := range env {
-		last[envName(item)] = i
+		last[fields.ItemName(item)] = i
 	}
 	var out []any
 	for i, item := range env {
-		if name := envName(item); name == "" || last[name] == i {
+		if name := fields.ItemName(item); name == "" || last[name] == i {
 			out = append(out, item)
 		}
 	}

@@ -123,5 +123,5 @@ func protocolOf(item map[string]any) string {
 
 func isUnset(port any) bool { return port == nil || fields.Equal(port, 0) }
 
-// MostCollisions is how often leaving out one item can at most cause another collision.
-func MostCollisions() int { return len(uniqueRules) }
+// CollisionRuleCount is how often leaving out one item can at most cause another collision.
+func CollisionRuleCount() int { return len(uniqueRules) }

@@ -28,8 +28,8 @@ type Owner struct{ Release, Namespace string }
 // String gives namespace/release.
 func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
-// Write writes the ownership on an object.
-func (o Owner) Write(obj *unstructured.Unstructured) {
+// SetOn writes the ownership on an object.
+func (o Owner) SetOn(obj *unstructured.Unstructured) {
 	restoreOwnershipMetadata(obj, map[string]string{managedByLabel: managedBy, releaseName: o.Release, releaseNamespace: o.Namespace})
 }
 
@@ -39,8 +39,9 @@ func OwnerOf(obj metav1.Object) Owner {
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
 }
 
-// Mismatch says, in the words of Helm's checkOwnership, what of us an object doesn't bear.
-func Mismatch(us Owner, live *unstructured.Unstructured) string {
+// Mismatch says, in the words of Helm's checkOwnership, what an object of another owner lacks to be
+// o's; empty when it lacks nothing.
+func (o Owner) Mismatch(live metav1.Object) string {
 	var errs []string
 	check := func(what, key, got, want string) {
 		switch got {
@@ -52,13 +53,13 @@ func Mismatch(us Owner, live *unstructured.Unstructured) string {
 		}
 	}
 	check("label", managedByLabel, live.GetLabels()[managedByLabel], managedBy)
-	check("annotation", releaseName, live.GetAnnotations()[releaseName], us.Release)
-	check("annotation", releaseNamespace, live.GetAnnotations()[releaseNamespace], us.Namespace)
+	check("annotation", releaseName, live.GetAnnotations()[releaseName], o.Release)
+	check("annotation", releaseNamespace, live.GetAnnotations()[releaseNamespace], o.Namespace)
 	return strings.Join(errs, "; ")
 }
 
-// Filter selects the objects that bear Helm's label.
-const Filter = managedByLabel + "=" + managedBy
+// ManagedByHelmSelector selects the objects that bear Helm's label.
+const ManagedByHelmSelector = managedByLabel + "=" + managedBy
 
 // ownershipMetadata returns the ownership label and annotations of an object, whatever their
 // values.

@@ -52,8 +52,8 @@ func (p *Provenance) Describes(obj metav1.Object) bool {
 	return p != nil && p.UID == string(obj.GetUID())
 }
 
-// Adopter names the revision that adopted the object.
-func (p *Provenance) Adopter() string {
+// AdoptedBy names the revision that adopted the object.
+func (p *Provenance) AdoptedBy() string {
 	if p.Adopted.Revision == 0 {
 		return "a revision that failed"
 	}
@@ -62,7 +62,7 @@ func (p *Provenance) Adopter() string {
 
 // WhyGivenBack says to whom an object is given back, and why.
 func (p *Provenance) WhyGivenBack() string {
-	text := "given back to " + p.formerOwner() + ": only " + p.Adopter() + ", had adopted it"
+	text := "given back to " + p.formerOwner() + ": only " + p.AdoptedBy() + ", had adopted it"
 	if p.Adopted.Prior.FieldsOmitted {
 		text += "; its former fields were too large to record, so its fields stay as they are"
 	}

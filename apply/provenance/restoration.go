@@ -28,9 +28,9 @@ type Restoration struct {
 	others  *fieldpath.Set // those of all others
 }
 
-// Restore begins to give an object back. last is its manifest in the last revision that had it;
+// NewRestoration begins to give an object back. last is its manifest in the last revision that had it;
 // nil when that is unknown. It fails if the managedFields of the live object can't be parsed.
-func Restore(from *Provenance, live, last *unstructured.Unstructured) (*Restoration, error) {
+func NewRestoration(from *Provenance, live, last *unstructured.Unstructured) (*Restoration, error) {
 	r := &Restoration{from: from, last: last, live: live, ours: fieldpath.NewSet(), others: fieldpath.NewSet()}
 	var err error
 	if r.entries, err = ownership.Parse(live.GetManagedFields()); err != nil {

@@ -8,27 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/builtin"
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/internal/kubetest"
 )
 
 var us = Owner{Release: "web", Namespace: "shop"}
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	out := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// ownedBy returns the object with managedFields that give all of it to one manager.
-func ownedBy(t *testing.T, conv managedfields.TypeConverter, manager string, operation metav1.ManagedFieldsOperationType, obj *unstructured.Unstructured) *unstructured.Unstructured {
+// fieldsOf returns the fields that become a manager's who applies an object.
+func fieldsOf(t *testing.T, conv managedfields.TypeConverter, obj *unstructured.Unstructured) *fieldpath.Set {
 	t.Helper()
 	v, err := compare.Typed(conv, compare.WithoutManagedFields(obj))
 	if err != nil {
@@ -38,7 +30,13 @@ func ownedBy(t *testing.T, conv managedfields.TypeConverter, manager string, ope
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := ownership.Encode([]ownership.Entry{ownership.Entry{Manager: manager, Operation: operation, APIVersion: obj.GetAPIVersion()}.With(set)})
+	return set
+}
+
+// ownedBy returns the object with managedFields that give all of it to one manager.
+func ownedBy(t *testing.T, conv managedfields.TypeConverter, manager string, operation metav1.ManagedFieldsOperationType, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	list, err := ownership.Encode([]ownership.Entry{ownership.Entry{Manager: manager, Operation: operation, APIVersion: obj.GetAPIVersion()}.With(fieldsOf(t, conv, obj))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +51,10 @@ func adopt(t *testing.T, conv managedfields.TypeConverter, before, manifest *uns
 	t.Helper()
 	from := NewAdoption(before, us)
 	after := manifest.DeepCopy()
-	us.Write(after)
+	us.SetOn(after)
 	after = ownedBy(t, conv, ownership.Manager, metav1.ManagedFieldsOperationApply, after)
 	after.SetUID(before.GetUID())
-	live, err := compare.Read(conv, before)
+	live, err := compare.NewLive(conv, before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,22 +84,22 @@ func TestGivingBackRestoresWhatWasBeforeTheAdoption(t *testing.T) {
 		"what others added stays": {`{a: "9", c: "3", d: "4"}`, `{a: "1", b: "2", d: "4"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			was := ownedBy(t, conv, "kubectl-create", metav1.ManagedFieldsOperationUpdate, object(t, before))
-			from, adopted := adopt(t, conv, was, object(t, manifest))
+			was := ownedBy(t, conv, "kubectl-create", metav1.ManagedFieldsOperationUpdate, kubetest.Object(t, before))
+			from, adopted := adopt(t, conv, was, kubetest.Object(t, manifest))
 			if !from.MustBeGivenBack() || OwnerOf(adopted) != us {
 				t.Fatalf("it isn't adopted: %+v", from)
 			}
 			if c.now != "" {
-				adopted = changedBy(t, conv, "kubectl-edit", adopted, object(t, `{data: `+c.now+`}`).Object["data"].(map[string]any))
+				adopted = changedBy(t, conv, "kubectl-edit", adopted, kubetest.Object(t, `{data: `+c.now+`}`).Object["data"].(map[string]any))
 			}
-			r, err := Restore(from, adopted, object(t, manifest))
+			r, err := NewRestoration(from, adopted, kubetest.Object(t, manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Compute(conv); err != nil {
 				t.Fatal(err)
 			}
-			if want := object(t, `{data: `+c.want+`}`).Object["data"]; !fields.Equal(r.Becomes.Object["data"], want) {
+			if want := kubetest.Object(t, `{data: `+c.want+`}`).Object["data"]; !fields.Equal(r.Becomes.Object["data"], want) {
 				t.Errorf("data becomes %v, want %v", r.Becomes.Object["data"], want)
 			}
 			if OwnerOf(r.Becomes) != (Owner{}) || len(r.Becomes.GetLabels()) > 0 {
@@ -136,14 +134,7 @@ func changedBy(t *testing.T, conv managedfields.TypeConverter, manager string, o
 		}
 	}
 	part := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": changed}}
-	v, err := compare.Typed(conv, part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := ownership.Appliable(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	theirs := fieldsOf(t, conv, part)
 	entries[0] = entries[0].With(entries[0].Set.Difference(theirs))
 	entries = append(entries, ownership.Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1"}.With(theirs))
 	list, err := ownership.Encode(entries)
@@ -162,8 +153,8 @@ func TestTheFormerStateSurvivesItsRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := ownedBy(t, conv, "kubectl-create", metav1.ManagedFieldsOperationUpdate,
-		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u1}, data: {a: "1"}}`))
-	from, _ := adopt(t, conv, was, object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: "9"}}`))
+		kubetest.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u1}, data: {a: "1"}}`))
+	from, _ := adopt(t, conv, was, kubetest.Object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: "9"}}`))
 	prior, err := from.Adopted.Prior.Object()
 	if err != nil {
 		t.Fatal(err)

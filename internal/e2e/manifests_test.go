@@ -3,21 +3,7 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
-
-// object reads a manifest.
-func object(t testing.TB, manifest string) *unstructured.Unstructured {
-	t.Helper()
-	obj := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
-		t.Fatalf("the manifest %s: %v", manifest, err)
-	}
-	return obj
-}
 
 // configMap is a manifest with one entry of data.
 func configMap(name, value string) string {

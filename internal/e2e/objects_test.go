@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/kubetest"
 )
 
 // resource finds "deployments.apps", "configmaps" and the like among those that
@@ -92,7 +94,7 @@ func (w *world) there(kind string, want map[string]bool) {
 // create makes an object as somebody else would: by the given field manager.
 func (w *world) create(kind, manager, manifest string) *unstructured.Unstructured {
 	w.Helper()
-	created, err := w.in(kind).Create(w.Context(), object(w.T, manifest), metav1.CreateOptions{FieldManager: manager})
+	created, err := w.in(kind).Create(w.Context(), kubetest.Object(w.T, manifest), metav1.CreateOptions{FieldManager: manager})
 	if err != nil {
 		w.Fatalf("creating %s: %v", kind, err)
 	}

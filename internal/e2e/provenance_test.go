@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kubetest"
 )
 
 // strangers are objects that no release made, one of each kind whose loss costs
@@ -35,7 +37,7 @@ func newStrangers(w *world) *strangers {
 	w.dropCRD(s.definition())
 	w.create("customresourcedefinitions", "kubectl-create", widgetCRD(s.group))
 	w.eventually("a widget can be made", func() bool {
-		_, err := w.cluster.Dynamic().Resource(widgetsOf(s.group)).Namespace(w.ns).Create(w.Context(), object(w.T, widget(s.group)), metav1.CreateOptions{})
+		_, err := w.cluster.Dynamic().Resource(widgetsOf(s.group)).Namespace(w.ns).Create(w.Context(), kubetest.Object(w.T, widget(s.group)), metav1.CreateOptions{})
 		return err == nil
 	})
 	w.ok("install", "other", s.chartOfOther())

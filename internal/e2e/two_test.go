@@ -292,7 +292,7 @@ func (w *world) records() map[int]past {
 		p := past{status: rec.Info.Status, description: rec.Info.Description}
 		for _, text := range strings.Split(rec.Manifest, "---\n") {
 			if strings.Contains(text, "kind:") {
-				p.objects = append(p.objects, object(w.T, text))
+				p.objects = append(p.objects, kubetest.Object(w.T, text))
 			}
 		}
 		out[rec.Version] = p

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kubetest"
 )
 
 // lostAndFound is what may have become of an object of revision 1, before
@@ -149,14 +151,14 @@ func TestUndoLeavesDefinitions(t *testing.T) {
 		theirs := w.create("customresourcedefinitions", "kubectl-create", sizedCRD(name, "theirs"))
 		widgets := w.cluster.Dynamic().Resource(widgetsOf(name)).Namespace(w.ns)
 		w.eventually("a widget can be made", func() bool {
-			_, err := widgets.Create(w.Context(), object(t, strings.NewReplacer("name: w", "name: stored", "size: 1", "theirs: kept").Replace(widget(name))), metav1.CreateOptions{})
+			_, err := widgets.Create(w.Context(), kubetest.Object(t, strings.NewReplacer("name: w", "name: stored", "size: 1", "theirs: kept").Replace(widget(name))), metav1.CreateOptions{})
 			return err == nil
 		})
 		r := w.exits(6, "install", "x", chart(w, name, sizedCRD(name, "ours")), "--atomic", "--crds", "upgrade")
 		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run left it.*removed parts are not restored: v1 spec.theirs ")
 		w.wantFields(name, "ours", "size")
 		// Put back, what objects had is there again, as nobody has written them.
-		again := object(t, sizedCRD(name, "ours", "theirs"))
+		again := kubetest.Object(t, sizedCRD(name, "ours", "theirs"))
 		again.SetResourceVersion(w.must("customresourcedefinitions", definition).GetResourceVersion())
 		if _, err := w.in("customresourcedefinitions").Update(w.Context(), again, metav1.UpdateOptions{FieldManager: "kubectl-replace"}); err != nil {
 			t.Fatal(err)
