@@ -18,8 +18,8 @@
 //   - predicted: who owns which field, and what an apply makes of the object (packages
 //     predict and ownership);
 //   - verified: what the server says to a dry run (package verify);
-//   - decided: an [Action] with its reason, and the writes that it takes in order
-//     (execution).
+//   - decided: an [Action] with its reason (package decide), and the writes that it takes in
+//     order (execution).
 //
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
 // between the decision and the write, is decided again by execution.redecide.

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/apply/ownership"
 	"deployer/apply/verify"
@@ -15,19 +16,19 @@ import (
 )
 
 // Action is what happens to one object.
-type Action string
+type Action = decide.Action
 
 // The actions. Keep leaves an object as it is although the chart dropped it, or although
 // the chart's definition would remove parts that this release didn't add. GiveBack
 // returns an object to its earlier owner.
 const (
-	Create    Action = "create"
-	Update    Action = "update"
-	Recreate  Action = "recreate"
-	Delete    Action = "delete"
-	Keep      Action = "keep"
-	GiveBack  Action = "give-back"
-	Unchanged Action = "unchanged"
+	Create    = decide.Create
+	Update    = decide.Update
+	Recreate  = decide.Recreate
+	Delete    = decide.Delete
+	Keep      = decide.Keep
+	GiveBack  = decide.GiveBack
+	Unchanged = decide.Unchanged
 )
 
 // A Change is the decision about one object: its live and its desired state, why they

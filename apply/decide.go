@@ -4,8 +4,10 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -61,28 +63,34 @@ func (p *planning) newObject(t *target, desired *unstructured.Unstructured) Chan
 	return c
 }
 
+// existing says what is known of a target that is there.
+func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
+	return decide.Existing{ID: t.id, Live: live, FromCRDs: t.fromCRDs, WasHook: p.history.wasHook(t.id), Provenance: p.history.provenance[t.id]}
+}
+
 // decideExisting decides about an object that is there.
 func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	if c, ok := p.decideRollback(t, desired, live); ok {
-		if c.Action == Keep {
-			return c, nil
-		}
+	d := p.claims.Existing(p.existing(t, live))
+	c := p.change(t, d.Action)
+	c.Live, c.Desired, c.Reason = live, desired, d.Reason
+	switch d.Action {
+	case Update:
+		return p.update(ctx, t, desired, live, d.Adopts)
+	case Keep:
+		c.manifestHash = ""
+		return c, nil
+	case GiveBack:
+		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
+		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
+		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
 		return c, p.permissions.check(ctx, &c, "patch", t.mapping)
-	}
-	adopting, err := p.ownership.check(t, live)
-	if err != nil {
-		return Change{}, t.reject(err)
-	}
-	if live.GetDeletionTimestamp() != nil {
-		c := p.change(t, Create)
-		c.Live, c.Desired = live, desired
-		c.Reason = "the existing one is being deleted"
+	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
 		t.progress.wasAbsent = true
 		return c, nil
 	}
-	return p.update(ctx, t, desired, live, adopting)
+	return Change{}, t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
 // create decides, by a dry run, about an object that seems to be absent.
@@ -138,32 +146,34 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, desired *uns
 
 // decideRefused decides what a refusal of a dry run means for the plan.
 func (p *planning) decideRefused(ctx context.Context, t *target, desired *unstructured.Unstructured, c Change, err error) (Change, error) {
-	verdict := verify.VerdictOf(t.id, err)
-	switch {
-	case verdict == verify.Unverified:
+	refusal := decide.Refusal{
+		Verdict:         verify.VerdictOf(t.id, err),
+		UnconvertedKind: t.failsConversion(err),
+		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
+		BuiltinSchema:   p.schemas.isBuiltin(t.mapping.GVK),
+		WasRead:         c.Live != nil,
+		TriesLeft:       t.progress.attempts < maxAttempts,
+	}
+	switch refusal.Next() {
+	case decide.LeaveUnverified:
 		c.Unverified = "an admission webhook doesn't support dry runs: " + verify.Explain(t.obj, err).Error()
 		return c, nil
-	case verdict == verify.Forbidden:
+	case decide.EstimateLocally:
 		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
-	case t.failsConversion(err):
+	case decide.AwaitConverter:
 		return p.deferChange(t, p.newObject(t, desired), t.conversionDeferral()), nil
-	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
+	case decide.AwaitKind:
 		return p.newObject(t, desired), nil // decide defers it
-	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
-		// It has gone since we looked: a Job by its TTL.
-		t.progress.attempts++
-		return p.redecide(ctx, t)
-	case verdict == verify.UnknownField && p.schemas.isBuiltin(t.mapping.GVK):
-		// Our built-in schema is of a newer Kubernetes than the server.
+	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.redecide(ctx, t)
-	case verdict == verify.Modified && t.progress.attempts < maxAttempts:
-		// A controller wrote its status since we looked.
+	case decide.ReadAgainAfterPause:
+		pauseAfterRace(ctx, t.progress.attempts+1)
+		fallthrough
+	case decide.ReadAgain:
 		t.progress.attempts++
-		pauseAfterRace(ctx, t.progress.attempts)
 		return p.redecide(ctx, t)
-	}
-	if verdict == verify.Unanswered {
+	case decide.Fail:
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
 	return Change{}, t.reject(verify.Explain(t.obj, err))

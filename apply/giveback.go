@@ -6,40 +6,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply/compare"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
-
-// decideAdoptedOrphan decides about the live object of an orphan that only unsuccessful
-// runs have adopted; false for other orphans. Such an object is never deleted, because
-// its owner may have data in it.
-func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
-	from := p.history.provenance[o.id]
-	if from.Describes(meta) {
-		c.Provenance = from
-	}
-	ours := provenance.OwnerOf(c.Live) == p.a.owner
-	switch {
-	case !from.MustBeGivenBack():
-		return false
-	case !from.Describes(meta):
-		c.Reason = "was recreated by another client since " + from.AdoptedBy() + ", had adopted the one before"
-		return ours
-	case meta.DeletionTimestamp != nil, !ours && !provenance.IsHalfAdopted(from, meta):
-		return false // the owner that it names has it already
-	case len(p.unlistedGroups) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
-		c.RevisitNextRelease = true
-		c.Reason = "the API server can't list " + strings.Join(p.unlistedGroups, ", ") + ", so the chart may have rendered less than it should"
-		return true
-	}
-	c.Action, c.Reason = GiveBack, from.WhyGivenBack()
-	c.execution = p.executionOf(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
-	return true
-}
 
 // giveBack restores an object to its state before it was adopted: its ownership metadata,
 // the values that we overwrote and that are still ours, and the owners of its fields. One

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/apply/decide"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
@@ -98,8 +99,8 @@ func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookR
 		return live, nil
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := p.checkRemovable(t, live); err != nil {
-			return nil, objectError(t, "creating", err)
+		if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
+			return nil, objectError(t, "creating", &HookExistsError{Why: why})
 		}
 		err = p.a.remove(ctx, t.mapping, t.id, precondition{uid: live.GetUID()}, metav1.DeletePropagationBackground)
 		if err != nil && !apierrors.IsConflict(err) {
@@ -136,22 +137,6 @@ func objectError(t *target, doing string, err error) error {
 		return nil
 	}
 	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: verify.Explain(t.obj, err)}
-}
-
-// checkRemovable says why an object in the way of a hook must stay.
-func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) error {
-	owner := provenance.OwnerOf(live)
-	switch {
-	case owner != (Owner{}) && owner != p.a.owner:
-		return &HookExistsError{Why: "belongs to release " + owner.String()}
-	case owner == (Owner{}) && !(p.history.wasHook(t.id) && isHook(live)):
-		return &HookExistsError{Why: "is not a hook of this release"}
-	case p.history.provenance[t.id].Describes(live) && p.history.provenance[t.id].MustBeGivenBack():
-		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].AdoptedBy() + ", had adopted it"}
-	case t.id.IsCRD():
-		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
-	}
-	return nil
 }
 
 // endOf reports whether a Job or Pod has come to its end, and whether that is a bad one. Other
@@ -230,7 +215,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = desired, ""
-	if strings.Contains(t.obj.GetAnnotations()[hookDeletePolicy], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
+	if strings.Contains(t.obj.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
 		}
@@ -247,21 +232,35 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	if apierrors.IsAlreadyExists(err) {
 		c.Predicted, err = p.dryRunReplacement(ctx, t, &c)
 	}
-	exists := (*HookExistsError)(nil)
-	switch verdict := verify.VerdictOf(t.id, err); {
-	case verdict == verify.Accepted:
+	if err == nil {
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
-	case verdict == verify.Unverified:
+	}
+	return p.decideRefusedHook(t, c, err)
+}
+
+// decideRefusedHook decides what a refusal of a hook's dry run means for the plan.
+func (p *planning) decideRefusedHook(t *target, c Change, err error) (Change, error) {
+	if errors.As(err, new(*HookExistsError)) {
+		return c, t.reject(err)
+	}
+	refusal := decide.Refusal{
+		Verdict:      verify.VerdictOf(t.id, err),
+		ChangingKind: p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
+		ComesLater:   missesServiceAccount(err),
+	}
+	switch refusal.Next() {
+	case decide.LeaveUnverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"
-	case verdict == verify.Forbidden:
+		if refusal.ComesLater {
+			c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
+		}
+	case decide.EstimateLocally:
 		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
-	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
+	case decide.AwaitKind:
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind
-	case missesServiceAccount(err):
-		c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
-	case verdict == verify.Unanswered && !errors.As(err, &exists):
+	case decide.Fail:
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
 		return c, t.reject(verify.Explain(t.obj, err))
@@ -277,8 +276,8 @@ func (p *planning) dryRunReplacement(ctx context.Context, t *target, c *Change) 
 		return nil, err
 	}
 	c.Live = live
-	if err := p.checkRemovable(t, live); err != nil {
-		return nil, err
+	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
+		return nil, &HookExistsError{Why: why}
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
 	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/apply/manifest"
 )
 
@@ -21,8 +22,8 @@ func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Uns
 	for _, n := range res.Notes {
 		r.warnings.add(t.id, t.source, "%s", n)
 	}
-	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
-		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", KeepAnnotation, policy[KeepAnnotation])
+	if policy := t.obj.GetAnnotations(); decide.HasUnknownPolicy(policy) {
+		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", decide.KeepAnnotation, policy[decide.KeepAnnotation])
 	}
 	if res.SchemaMismatch {
 		t.manifestHash = "" // no fingerprint: the kind may later have the fields that are dropped now

@@ -47,6 +47,3 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
-
-// KeepAnnotation is Helm's annotation that keeps an object when its release drops it.
-const KeepAnnotation = "helm.sh/resource-policy"

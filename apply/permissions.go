@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -83,7 +84,7 @@ func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) err
 		return nil
 	}
 	err := p.check(ctx, c, "create", t.mapping)
-	if err == nil && !isHook(t.obj) { // what is applied is patched as well
+	if err == nil && !decide.IsHook(t.obj) { // what is applied is patched as well
 		err = p.check(ctx, c, "patch", t.mapping)
 	}
 	return err

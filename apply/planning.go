@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sort"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/builtin"
+	"deployer/apply/decide"
 	"deployer/apply/manifest"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -31,7 +33,7 @@ type planning struct {
 	schemas       *schemas
 	prerequisites *prerequisites // what decisions wait for
 	observer      *observer
-	ownership     *ownershipChecker
+	claims        decide.Claims
 	predictor     *predictor
 	autoscalers   *autoscalers
 	permissions   *permissions
@@ -62,7 +64,9 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.ownership.warnOfUnusedAdoptions(p.targetsByID)
+	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
+		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
+	}
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
 	p.prerequisites.expectFrom(crds)
 	first, rest := splitPrerequisites(mains)
@@ -137,7 +141,10 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, nil, err
 	}
-	p.ownership = &ownershipChecker{owner: a.owner, opts: a.opts, history: p.history, warnings: warned}
+	p.claims = decide.Claims{
+		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
+		BackTo: req.BackTo, Undo: req.Undo,
+	}
 	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
@@ -210,7 +217,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	var open []*target
 	for _, t := range targets {
 		s := seen[t.id]
-		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.adoptedSince(t, s.meta) {
+		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.claims.AdoptedSince(p.existing(t, s.meta)) {
 			t.decided = p.unchangedByFingerprint(t, s.meta)
 			continue
 		}

@@ -3,15 +3,13 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply/ordering"
+	"deployer/apply/decide"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -19,7 +17,7 @@ import (
 // A pruner decides about the orphans of a release.
 type pruner struct {
 	*planning
-	unlistedGroups []string // groups that the server can't list and that stay: nothing is deleted then
+	rules decide.Pruning
 }
 
 // An orphan is an object that a revision had and the chart no longer has.
@@ -34,21 +32,7 @@ type orphan struct {
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
 // Options.PruneKinds names them: deleting them loses data that a chart can't restore.
-func ProtectedKinds() []string {
-	var out []string
-	for gk := range protectedKinds {
-		out = append(out, gk.Kind)
-	}
-	slices.Sort(out)
-	return out
-}
-
-var protectedKinds = map[schema.GroupKind]bool{
-	kube.CRDKind:                    true,
-	kube.NamespaceKind:              true,
-	{Kind: "PersistentVolume"}:      true,
-	{Kind: "PersistentVolumeClaim"}: true,
-}
+func ProtectedKinds() []string { return decide.ProtectedKinds() }
 
 // decideOrphans decides about everything earlier revisions may have left.
 func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
@@ -60,7 +44,10 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.unlistedGroups = p.listedByOthers(list, seen)
+	p.rules = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
+	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
+		p.rules.UnlistedGroups = p.listedByOthers(list, seen)
+	}
 	uids := p.liveUIDs()
 	var out []Change
 	var there []orphan
@@ -202,7 +189,7 @@ func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 			continue
 		}
 		live := metaOnly(seen[i].meta, c.mapping)
-		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
+		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.GetAnnotations()) && !decide.IsKept(c.annotations())
 	}
 	return slices.DeleteFunc(slices.Clone(p.resolver.unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
@@ -223,50 +210,23 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
-	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
-	owner := provenance.OwnerOf(c.Live)
-	uninstall := p.req.Uninstall
-	if p.decideAdoptedOrphan(o, meta, &c) {
-		return c
+	from := p.history.provenance[o.id]
+	d := p.rules.Orphan(decide.Orphan{
+		ID: o.id, Live: meta, Declared: o.lastDeclared.obj, Revision: o.lastDeclared.revision, Status: o.lastDeclared.status,
+		FromHook: o.fromHook, Kept: o.kept, Provenance: from,
+	})
+	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
+	if from.Describes(meta) {
+		c.Provenance = from
 	}
-	if remadeByAggregator(o, meta) {
-		owner = p.a.owner // the controller has recreated our object
-	}
-	switch controller := metav1.GetControllerOf(meta); {
-	case owner == (Owner{}) && o.fromHook:
-		c.Reason = "a hook created it before deployer was used, and no release owns it"
-	case owner == (Owner{}):
-		c.Reason = "no longer belongs to a release"
-	case owner != p.a.owner:
-		c.Reason = "belongs to release " + owner.String() + " now"
-	case keeps(meta.Annotations), keeps(o.annotations()):
-		c.Reason = KeepAnnotation + ": keep"
-	case hasUnknownPolicy(meta.Annotations), hasUnknownPolicy(o.annotations()):
-		c.Reason = KeepAnnotation + " has an unknown value: not deleted"
-	case o.id.IsNamespace() && o.id.Name == p.a.owner.Namespace:
-		c.Reason = "it holds the release records"
-	case protectedKinds[o.id.GroupKind()] && uninstall && o.kept:
-		c.Reason = "was kept when the chart dropped it"
-	case protectedKinds[o.id.GroupKind()] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
-		c.Reason, c.RevisitNextRelease = "objects of this kind are kept unless --prune-kind names the kind", true
-		if p.req.Undo {
-			c.Reason = "objects of this kind are kept when a failed run is rolled back: delete it yourself if it isn't needed"
-		}
-	case controller != nil:
-		c.Reason, c.RevisitNextRelease = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
-	case len(p.unlistedGroups) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
-		c.Reason = "the API server can't list " + strings.Join(p.unlistedGroups, ", ") +
-			", so the chart may have rendered less than it should; to delete it anyway: --allow-partial-discovery"
-		c.RevisitNextRelease = true
-	default:
-		c.Action = Delete
-		c.Reason = p.whyDelete(o)
-		if meta.DeletionTimestamp == nil {
-			c.execution = p.executionOf(o, write{
-				verb: deleteObject, propagation: p.a.opts.Propagation,
-				precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
-			})
-		}
+	switch {
+	case d.Action == GiveBack:
+		c.execution = p.executionOf(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
+	case d.Action == Delete && meta.DeletionTimestamp == nil:
+		c.execution = p.executionOf(o, write{
+			verb: deleteObject, propagation: p.a.opts.Propagation,
+			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
+		})
 	}
 	return c
 }
@@ -290,29 +250,4 @@ func (o orphan) annotations() map[string]string {
 		return nil
 	}
 	return o.lastDeclared.obj.GetAnnotations()
-}
-
-func (p *pruner) whyDelete(o orphan) string {
-	switch {
-	case p.req.Uninstall:
-		return "the release is uninstalled"
-	case o.kept:
-		return "kept by an earlier revision for a reason that no longer applies"
-	case o.fromHook:
-		return fmt.Sprintf("left by a hook of revision %d that the chart no longer has", o.lastDeclared.revision)
-	case o.lastDeclared.status == "deployed" || o.lastDeclared.status == "superseded":
-		return "removed from the chart"
-	}
-	return fmt.Sprintf("left by %s revision %d", o.lastDeclared.status, o.lastDeclared.revision)
-}
-
-// aggregator is the controller that fills aggregated ClusterRoles, by server-side
-// apply. k8s.io/kubernetes/pkg/controller/clusterroleaggregation
-const aggregator = "clusterrole-aggregation-controller"
-
-// remadeByAggregator reports whether an aggregated ClusterRole has only been recreated by
-// its controller after it was deleted.
-func remadeByAggregator(o orphan, meta *metav1.PartialObjectMetadata) bool {
-	return ordering.IsAggregated(o.lastDeclared.obj) && len(meta.ManagedFields) > 0 &&
-		!slices.ContainsFunc(meta.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })
 }

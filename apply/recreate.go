@@ -5,23 +5,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/verify"
-	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
-
-// neverRecreated are kinds that are never recreated: deleting them loses data that can't
-// be restored.
-var neverRecreated = map[schema.GroupKind]bool{
-	kube.CRDKind:               true,
-	kube.NamespaceKind:         true,
-	{Kind: "PersistentVolume"}: true,
-}
 
 // recreate decides about an update that the server refuses because fields are
 // immutable.
@@ -29,7 +20,9 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.explainStatefulSet(immutable)
-	may := u.mayRecreate(immutable) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
+	permission := u.permission()
+	may := permission == decide.Permitted
+	immutable.Never = permission == decide.NeverPermitted
 	if may {
 		var err error
 		if may, err = p.permissions.survive(ctx, u.live, immutable); err != nil {
@@ -75,12 +68,6 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	return c, err
 }
 
-// wasSomebodyElses reports whether the object is adopted by this run, or was adopted by
-// failed runs only: after a deletion it can't be given back.
-func (u *updateDecision) wasSomebodyElses() bool {
-	return u.adopting || u.change.Provenance.MustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
-}
-
 // asScaled returns the desired object, with the live replica count if something other than
 // the chart controls it.
 func (u *updateDecision) asScaled() *unstructured.Unstructured {
@@ -95,19 +82,14 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 	return out
 }
 
-func (u *updateDecision) mayRecreate(broken *ImmutableError) bool {
-	t, live := u.t, u.live
-	annotated, _, _ := annotation.Recreate.Read(t.obj.GetAnnotations())
-	switch gk := t.id.GroupKind(); {
-	case neverRecreated[gk], mayBeKept(live.GetAnnotations()), mayBeKept(t.obj.GetAnnotations()):
-		broken.Never = true
-		return false
-	case gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return annotated && u.p.a.opts.AllowRecreate
-	case gk == kube.JobKind:
-		return true
-	}
-	return annotated || u.p.a.opts.AllowRecreate
+// permission says whether the object may be recreated.
+func (u *updateDecision) permission() decide.Permission {
+	from := u.change.Provenance
+	return decide.Recreation{
+		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),
+		Allowed: u.p.a.opts.AllowRecreate,
+		NotOurs: u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0,
+	}.Permission()
 }
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under

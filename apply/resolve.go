@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/decide"
 	"deployer/apply/manifest"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
@@ -109,7 +110,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		return nil, rejectf(t.id, source, "", "", "has no apiVersion and kind")
 	case isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace"):
 		return nil, rejectf(t.id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
-	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !isHook(obj)):
+	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !decide.IsHook(obj)):
 		return nil, rejectf(t.id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
 	}
 	if _, ok := obj.Object["metadata"].(map[string]any); !ok {

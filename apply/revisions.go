@@ -121,6 +121,15 @@ func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	}
 }
 
+// latestDeclared returns an object as the latest revision declared it; zero when none
+// did.
+func (h *releaseHistory) latestDeclared(id kube.ID) declaredObject {
+	if history := h.objects[id]; len(history) > 0 {
+		return history[len(history)-1]
+	}
+	return declaredObject{}
+}
+
 // hadObject reports whether a revision since the last uninstall had an object.
 func (h *releaseHistory) hadObject(id kube.ID) bool {
 	for _, s := range h.objects[id] {

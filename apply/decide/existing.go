@@ -1,0 +1,144 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply/provenance"
+	"deployer/internal/kube"
+)
+
+// An Existing is an object that the release should have and that is there.
+type Existing struct {
+	ID       kube.ID
+	Live     metav1.Object
+	FromCRDs bool // of the chart's crds/: it carries no ownership
+	WasHook  bool // a revision had an object of its name as a hook
+
+	// Provenance is what the records say of the object of its name; nil when none tells.
+	Provenance *provenance.Provenance
+}
+
+// Claims say which live objects a release may change.
+type Claims struct {
+	Owner provenance.Owner // the release
+
+	Adopt             []string // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
+	TakeOwnership     bool     // objects of no release may be adopted
+	TakeOwnershipFrom []string // releases whose objects may be adopted, as "namespace/name"; "*" means any
+
+	BackTo int  // the revision that is rolled back to; 0 for none
+	Undo   bool // a failed run is rolled back to BackTo: nothing is adopted
+}
+
+// Existing decides about an object that is there, before an update of it is predicted.
+// The action is empty if the object isn't the release's and may not become so.
+func (c Claims) Existing(e Existing) Decision {
+	adopts, permitted := c.claim(e)
+	deleting := e.Live.GetDeletionTimestamp() != nil
+	switch {
+	case c.AdoptedSince(e):
+		return Decision{Action: GiveBack, Reason: e.Provenance.WhyGivenBack()}
+	case c.Undo && c.BackTo != 0 && !e.FromCRDs && !deleting && (adopts || !permitted):
+		return Decision{Action: Keep, Reason: "stays as it is: it belongs to " + nameOf(provenance.OwnerOf(e.Live))}
+	case !permitted:
+		return Decision{}
+	case deleting:
+		return Decision{Action: Create, Reason: "the existing one is being deleted"}
+	}
+	return Decision{Action: Update, Adopts: adopts}
+}
+
+// AdoptedSince reports whether only failed runs after the revision that is rolled back to have
+// adopted an object, and it still has to be given back.
+func (c Claims) AdoptedSince(e Existing) bool {
+	from := e.Provenance
+	if c.BackTo == 0 || e.FromCRDs || e.Live.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if !from.MustBeGivenBack() || !from.Describes(e.Live) || from.Adopted.Revision <= c.BackTo {
+		return false
+	}
+	return provenance.OwnerOf(e.Live) == c.Owner || provenance.IsHalfAdopted(from, e.Live)
+}
+
+// claim reports whether the release may change an object, and whether that adopts it.
+func (c Claims) claim(e Existing) (adopts, permitted bool) {
+	owner := c.OwnerOf(e.Live)
+	switch {
+	case e.FromCRDs, owner == c.Owner:
+		return false, true
+	case owner == (provenance.Owner{}) && e.WasHook && IsHook(e.Live):
+		return false, true // Helm writes no ownership on the objects of hooks. (helm#8944)
+	case isAnyOf(c.Adopt, e.ID):
+		return true, true
+	case owner == (provenance.Owner{}):
+		return c.TakeOwnership, c.TakeOwnership
+	}
+	taken := slices.Contains(c.TakeOwnershipFrom, "*") || slices.Contains(c.TakeOwnershipFrom, owner.String())
+	return taken, taken
+}
+
+// OwnerOf returns the release that an object belongs to; the empty Owner for none, and for an
+// object that somebody began to adopt for this release by hand.
+func (c Claims) OwnerOf(live metav1.Object) provenance.Owner {
+	owner := provenance.OwnerOf(live)
+	if owner == (provenance.Owner{Release: c.Owner.Release}) || owner == (provenance.Owner{Namespace: c.Owner.Namespace}) {
+		return provenance.Owner{}
+	}
+	return owner
+}
+
+// UnusedAdoptions returns the entries of Adopt that name none of some objects: a misspelt one
+// would be looked for in vain.
+func (c Claims) UnusedAdoptions(ids []kube.ID) []string {
+	return slices.DeleteFunc(slices.Clone(c.Adopt), func(entry string) bool {
+		return slices.ContainsFunc(ids, func(id kube.ID) bool { return isAnyOf([]string{entry}, id) })
+	})
+}
+
+// isAnyOf reports whether a list of kind/name or kind/namespace/name has id.
+func isAnyOf(list []string, id kube.ID) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		switch parts := strings.Split(entry, "/"); len(parts) {
+		case 2:
+			return strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Name
+		case 3:
+			return strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Namespace && parts[2] == id.Name
+		}
+		return false
+	})
+}
+
+func nameOf(owner provenance.Owner) string {
+	if owner == (provenance.Owner{}) {
+		return "no release"
+	}
+	return "release " + owner.String()
+}
+
+// IsHook reports whether an object says that it is a hook.
+// https://helm.sh/docs/topics/charts_hooks/
+func IsHook(obj metav1.Object) bool {
+	_, ok := obj.GetAnnotations()["helm.sh/hook"]
+	return ok
+}
+
+// WhyInTheWay says why the object that has the name of a hook must stay; empty when it may be
+// deleted for the hook.
+func (c Claims) WhyInTheWay(e Existing) string {
+	owner := provenance.OwnerOf(e.Live)
+	switch {
+	case owner != (provenance.Owner{}) && owner != c.Owner:
+		return "belongs to release " + owner.String()
+	case owner == (provenance.Owner{}) && !(e.WasHook && IsHook(e.Live)):
+		return "is not a hook of this release"
+	case e.Provenance.Describes(e.Live) && e.Provenance.MustBeGivenBack():
+		return "doesn't belong to this release: only " + e.Provenance.AdoptedBy() + ", had adopted it"
+	case e.ID.IsCRD():
+		return "CustomResourceDefinitions are never deleted for a hook"
+	}
+	return ""
+}
