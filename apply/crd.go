@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"deployer/apply/verify"
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 )
 
 // crdMapping is the mapping of CustomResourceDefinitions, the same on every server.
@@ -195,13 +195,13 @@ func (p *planning) immutableFields(ctx context.Context, t *target, refusal error
 }
 
 // steps matches the steps of a field's path: spec, things, [0], [key].
-var steps = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
+var steps = lazyregexp.New(`\[[^\]]*\]|[^.\[]+`)
 
 // ruleOf finds the rule that a cause comes from, and says whether it looks at
 // the old value. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules
 func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found bool) {
 	node := schemaOf(version)
-	for _, step := range steps.FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
+	for _, step := range steps().FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
 		if strings.HasPrefix(step, "[") {
 			items, isList := node["items"].(map[string]any)
 			if node, _ = node["additionalProperties"].(map[string]any); isList {

@@ -1,12 +1,13 @@
 package chart
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v2"
+
+	"deployer/internal/lazyregexp"
 )
 
 // scalar reads a value whose lines are folded. A plain one has nothing that ends it, see fold.
@@ -45,7 +46,7 @@ func (r *blockReader) quoted(text string) (any, bool) {
 }
 
 // mayBeNumber is a word that begins as numbers, times and such do.
-var mayBeNumber = regexp.MustCompile(`^(-?[0-9]|\.[A-Za-z])[^\n]{0,100}$`)
+var mayBeNumber = lazyregexp.New(`^(-?[0-9]|\.[A-Za-z])[^\n]{0,100}$`)
 
 // plain reads a plain scalar. The library tells which words are numbers.
 func (r *blockReader) plain(text string) (any, bool) {
@@ -62,7 +63,7 @@ func (r *blockReader) plain(text string) (any, bool) {
 	case b >= '1' && b <= '9' && len(text) < 16 && strings.Trim(text, "0123456789") == "":
 		n, err := strconv.ParseInt(text, 10, 64)
 		return n, err == nil
-	case mayBeNumber.MatchString(text):
+	case mayBeNumber().MatchString(text):
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return nil, false

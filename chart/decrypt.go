@@ -217,7 +217,7 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 
 // decryptedFileError describes a YAML error in a decrypted file without its content.
 func decryptedFileError(err error) error {
-	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
+	if m := lineNumber().FindStringSubmatch(err.Error()); m[1] != "" {
 		return fmt.Errorf("decrypted, it is not YAML with keys at its top level: line %s (hidden)", m[1])
 	}
 	return errors.New("decrypted, it is not YAML with keys at its top level (hidden)")

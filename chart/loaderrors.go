@@ -2,9 +2,9 @@ package chart
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"deployer/internal/lazyregexp"
 	"deployer/internal/program"
 )
 
@@ -36,10 +36,10 @@ type RemoteError struct {
 	hint string
 }
 
-var repoUpdateAdvice = regexp.MustCompile(`\.? \(try 'helm repo update'\)`)
+var repoUpdateAdvice = lazyregexp.New(`\.? \(try 'helm repo update'\)`)
 
 func (e *RemoteError) Error() string {
-	reason := repoUpdateAdvice.ReplaceAllString(e.Err.Error(), "") // the hint says it
+	reason := repoUpdateAdvice().ReplaceAllString(e.Err.Error(), "") // the hint says it
 	return fmt.Sprintf("fetching chart %s: %s", e.Ref, reason)
 }
 

@@ -10,13 +10,14 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/internal/lazyregexp"
 )
 
 // nondeterministic maps template functions whose result differs between renderings to how many
@@ -74,7 +75,7 @@ var quickKeys = map[string]substitution{
 var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genPrivateKey "ecdsa")).Cert "Key" (genPrivateKey "ecdsa") "-"`}
 
 // shortRandom is random text of up to three characters, or cut to them.
-var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
+var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
 // certificatesOfOneKey replace functions that make a certificate with a new key by ones that take a key,
 // which is given behind the arguments. Searching prime numbers takes longer than all else in a chart, and
@@ -176,7 +177,7 @@ func hasShortRandom(text []byte) bool {
 	}
 	for _, word := range []string{"rand", "trunc", "substr 0"} {
 		if bytes.Contains(text, []byte(word)) {
-			return shortRandom.Match(text)
+			return shortRandom().Match(text)
 		}
 	}
 	return false

@@ -3,7 +3,6 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 	"deployer/internal/program"
 )
 
@@ -202,7 +202,7 @@ func parseWorkers(documents []manifestDocument) int {
 	return min(runtime.GOMAXPROCS(0), len(documents), size/perParseWorker+1)
 }
 
-var lineNumber = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
+var lineNumber = lazyregexp.New(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
 
 // shiftedYAMLError adds lines to the line number of a YAML error about rendered text.
 func shiftedYAMLError(err error, lines int) error {
@@ -211,7 +211,7 @@ func shiftedYAMLError(err error, lines int) error {
 
 func reworded(err error, of string, lines int) error {
 	text := err.Error()
-	m := lineNumber.FindStringSubmatch(text)
+	m := lineNumber().FindStringSubmatch(text)
 	reason := strings.TrimPrefix(text, m[0])
 	if n, nerr := strconv.Atoi(m[1]); nerr == nil {
 		return fmt.Errorf("line %d%s: %s", n+lines, of, reason)

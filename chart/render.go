@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+
+	"deployer/internal/lazyregexp"
 )
 
 // Render evaluates the templates as Helm does (helm.sh/helm/v3/pkg/action,
@@ -82,10 +83,10 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 
 // typeMismatch matches Helm's error for a subchart's values that aren't a map. The rest of it
 // is the value, dumped unreadably.
-var typeMismatch = regexp.MustCompile(`^(type mismatch on \S+): `)
+var typeMismatch = lazyregexp.New(`^(type mismatch on \S+): `)
 
 func typeMismatchError(err error) error {
-	if m := typeMismatch.FindStringSubmatch(err.Error()); m != nil {
+	if m := typeMismatch().FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("%s: the values of a subchart must be a map", m[1])
 	}
 	return err

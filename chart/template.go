@@ -3,11 +3,12 @@ package chart
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
+
+	"deployer/internal/lazyregexp"
 )
 
 // TemplateOptions say which parts of a rendering `helm template` shows. CRDs are shown if
@@ -120,7 +121,7 @@ func (e *NoTemplateError) Hint() string {
 }
 
 // sourcePath finds the template's path below its chart.
-var sourcePath = regexp.MustCompile("# Source: [^/]+/(.+)")
+var sourcePath = lazyregexp.New("# Source: [^/]+/(.+)")
 
 // showOnly picks the documents whose template matches, in order of the
 // patterns and, within one, of the documents.
@@ -132,7 +133,7 @@ func showOnly(text string, patterns []string) (string, error) {
 		pattern = filepath.ToSlash(pattern)
 		for i := range len(documents) {
 			document := documents[fmt.Sprintf("manifest-%d", i)]
-			source := sourcePath.FindStringSubmatch(document)
+			source := sourcePath().FindStringSubmatch(document)
 			if source == nil {
 				continue
 			}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/internal/lazyregexp"
 )
 
 // TemplateError says that a template can't be evaluated.
@@ -44,11 +45,11 @@ func (e *TemplateError) Unwrap() error { return e.Err }
 
 var (
 	// One link of the chain that text/template writes.
-	executingLink = regexp.MustCompile(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
-	callingLink   = regexp.MustCompile(`^error calling (?:include|tpl): `)
+	executingLink = lazyregexp.New(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
+	callingLink   = lazyregexp.New(`^error calling (?:include|tpl): `)
 	// Helm's way of telling parse errors and the words of required and fail.
-	locatedError = regexp.MustCompile(`^((?:parse|execution) error) at \((\S+?)\): (?s:(.*))$`)
-	tplLink      = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
+	locatedError = lazyregexp.New(`^((?:parse|execution) error) at \((\S+?)\): (?s:(.*))$`)
+	tplLink      = lazyregexp.New(`^(?s:error during tpl function execution for ".*?"): `)
 )
 
 // templateError finds the innermost position in the chain of an engine error, and the
@@ -58,13 +59,13 @@ func templateError(helm *helmchart.Chart, err error) error {
 		return err
 	}
 	e := &TemplateError{Chart: helm.Name(), Reason: err.Error(), Err: err}
-	if m := locatedError.FindStringSubmatch(e.Reason); m != nil {
+	if m := locatedError().FindStringSubmatch(e.Reason); m != nil {
 		e.Kind, e.At, e.Reason = m[1], m[2], m[3]
 		return e
 	}
 	for {
-		rest := tplLink.ReplaceAllString(callingLink.ReplaceAllString(e.Reason, ""), "")
-		m := executingLink.FindStringSubmatch(rest)
+		rest := tplLink().ReplaceAllString(callingLink().ReplaceAllString(e.Reason, ""), "")
+		m := executingLink().FindStringSubmatch(rest)
 		if m == nil {
 			return e
 		}

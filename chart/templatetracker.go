@@ -3,7 +3,6 @@ package chart
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/lazyregexp"
 )
 
 // Helm's engine doesn't say which template it is evaluating. So a mark is put at the start of
@@ -64,15 +65,15 @@ func (p *templateTracker) recordStart(number string) {
 }
 
 // firstLinePosition finds places in the first line of a file, in an error of the engine.
-var firstLinePosition = regexp.MustCompile(`([^\s()<>"]+):1:(\d+)`)
+var firstLinePosition = lazyregexp.New(`([^\s()<>"]+):1:(\d+)`)
 
 // restoreColumns corrects the columns in an error of the engine to those in the chart.
 func (p *templateTracker) restoreColumns(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := firstLinePosition.ReplaceAllStringFunc(err.Error(), func(place string) string {
-		m := firstLinePosition.FindStringSubmatch(place)
+	text := firstLinePosition().ReplaceAllStringFunc(err.Error(), func(place string) string {
+		m := firstLinePosition().FindStringSubmatch(place)
 		column, _ := strconv.Atoi(m[2]) // only digits
 		for n, name := range p.names {
 			if moved := len(fmt.Sprintf(templateMark, n)); name == m[1] && column >= moved {

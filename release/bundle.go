@@ -5,12 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/lazyregexp"
 )
 
 // What doesn't fit into the Secret that Helm sees, the head, is in bundles: the body of the
@@ -76,13 +77,13 @@ func (b bundleRef) labelValue(revision int) string {
 	return fmt.Sprintf("v%d.%d.%s", revision, b.count, b.digest)
 }
 
-var partsLabels = regexp.MustCompile(`^v([0-9]{1,9})\.([0-9]{1,2})\.([0-9a-f]{32})$`)
+var partsLabels = lazyregexp.New(`^v([0-9]{1,9})\.([0-9]{1,2})\.([0-9a-f]{32})$`)
 
 // bundlesOf reads the labels of a revision's head. It is empty when the record is in one Secret.
 func bundlesOf(labels map[string]string, revision int) []bundleRef {
 	var out []bundleRef
 	for _, label := range []string{labelParts, labelEntries} {
-		m := partsLabels.FindStringSubmatch(labels[label])
+		m := partsLabels().FindStringSubmatch(labels[label])
 		if m == nil || m[1] != strconv.Itoa(revision) {
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 )
 
 // A History has all revisions of one release as they were when it was read. Records are
@@ -209,7 +209,7 @@ func (rec *Record) Succeeded() bool {
 	case helmrelease.StatusDeployed:
 		return true
 	case helmrelease.StatusSuperseded:
-		return !failureDescription.MatchString(rec.Info.Description)
+		return !failureDescription().MatchString(rec.Info.Description)
 	}
 	return false
 }
@@ -217,7 +217,7 @@ func (rec *Record) Succeeded() bool {
 // failureDescription is how Helm 3 and we begin the description of a revision that
 // failed. A user's own description may have the word in it.
 // (helm.sh/helm/v3/pkg/action: install.go, upgrade.go and rollback.go)
-var failureDescription = regexp.MustCompile(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )`)
+var failureDescription = lazyregexp.New(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )`)
 
 // RecordsWithPossibleObjects returns the records of all revisions that may have left
 // objects, oldest first: the last deployed revision and all later ones. If deployer didn't

@@ -2,7 +2,6 @@ package release
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/annotation"
+	"deployer/internal/lazyregexp"
 )
 
 const (
@@ -44,11 +44,11 @@ func SecretName(name string, revision int) string {
 }
 
 // secretNames matches what SecretName gives.
-var secretNames = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
+var secretNames = lazyregexp.New(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
 
 // parseSecretName is the inverse of SecretName.
 func parseSecretName(secret string) (name string, revision int, ok bool) {
-	m := secretNames.FindStringSubmatch(secret)
+	m := secretNames().FindStringSubmatch(secret)
 	if m == nil {
 		return "", 0, false
 	}

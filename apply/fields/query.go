@@ -3,13 +3,14 @@ package fields
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"deployer/internal/lazyregexp"
 )
 
 // A Query is a path as people type it: as String writes it, or with less.
@@ -26,20 +27,20 @@ type step struct {
 }
 
 var (
-	queryStep = regexp.MustCompile(`^\.?(?:("(?:[^"\\]|\\.)*")|((?:[^.\[\]\\"]|\\.)+)|\[((?:[^\]"']|"(?:[^"\\]|\\.)*"|'[^']*')+)\])`)
-	escaped   = regexp.MustCompile(`\\(.)`)
-	queryKey  = regexp.MustCompile(`^\s*([\w.-]*)=("(?:[^"\\]|\\.)*"|'[^']*'|[^,"']*)(?:,|$)`)
+	queryStep = lazyregexp.New(`^\.?(?:("(?:[^"\\]|\\.)*")|((?:[^.\[\]\\"]|\\.)+)|\[((?:[^\]"']|"(?:[^"\\]|\\.)*"|'[^']*')+)\])`)
+	escaped   = lazyregexp.New(`\\(.)`)
+	queryKey  = lazyregexp.New(`^\s*([\w.-]*)=("(?:[^"\\]|\\.)*"|'[^']*'|[^,"']*)(?:,|$)`)
 )
 
 // ParseQuery reads a path. A leading dot says nothing.
 func ParseQuery(text string) (Query, error) {
 	var out Query
 	for rest := text; rest != "" && rest != "."; {
-		m := queryStep.FindStringSubmatch(rest)
+		m := queryStep().FindStringSubmatch(rest)
 		if m == nil {
 			return nil, fmt.Errorf("%q is not the path of a field: at %q; write .spec.containers[name=app].image, or metadata.labels[\"example.com/a\"]", text, rest)
 		}
-		s := step{name: escaped.ReplaceAllString(m[2], "$1"), at: -1}
+		s := step{name: escaped().ReplaceAllString(m[2], "$1"), at: -1}
 		switch {
 		case m[1] != "":
 			s.name = unquoted(m[1])
@@ -61,7 +62,7 @@ func bracketed(text string) (step, error) {
 	}
 	s := step{at: -1, keys: map[string]string{}}
 	for rest := text; rest != ""; {
-		m := queryKey.FindStringSubmatch(rest)
+		m := queryKey().FindStringSubmatch(rest)
 		if m == nil && rest == text {
 			return step{name: unquoted(text), at: -1}, nil
 		}

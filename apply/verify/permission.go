@@ -3,9 +3,10 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/internal/lazyregexp"
 )
 
 // A PermissionError names a permission that deployer's account lacks.
@@ -38,13 +39,13 @@ func (e *PermissionError) Hint() string {
 
 // denial is how the API server words what its authorizer refuses.
 // k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
-var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
+var denial = lazyregexp.New(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
 
 // denialOfCreate is how older API servers word that an account may patch but not create, when an
 // apply would create the object: with what the authorizer gives as its reason, which RBAC mostly
 // doesn't.
 // k8s.io/apiserver/pkg/endpoints/handlers/update.go of 1.29 (withAuthorization)
-var denialOfCreate = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: (?:RBAC: .*)?$`)
+var denialOfCreate = lazyregexp.New(`^\S+ "[^"]*" is forbidden: (?:RBAC: .*)?$`)
 
 // MissingPermission returns the missing permission that an error reports about an object in a
 // namespace; nil for other errors, such as the refusal of an admission policy.
@@ -53,11 +54,11 @@ func MissingPermission(err error, namespace string) *PermissionError {
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
 		return nil
 	}
-	if m := denial.FindStringSubmatch(err.Error()); m != nil {
+	if m := denial().FindStringSubmatch(err.Error()); m != nil {
 		return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
 	}
 	answer := status.Status()
-	if answer.Details == nil || !denialOfCreate.MatchString(answer.Message) {
+	if answer.Details == nil || !denialOfCreate().MatchString(answer.Message) {
 		return nil
 	}
 	return &PermissionError{Verb: "create", Resource: answer.Details.Kind, Group: answer.Details.Group, Namespace: namespace}

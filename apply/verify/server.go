@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/hide"
+	"deployer/internal/lazyregexp"
 )
 
 // A ServerError is the API server's refusal of one object, without the
@@ -63,7 +63,7 @@ func Explain(obj *unstructured.Unstructured, err error) error {
 	if s.Code == http.StatusUnsupportedMediaType {
 		out.Text = "the server doesn't support server-side apply: " + out.Text
 	}
-	out.Text = typedPatch.ReplaceAllString(out.Text, "")
+	out.Text = typedPatch().ReplaceAllString(out.Text, "")
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
 	if !rbac && s.Reason != metav1.StatusReasonNotFound {
 		out.Text = Conceal(obj, out.Text)
@@ -72,10 +72,10 @@ func Explain(obj *unstructured.Unstructured, err error) error {
 }
 
 var (
-	typedPatch  = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): `)
-	quoted      = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-	typedValues = regexp.MustCompile(`(?s)got &value\.valueUnstructured.*`)
-	invalid     = regexp.MustCompile(`Invalid value: [^:]*: `)
+	typedPatch  = lazyregexp.New(`^failed to create typed patch object \([^)]*\): `)
+	quoted      = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
+	typedValues = lazyregexp.New(`(?s)got &value\.valueUnstructured.*`)
+	invalid     = lazyregexp.New(`Invalid value: [^:]*: `)
 )
 
 // Conceal hides confidential values in a text about an object: all values if all are
@@ -89,7 +89,7 @@ func Conceal(obj *unstructured.Unstructured, text string) string {
 		known.AddObject(obj)
 		return known.Hide(text)
 	}
-	text = typedValues.ReplaceAllString(text, "got something else (hidden)")
-	text = quoted.ReplaceAllString(text, `"(hidden)"`)
-	return invalid.ReplaceAllString(text, "Invalid value: (hidden): ")
+	text = typedValues().ReplaceAllString(text, "got something else (hidden)")
+	text = quoted().ReplaceAllString(text, `"(hidden)"`)
+	return invalid().ReplaceAllString(text, "Invalid value: (hidden): ")
 }

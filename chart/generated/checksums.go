@@ -3,11 +3,11 @@ package generated
 import (
 	"encoding/base64"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"deployer/internal/annotation"
+	"deployer/internal/lazyregexp"
 )
 
 // decideChecksums decides about hashes of what the chart renders, in annotations of pod
@@ -69,11 +69,11 @@ func (k *decider) keepChecksums(hashes []*token) {
 }
 
 var (
-	base64Run = regexp.MustCompile(`[A-Za-z0-9+/]{4,}={0,2}`)
+	base64Run = lazyregexp.New(`[A-Za-z0-9+/]{4,}={0,2}`)
 	// contentStart matches the start of rendered content, or of a part of it that is hashed.
-	contentStart = regexp.MustCompile(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
+	contentStart = lazyregexp.New(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
 	// manifestStart is in what has the beginning of an object in it.
-	manifestStart = regexp.MustCompile(`(?m)^(apiVersion|kind):\s`)
+	manifestStart = lazyregexp.New(`(?m)^(apiVersion|kind):\s`)
 )
 
 // isContentHash reports whether a hash is that of rendered content and not of random text.
@@ -86,7 +86,7 @@ func (k *decider) isContentHash(t *token) bool {
 	if plain, err := base64.StdEncoding.DecodeString(text); err == nil && o.isSecret() {
 		text = string(plain)
 	}
-	runs := base64Run.FindAllString(text, -1)
+	runs := base64Run().FindAllString(text, -1)
 	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
 	if len(runs) == 0 {
 		return false
@@ -102,14 +102,14 @@ func (k *decider) isContentHash(t *token) bool {
 	content := string(data)
 	if !t.inPodAnnotation {
 		// Of other text than a whole object it may be a password's.
-		return manifestStart.MatchString(content)
+		return manifestStart().MatchString(content)
 	}
 	for _, start := range []string{"apiVersion:", "kind:", "metadata:"} {
 		if len(content) >= 4 && strings.HasPrefix(start, strings.TrimSpace(content)) {
 			return true // the beginning of a shortened one
 		}
 	}
-	return contentStart.MatchString(content) || k.containsGenerated(content)
+	return contentStart().MatchString(content) || k.containsGenerated(content)
 }
 
 // containsGenerated reports whether a text contains a generated value of the same rendering.

@@ -8,10 +8,11 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
-	"regexp"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"deployer/internal/lazyregexp"
 )
 
 // hashes are the hash functions of templates.
@@ -22,12 +23,12 @@ var hashes = []func(string) string{
 }
 
 var (
-	hexadecimal = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
-	bcrypted    = regexp.MustCompile(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
+	hexadecimal = lazyregexp.New(`^[0-9a-f]{8,128}$`)
+	bcrypted    = lazyregexp.New(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
 )
 
 // isHash reports whether a token could be a hash, maybe a shortened one.
-func isHash(s string) bool { return hexadecimal.MatchString(s) }
+func isHash(s string) bool { return hexadecimal().MatchString(s) }
 
 // A derivation says how a token is computed from another one.
 type derivation struct {
@@ -70,7 +71,7 @@ func derivations(tokens []*token) map[*token]derivation {
 // bcryptInputs returns the inputs of a bcrypt hash, which the repeated renderings have in
 // hexadecimal; nil when the token isn't one, or any of them isn't known.
 func (t *token) bcryptInputs() []string {
-	if !bcrypted.MatchString(t.text) {
+	if !bcrypted().MatchString(t.text) {
 		return nil
 	}
 	var out []string

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"deployer/internal/lazyregexp"
 )
 
-var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
+var pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
 
 // A unit is a line without its end, the end of a line, or a PEM block.
 type unit struct {
@@ -33,7 +35,7 @@ func unitsOf(text string) []unit {
 		}
 	}
 	at := 0
-	for _, m := range pemBlock.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range pemBlock().FindAllStringSubmatchIndex(text, -1) {
 		plain(text[at:m[0]])
 		out = append(out, unit{text: text[m[0]:m[1]], pem: text[m[2]:m[3]]})
 		at = m[1]
@@ -343,7 +345,7 @@ func (l *line) textAround(at int) string {
 	return before + `([^\s]+?)` + regexp.QuoteMeta(after)
 }
 
-var section = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
+var section = lazyregexp.New(`^\s*\[[^\]]*\]\s*$`)
 
 // context returns the lines that enclose a line by indentation, and its section header. For
 // a line without words it adds the line before.
@@ -365,7 +367,7 @@ func (m *matcher) context(units []unit, i int, l *line) string {
 		}
 		switch {
 		case units[j].pem != "":
-		case section.MatchString(text) && !inSection:
+		case section().MatchString(text) && !inSection:
 			out, inSection = append(out, trimmed), true
 		case indentation(text) < depth:
 			depth = indentation(text)

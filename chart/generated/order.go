@@ -2,11 +2,12 @@ package generated
 
 import (
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"deployer/internal/lazyregexp"
 )
 
 // An order is a list, or the keys of a text, in an order that is generated. While its
@@ -90,7 +91,7 @@ func recordedOrder(text, recorded string, orders []order, decode func(string) (a
 }
 
 func sortedPieces(text string) []string {
-	out := pieces.FindAllString(text, -1)
+	out := pieces().FindAllString(text, -1)
 	slices.Sort(out)
 	return out
 }
@@ -134,7 +135,7 @@ func keysIn(text string) []string {
 }
 
 // lineKey is what a line begins with, up to what it says.
-var lineKey = regexp.MustCompile(`^\s*([^\s=:]+)\s*[=:]`)
+var lineKey = lazyregexp.New(`^\s*([^\s=:]+)\s*[=:]`)
 
 // lineKeys are what tells the lines of a text apart; ends of lines are told apart by
 // their place. It is nil where two lines have the same key.
@@ -143,7 +144,7 @@ func lineKeys(units []unit) []string {
 	seen := map[string]bool{}
 	for _, u := range units {
 		key := strings.TrimSpace(u.text)
-		if m := lineKey.FindStringSubmatch(u.text); m != nil {
+		if m := lineKey().FindStringSubmatch(u.text); m != nil {
 			key = m[1]
 		}
 		if u.pem != "" || u.text != "\n" && seen[key] {

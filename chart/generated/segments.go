@@ -1,17 +1,17 @@
 package generated
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"deployer/internal/lazyregexp"
 	"deployer/internal/lcs"
 )
 
 var (
-	pieces  = regexp.MustCompile(`[\pL\pN]+|(?s:.)`)
-	base64s = regexp.MustCompile(`[A-Za-z0-9+/]{16,}={0,2}`)
+	pieces  = lazyregexp.New(`[\pL\pN]+|(?s:.)`)
+	base64s = lazyregexp.New(`[A-Za-z0-9+/]{16,}={0,2}`)
 )
 
 // piecesOf cuts a line into words and single other characters; what stands at runs
@@ -20,20 +20,20 @@ func piecesOf(text string, runs [][]int) []string {
 	var out []string
 	at := 0
 	for _, r := range runs {
-		out = append(out, pieces.FindAllString(text[at:r[0]], -1)...)
+		out = append(out, pieces().FindAllString(text[at:r[0]], -1)...)
 		out = append(out, text[r[0]:r[1]])
 		at = r[1]
 	}
-	return append(out, pieces.FindAllString(text[at:], -1)...)
+	return append(out, pieces().FindAllString(text[at:], -1)...)
 }
 
 // randomBase64 finds runs of base64 that are generated as a whole, including their
 // punctuation. A run in which words repeat between renderings isn't one. Text in base64
 // is always one.
 func randomBase64(text string, rerendered []string) [][][]int {
-	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
+	all := [][][]int{base64s().FindAllStringIndex(text, -1)}
 	for _, s := range rerendered {
-		all = append(all, base64s.FindAllStringIndex(s, -1))
+		all = append(all, base64s().FindAllStringIndex(s, -1))
 	}
 	texts := append([]string{text}, rerendered...)
 	out := make([][][]int, len(all))

@@ -6,11 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/lazyregexp"
 )
 
 // newApp builds the command tree.
@@ -29,31 +30,37 @@ func newApp(e *env) *cli.App {
 		Action:                    showHelp(e),
 		Commands:                  commands(e),
 	}
+	global := globalFlags(e)
+	setUpVariables(e, global)
 	for _, c := range app.Commands {
 		c.Category = groupOf(c.Name)
-		setUpCommand(e, c, c.Name)
+		setUpCommand(e, c, c.Name, global)
 	}
 	return app
 }
 
-// setUpCommand adds to a command what all commands have: the global flags, an environment
-// variable for each flag, and our usage errors. path is the command with its parents, such as
-// "repo add".
-func setUpCommand(e *env, c *cli.Command, path string) {
+// setUpCommand adds to a command what all commands have: the global flags, which they share because
+// only one of them runs, an environment variable for each flag of its own, and our usage errors. path
+// is the command with its parents, such as "repo add".
+func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
 	if len(c.Subcommands) == 0 {
-		c.Flags = append(c.Flags, globalFlags(e)...)
-		for _, f := range c.Flags {
-			addVariable(f)
-			e.dropUnreadableVariables(f)
-		}
+		setUpVariables(e, c.Flags)
+		c.Flags = append(c.Flags, global...)
 		tolerateBrokenPipes(e, c, path)
 		return
 	}
 	c.Action = showHelp(e)
 	for _, sub := range c.Subcommands {
-		setUpCommand(e, sub, path+" "+sub.Name)
+		setUpCommand(e, sub, path+" "+sub.Name, global)
+	}
+}
+
+func setUpVariables(e *env, flags []cli.Flag) {
+	for _, f := range flags {
+		addVariable(f)
+		e.dropUnreadableVariables(f)
 	}
 }
 
@@ -77,7 +84,7 @@ func (e *env) onUsageError(c *cli.Context, first error, _ bool) error {
 }
 
 func flagProblem(c *cli.Context, err error) error {
-	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+	if m := badValue().FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("--%s: %s", m[2], m[3])
 		if m[3] == "parse error" {
 			err = fmt.Errorf("--%s: %s %s", m[2], m[1], expectedValue(c, m[2]))
@@ -104,7 +111,7 @@ func expectedValue(c *cli.Context, flag string) string {
 
 // badValue matches the flag package's error for an invalid value, which has no type of its
 // own. Other errors are shown unchanged.
-var badValue = regexp.MustCompile(`^(?s:invalid (?:boolean )?value (".*") for (?:flag )?-([\w-]+): (.*))$`)
+var badValue = lazyregexp.New(`^(?s:invalid (?:boolean )?value (".*") for (?:flag )?-([\w-]+): (.*))$`)
 
 // addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
 // doesn't stand for a chart's --version: scripts that install deployer use it.

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/lazyregexp"
 )
 
 func completionCommand(e *env) *cli.Command {
@@ -49,14 +50,14 @@ func (c call) completedName() string {
 		return c.name
 	}
 	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(c.path)), ".exe")
-	if !completableName.MatchString(name) {
+	if !completableName().MatchString(name) {
 		return c.name
 	}
 	return name
 }
 
 // completableName is a name that can be part of a function's in all shells.
-var completableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+var completableName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // completionScripts by shell. PROGRAM is the program's name, COMPLETE the
 // hidden command.

@@ -1,6 +1,6 @@
 package main
 
-import "regexp"
+import "deployer/internal/lazyregexp"
 
 // A helmLogFilter receives the log of Helm's packages. It passes on lines that a user can act
 // on as warnings, each once: a condition that isn't a bool, a link to a file outside the
@@ -11,11 +11,11 @@ type helmLogFilter struct {
 	shown map[string]bool
 }
 
-var shownLogLines = regexp.MustCompile(`^(?i:warning): ((?:Condition|Tag|PathValue|ImportValues|Dependenc|unresolved) ?.*)|^((?:found symbolic link|skipping loading invalid entry) .*)`)
+var shownLogLines = lazyregexp.New(`^(?i:warning): ((?:Condition|Tag|PathValue|ImportValues|Dependenc|unresolved) ?.*)|^((?:found symbolic link|skipping loading invalid entry) .*)`)
 
 // Write is called with one line at a time, and never twice at once.
 func (h *helmLogFilter) Write(line []byte) (int, error) {
-	if m := shownLogLines.FindSubmatch(line); m != nil {
+	if m := shownLogLines().FindSubmatch(line); m != nil {
 		if text := string(m[1]) + string(m[2]); !h.shown[text] {
 			h.shown[text] = true
 			h.warn(text)

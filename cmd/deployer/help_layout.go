@@ -2,11 +2,12 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/lazyregexp"
 )
 
 func commandRows(commands []*cli.Command, width int) string {
@@ -44,16 +45,16 @@ func label(f cli.Flag) string {
 }
 
 // quotedName is the name of a flag's value where its usage has one in backquotes.
-var quotedName = regexp.MustCompile("`([^`]+)`")
+var quotedName = lazyregexp.New("`([^`]+)`")
 
 // usageOf is a flag's usage without the backquotes.
 func usageOf(f cli.Flag) string {
-	return quotedName.ReplaceAllString(f.(cli.DocGenerationFlag).GetUsage(), "$1")
+	return quotedName().ReplaceAllString(f.(cli.DocGenerationFlag).GetUsage(), "$1")
 }
 
 // valueName says what kind of value a flag takes.
 func valueName(f cli.Flag) string {
-	if m := quotedName.FindStringSubmatch(f.(cli.DocGenerationFlag).GetUsage()); m != nil {
+	if m := quotedName().FindStringSubmatch(f.(cli.DocGenerationFlag).GetUsage()); m != nil {
 		return " " + m[1]
 	}
 	switch f := f.(type) {

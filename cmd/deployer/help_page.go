@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/lazyregexp"
 )
 
 // appHelp is the page of the program and of commands that have commands.
@@ -168,12 +169,12 @@ func commandPage(c *cli.Command, path []string, width int) page {
 }
 
 // ownCommand matches this program's command lines in descriptions.
-var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
+var ownCommand = lazyregexp.New(`\bdeployer ([a-z-]+)`)
 
 // underCalledName replaces deployer in a description by the name that the program was called
 // by.
 func (c call) underCalledName(description string) string {
-	return ownCommand.ReplaceAllString(description, c.name+" $1")
+	return ownCommand().ReplaceAllString(description, c.name+" $1")
 }
 
 // sections cuts a description into what the command does, its examples and

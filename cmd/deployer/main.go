@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
 
 	"deployer/internal/startheap"
@@ -30,6 +31,7 @@ func main() {
 func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
+	cli.FlagStringer = func(cli.Flag) string { return "" } // a start would describe all flags, and help_page.go does
 }
 
 // gcPercent trades processor time for memory in large heaps. With Go's default of 100 the peak memory

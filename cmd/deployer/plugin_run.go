@@ -120,7 +120,9 @@ func (e *env) pluginCommandOf(p *plugin.Plugin) *cli.Command {
 		Description: p.Description,
 		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return e.runPlugin(ctx, p, args) }),
 	}
-	setUpCommand(e, c, p.Name)
+	global := globalFlags(e)
+	setUpVariables(e, global)
+	setUpCommand(e, c, p.Name, global)
 	return c
 }
 

@@ -3,11 +3,12 @@ package hide
 import (
 	"encoding/base64"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/lazyregexp"
 )
 
 // addParts adds the parts of a confidential text that may be shown by themselves: the values of
@@ -62,26 +63,26 @@ func (t *Texts) addFields(line string) {
 		return
 	}
 	for _, field := range fields {
-		if !address.MatchString(field) {
+		if !address().MatchString(field) {
 			t.addItem(field, unknown)
 		}
 	}
 }
 
 // address matches a host with a domain, and a path.
-var address = regexp.MustCompile(`/|^[\w-]+(\.[\w-]+)+$`)
+var address = lazyregexp.New(`/|^[\w-]+(\.[\w-]+)+$`)
 
 // assignment is a line of a configuration: key=value, key: value, export KEY="value".
-var assignment = regexp.MustCompile(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=]\s*(.+?)[,;]?$`)
+var assignment = lazyregexp.New(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=]\s*(.+?)[,;]?$`)
 
 // armour matches the first or last line of a PEM block.
-var armour = regexp.MustCompile(`^-----(BEGIN|END)[ \w]*-----$`)
+var armour = lazyregexp.New(`^-----(BEGIN|END)[ \w]*-----$`)
 
 func (t *Texts) addLine(line string) {
-	if armour.MatchString(line) {
+	if armour().MatchString(line) {
 		return
 	}
-	if m := assignment.FindStringSubmatch(line); m != nil {
+	if m := assignment().FindStringSubmatch(line); m != nil {
 		value := strings.Trim(m[2], `"'`)
 		key := classifyKey(m[1])
 		if !strings.Contains(value, "\n") {
@@ -111,7 +112,7 @@ func (t *Texts) addItem(value string, key keyClass) {
 	switch {
 	case key == confidentialKey:
 		t.add(value, key)
-	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !quantity.MatchString(value):
+	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !quantity().MatchString(value):
 		if key == identifierKey {
 			t.add(value, key)
 			return

@@ -2,8 +2,9 @@ package hide
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
+
+	"deployer/internal/lazyregexp"
 )
 
 // addEmbedded adds what stands in a text where only a password does: in the address of a server,
@@ -13,15 +14,15 @@ func (t *Texts) addEmbedded(text string) {
 		return
 	}
 	for _, place := range passwordPlaces {
-		for _, m := range place.FindAllStringSubmatch(text, -1) {
+		for _, m := range place().FindAllStringSubmatch(text, -1) {
 			t.addPassword(m[1])
 		}
 	}
-	for _, m := range basicAuth.FindAllStringSubmatch(text, -1) {
+	for _, m := range basicAuth().FindAllStringSubmatch(text, -1) {
 		t.addBasicAuth(m[1])
 	}
-	for _, pairs := range []*regexp.Regexp{pair, element} {
-		for _, m := range pairs.FindAllStringSubmatch(text, -1) {
+	for _, pairs := range []lazyregexp.Regexp{pair, element} {
+		for _, m := range pairs().FindAllStringSubmatch(text, -1) {
 			if classifyKey(m[1]) == confidentialKey {
 				t.addPassword(strings.Trim(m[2], `"'`))
 			}
@@ -48,15 +49,15 @@ func unescaped(text string) string {
 
 var (
 	// passwordPlaces have a password as their group.
-	passwordPlaces = []*regexp.Regexp{
-		regexp.MustCompile(`://[^\s/"'@:<>]*:([^\s"'<>]+)@`),   // https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1
-		regexp.MustCompile(`(?i)\bbearer\s+([\w\-.~+/=]+)`),    // https://www.rfc-editor.org/rfc/rfc6750#section-2.1
-		regexp.MustCompile(`\blogin\s+\S+\s+password\s+(\S+)`), // https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html
+	passwordPlaces = []lazyregexp.Regexp{
+		lazyregexp.New(`://[^\s/"'@:<>]*:([^\s"'<>]+)@`),   // https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1
+		lazyregexp.New(`(?i)\bbearer\s+([\w\-.~+/=]+)`),    // https://www.rfc-editor.org/rfc/rfc6750#section-2.1
+		lazyregexp.New(`\blogin\s+\S+\s+password\s+(\S+)`), // https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html
 	}
 	// basicAuth has user:password in base64: https://www.rfc-editor.org/rfc/rfc7617#section-2
-	basicAuth = regexp.MustCompile(`(?i)\bbasic\s+([\w+/]{4,}=*)`)
+	basicAuth = lazyregexp.New(`(?i)\bbasic\s+([\w+/]{4,}=*)`)
 	// pair is key=value or key: value inside a line: queries of URLs, connection strings.
-	pair = regexp.MustCompile(`([A-Za-z_][\w.\- ]*?)["']?[ \t]*[=:][ \t]*("[^"\n]+"|'[^'\n]+'|[^\s"'&;,<>{}\[\]]+)`)
+	pair = lazyregexp.New(`([A-Za-z_][\w.\- ]*?)["']?[ \t]*[=:][ \t]*("[^"\n]+"|'[^'\n]+'|[^\s"'&;,<>{}\[\]]+)`)
 	// element is an element of XML.
-	element = regexp.MustCompile(`<([\w.:\-]+)[^<>]*>([^<>\n]+)</`)
+	element = lazyregexp.New(`<([\w.:\-]+)[^<>]*>([^<>\n]+)</`)
 )

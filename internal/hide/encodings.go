@@ -8,10 +8,11 @@ import (
 	"html"
 	"math"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"deployer/internal/lazyregexp"
 )
 
 // A spelling is a form in which a text is written elsewhere.
@@ -128,13 +129,13 @@ func inSingleQuotes(text string) []string {
 }
 
 // number is what is a number in JSON.
-var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // numbers are the scientific forms of a text that is a number, of six digits or more: templates write numbers of
 // JSON so, and errors of JSON schemas with a power of ten.
 func numbers(text string) []string {
 	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || !number.MatchString(text) || math.Abs(value) < 1e5 {
+	if err != nil || !number().MatchString(text) || math.Abs(value) < 1e5 {
 		return nil
 	}
 	scientific := strconv.FormatFloat(value, 'e', -1, 64)

@@ -1,8 +1,9 @@
 package hide
 
 import (
-	"regexp"
 	"strings"
+
+	"deployer/internal/lazyregexp"
 )
 
 // A keyClass says how confidential a value is, by its key.
@@ -18,39 +19,39 @@ const (
 )
 
 // confidentialWords are the words in a key that say that its value is confidential.
-var confidentialWords = regexp.MustCompile(`passw|passphrase|\b(pw|pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
+var confidentialWords = lazyregexp.New(`passw|passphrase|\b(pw|pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
 	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
 
 // referenceWords matches keys whose value only refers to a confidential value: existingSecret,
 // secretName, tokenPath, passwordKey, topologyKey.
-var referenceWords = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
+var referenceWords = lazyregexp.New(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
 	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
 	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
 
 // identifierWords matches keys whose value identifies somebody or something.
-var identifierWords = regexp.MustCompile(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
+var identifierWords = lazyregexp.New(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
 // camel finds where the words of a name meet.
-var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 var separators = strings.NewReplacer("-", " ", ".", " ", "_", " ", "/", " ")
 
 // wordsOf separates the words of a key.
 func wordsOf(key string) string {
-	return strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
+	return strings.ToLower(separators.Replace(camel().ReplaceAllString(key, "${1} ${2}")))
 }
 
 // classifyKey returns the class of a key.
 func classifyKey(key string) keyClass {
 	words := wordsOf(key)
 	switch {
-	case referenceWords.MatchString(words):
+	case referenceWords().MatchString(words):
 		return ordinaryKey
-	case confidentialWords.MatchString(words):
+	case confidentialWords().MatchString(words):
 		return confidentialKey
 	case words == "key" || words == "auth":
 		return ambiguousKey
-	case identifierWords.MatchString(words):
+	case identifierWords().MatchString(words):
 		return identifierKey
 	}
 	return ordinaryKey
@@ -59,5 +60,5 @@ func classifyKey(key string) keyClass {
 // isReference reports whether the value of a key isn't confidential even below a confidential
 // key.
 func isReference(key string) bool {
-	return referenceWords.MatchString(wordsOf(key))
+	return referenceWords().MatchString(wordsOf(key))
 }

@@ -2,9 +2,10 @@ package hide
 
 import (
 	"iter"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"deployer/internal/lazyregexp"
 )
 
 // meaningless texts are never hidden, even if their key is confidential.
@@ -54,6 +55,6 @@ func isOrdinary(text string) bool {
 }
 
 // quantity is a size, a duration or a version, which configuration is full of.
-var quantity = regexp.MustCompile(`^[vV]?[0-9][0-9.]*([a-zA-Z%]{1,3})?$`)
+var quantity = lazyregexp.New(`^[vV]?[0-9][0-9.]*([a-zA-Z%]{1,3})?$`)
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }

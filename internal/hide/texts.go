@@ -216,7 +216,7 @@ func (t *Texts) add(text string, key keyClass) {
 		}
 		t.hosts[lowered(trimmed)] = true
 		t.searchFor(trimmed, part{wholeWord: true})
-	case key != confidentialKey && quantity.MatchString(trimmed):
+	case key != confidentialKey && quantity().MatchString(trimmed):
 	default:
 		t.searchFor(trimmed, part{})
 	}

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
 	"helm.sh/helm/v3/pkg/plugin/cache"
 	"helm.sh/helm/v3/pkg/plugin/installer"
 
+	"deployer/internal/lazyregexp"
 	"deployer/internal/program"
 )
 
@@ -208,12 +208,12 @@ func isArchive(path string) bool {
 }
 
 // versioned is the name of an archive with a version: name-1.2.3.
-var versioned = regexp.MustCompile(`^(.*)-v?[0-9]+\..*$`)
+var versioned = lazyregexp.New(`^(.*)-v?[0-9]+\..*$`)
 
 // archiveName is the directory of a plugin from an archive, by Helm's rule.
 // (helm.sh/helm/v3/pkg/plugin/installer/http_installer.go, stripPluginName)
 func archiveName(from string) string {
 	from, _, _ = strings.Cut(from, "?")
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(from), ".tgz"), ".tar.gz")
-	return versioned.ReplaceAllString(name, "$1")
+	return versioned().ReplaceAllString(name, "$1")
 }

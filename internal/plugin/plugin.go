@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
 
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/lazyregexp"
 )
 
 // Metadata is what a plugin.yaml states.
@@ -40,7 +41,7 @@ func (e *BrokenError) Hint() string {
 
 // validName is what a plugin may be called.
 // (helm.sh/helm/v3/pkg/plugin/plugin.go, validPluginName)
-var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var validName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // Load reads the plugin of a directory.
 func Load(dir string) (*Plugin, error) {
@@ -53,7 +54,7 @@ func Load(dir string) (*Plugin, error) {
 	if err := yaml.UnmarshalStrict(data, &p.Metadata); err != nil {
 		return nil, fmt.Errorf("failed to load plugin at %q: %w", path, err)
 	}
-	if !validName.MatchString(p.Name) {
+	if !validName().MatchString(p.Name) {
 		return nil, fmt.Errorf("invalid plugin name at %q: %q may contain only letters, digits, - and _", path, p.Name)
 	}
 	p.Usage = printable(p.Usage)

@@ -62,14 +62,14 @@ func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
 func refineClass(known class.Class, message string) class.Class {
 	switch known {
 	case class.ConfigError:
-		if nodeTrouble.MatchString(message) {
+		if nodeTrouble().MatchString(message) {
 			return class.ContainerCreateFailedOnNode
 		}
 	case class.ContainerCreateFailed:
 		if isRefusedCommand(message) {
 			return class.BadCommand
 		}
-		if nodeTrouble.MatchString(message) {
+		if nodeTrouble().MatchString(message) {
 			return class.ContainerCreateFailedOnNode
 		}
 	}
@@ -147,7 +147,7 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 			f.Limit = min(f.Limit, 2)
 			f.Message += ", which this release has lowered"
 		}
-	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted.MatchString(message):
+	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted().MatchString(message):
 		f.Class, f.Certain, f.Limit = class.BadCommand, true, 1 // in the runtime's or the kernel's own words
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), message)
 	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
@@ -173,14 +173,14 @@ func limitText(memory string) string {
 
 // isRefusedCommand reports whether a runtime says that it is the command that can't be run.
 func isRefusedCommand(message string) bool {
-	return badCommand.MatchString(message) && strings.Contains(message, "exec")
+	return badCommand().MatchString(message) && strings.Contains(message, "exec")
 }
 
 // isFailedStart reports whether the runtime could not run the command. It gives
 // StartError with 128 for everything, so there the text decides.
 func (e *Termination) isFailedStart() bool {
 	start := e.Reason == "StartError" || e.Reason == "ContainerCannotRun"
-	return start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
+	return start && (e.ExitCode != 128 || badCommand().MatchString(e.Message))
 }
 
 // readinessProblem returns the finding of a container that runs but isn't ready. It is never

@@ -1,32 +1,32 @@
 package pods
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 )
 
 // Messages of containerd, CRI-O and the kubelet. The reasons are in
 // k8s.io/kubernetes/pkg/kubelet/images/types.go.
 var (
-	permanentPull = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
+	permanentPull = lazyregexp.New(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
-	transientPull = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
+	transientPull = lazyregexp.New(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
 	// lacksTag is what a registry says of an image that it doesn't have.
-	lacksTag = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|does not exist`)
+	lacksTag = lazyregexp.New(`(?i)not found|manifest unknown|name unknown|does not exist`)
 	// tagUnclear is what it says as well when it hides from strangers what it has, or when it
 	// has the tag and only something of the image is missing.
-	tagUnclear = regexp.MustCompile(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
-	badCommand = regexp.MustCompile(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
+	tagUnclear = lazyregexp.New(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
+	badCommand = lazyregexp.New(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
-	nodeTrouble = regexp.MustCompile(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
+	nodeTrouble = lazyregexp.New(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
 	// neverExecuted is all that a container has written whose command the kernel refused: runc
 	// has started it by then, so the runtime doesn't know.
 	// github.com/opencontainers/runc/libcontainer/standard_init_linux.go
-	neverExecuted = regexp.MustCompile(`^(?:standard_init_linux\.go:\d+: exec user process caused: .+|exec \S+: (?:exec format error|no such file or directory|permission denied))$`)
+	neverExecuted = lazyregexp.New(`^(?:standard_init_linux\.go:\d+: exec user process caused: .+|exec \S+: (?:exec format error|no such file or directory|permission denied))$`)
 )
 
 // pullClass returns the class of a failed image pull: permanent when a retry can't help.
@@ -35,9 +35,9 @@ func pullClass(reason, message, image string) class.Class {
 	switch {
 	case reason == "SignatureValidationFailed":
 		return class.ImagePullPermanent
-	case reason == "RegistryUnavailable", transientPull.MatchString(message):
+	case reason == "RegistryUnavailable", transientPull().MatchString(message):
 		return class.ImagePullTransient
-	case permanentPull.MatchString(message):
+	case permanentPull().MatchString(message):
 		return class.ImagePullPermanent
 	}
 	return class.ImagePullTransient
@@ -47,16 +47,16 @@ func pullClass(reason, message, image string) class.Class {
 // none for the platform: only somebody who pushes it can change that.
 func registryLacks(message, image string) bool {
 	message = withoutImage(message, image)
-	return lacksTag.MatchString(message) && !tagUnclear.MatchString(message)
+	return lacksTag().MatchString(message) && !tagUnclear().MatchString(message)
 }
 
 // quotedText matches quoted image references in messages.
-var quotedText = regexp.MustCompile(`"[^"]*"`)
+var quotedText = lazyregexp.New(`"[^"]*"`)
 
 // withoutImage removes the image from a message: its name may look like an error, such as a
 // port 503 or the word timeout.
 func withoutImage(message, image string) string {
-	message = quotedText.ReplaceAllString(message, "")
+	message = quotedText().ReplaceAllString(message, "")
 	if image == "" {
 		return message
 	}
@@ -64,13 +64,13 @@ func withoutImage(message, image string) string {
 }
 
 // messagePrefixes matches prefixes of kubelets and runtimes that say nothing specific.
-var messagePrefixes = regexp.MustCompile(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
+var messagePrefixes = lazyregexp.New(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
 	`[Ff]ailed to pull (?:and unpack )?image "[^"]*"|failed to create containerd task|failed to create shim task|failed to start container "[^"]*"|` +
 	`OCI runtime create failed|runc create failed|unable to start container process|error during container init): )+`)
 
 // withoutPrefixes removes messagePrefixes from a message, unless nothing else is left.
 func withoutPrefixes(message string) string {
-	if point := messagePrefixes.ReplaceAllString(message, ""); point != "" {
+	if point := messagePrefixes().ReplaceAllString(message, ""); point != "" {
 		return point
 	}
 	return message
@@ -83,14 +83,14 @@ func withoutPreemption(message string) string {
 }
 
 var (
-	nodesTotal = regexp.MustCompile(`^0/(\d+) nodes are available: `)
-	nodesPart  = regexp.MustCompile(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
+	nodesTotal = lazyregexp.New(`^0/(\d+) nodes are available: `)
+	nodesPart  = lazyregexp.New(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
 	// structuralReason matches reasons that remain until the nodes change.
-	structuralReason = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
+	structuralReason = lazyregexp.New(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
 		`had volume node affinity conflict|didn't satisfy plugin`)
 	// passingTaint matches taints of nodes with a temporary problem. Newer schedulers don't
 	// name taints ("untolerated taint(s)"), so their messages don't match.
-	passingTaint = regexp.MustCompile(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
+	passingTaint = lazyregexp.New(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
 
 // unboundClaims is the scheduler's message for a pod that waits for volumes, not a node.
@@ -101,18 +101,18 @@ const unboundClaims = "unbound immediate PersistentVolumeClaims"
 // reasons that don't pass by themselves.
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError
 func ExcludesEveryNode(message string) bool {
-	if missingClaim.MatchString(message) {
+	if missingClaim().MatchString(message) {
 		return true
 	}
-	m := nodesTotal.FindStringSubmatch(message)
+	m := nodesTotal().FindStringSubmatch(message)
 	if m == nil {
 		return false
 	}
 	total, _ := strconv.Atoi(m[1])
 	covered := 0
-	for _, part := range nodesPart.FindAllStringSubmatch(message[len(m[0]):], -1) {
+	for _, part := range nodesPart().FindAllStringSubmatch(message[len(m[0]):], -1) {
 		n, _ := strconv.Atoi(part[1])
-		if structuralReason.MatchString(part[2]) && !passingTaint.MatchString(part[2]) {
+		if structuralReason().MatchString(part[2]) && !passingTaint().MatchString(part[2]) {
 			covered += n
 		}
 	}
@@ -122,25 +122,25 @@ func ExcludesEveryNode(message string) bool {
 // creationMessages maps messages of controllers that can't create pods to classes. The first
 // match counts.
 var creationMessages = []struct {
-	match *regexp.Regexp
+	match lazyregexp.Regexp
 	class class.Class
 }{
-	{regexp.MustCompile(`failed calling webhook|failed to call webhook`), class.PodCreateTransient},
-	{regexp.MustCompile(`violates PodSecurity`), class.PodSecurity},
-	{regexp.MustCompile(`exceeded quota:|failed quota:`), class.QuotaExceeded},
-	{regexp.MustCompile(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRangeViolated},
-	{regexp.MustCompile(`no PriorityClass with name`), class.PriorityClassMissing},
-	{regexp.MustCompile(`error looking up service account`), class.ServiceAccountMissing},
-	{regexp.MustCompile(`admission webhook ".*" denied|denied the request|denied request`), class.AdmissionDenied},
-	{regexp.MustCompile(`being terminated`), class.Terminating},
-	{regexp.MustCompile(`is invalid|Invalid value|Unsupported value|Required value`), class.InvalidPod},
-	{regexp.MustCompile(`is forbidden`), class.AdmissionDenied},
+	{lazyregexp.New(`failed calling webhook|failed to call webhook`), class.PodCreateTransient},
+	{lazyregexp.New(`violates PodSecurity`), class.PodSecurity},
+	{lazyregexp.New(`exceeded quota:|failed quota:`), class.QuotaExceeded},
+	{lazyregexp.New(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRangeViolated},
+	{lazyregexp.New(`no PriorityClass with name`), class.PriorityClassMissing},
+	{lazyregexp.New(`error looking up service account`), class.ServiceAccountMissing},
+	{lazyregexp.New(`admission webhook ".*" denied|denied the request|denied request`), class.AdmissionDenied},
+	{lazyregexp.New(`being terminated`), class.Terminating},
+	{lazyregexp.New(`is invalid|Invalid value|Unsupported value|Required value`), class.InvalidPod},
+	{lazyregexp.New(`is forbidden`), class.AdmissionDenied},
 }
 
 // CreationFailureClass is the class of a controller's message that it can't create pods.
 func CreationFailureClass(message string) class.Class {
 	for _, rule := range creationMessages {
-		if rule.match.MatchString(message) {
+		if rule.match().MatchString(message) {
 			return rule.class
 		}
 	}
@@ -160,7 +160,7 @@ func MountFailureClass(reason, message string) class.Class {
 	switch {
 	case strings.Contains(message, "Multi-Attach"):
 		return class.MultiAttach
-	case missingObject.MatchString(message), noSuchKey.MatchString(message):
+	case missingObject().MatchString(message), noSuchKey().MatchString(message):
 		return class.MountedObjectMissing
 	}
 	return class.MountFailed

@@ -63,7 +63,7 @@ func TestNeverExecuted(t *testing.T) {
 		`exec /app/run: exec format error, retrying`:                              false,
 		``: false,
 	} {
-		if got := neverExecuted.MatchString(line); got != want {
+		if got := neverExecuted().MatchString(line); got != want {
 			t.Errorf("neverExecuted(%q) = %t, want %t", line, got, want)
 		}
 	}

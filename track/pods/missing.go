@@ -1,10 +1,11 @@
 package pods
 
 import (
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"deployer/internal/lazyregexp"
 )
 
 // A Missing is what a pod needs and its kubelet doesn't find, in the pod's namespace.
@@ -22,25 +23,25 @@ type VolumeKey struct {
 // Texts of the kubelet and the scheduler.
 // k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, pkg/volume/secret, pkg/volume/configmap
 var (
-	missingObject = regexp.MustCompile(`(?i)\b(secret|configmap)s? "([^"/]+)" not found`)
-	missingKey    = regexp.MustCompile(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
-	noSuchKey     = regexp.MustCompile(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
-	ofVolume      = regexp.MustCompile(`for volume "([^"]+)"`)
-	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
+	missingObject = lazyregexp.New(`(?i)\b(secret|configmap)s? "([^"/]+)" not found`)
+	missingKey    = lazyregexp.New(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
+	noSuchKey     = lazyregexp.New(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
+	ofVolume      = lazyregexp.New(`for volume "([^"]+)"`)
+	missingClaim  = lazyregexp.New(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
 // Missing finds what a message about the pod calls missing.
 func (p *Pod) Missing(message string) (Missing, bool) {
-	if m := missingObject.FindStringSubmatch(message); m != nil {
+	if m := missingObject().FindStringSubmatch(message); m != nil {
 		return Missing{Kind: kindOf(m[1]), Name: m[2]}, true
 	}
-	if m := missingKey.FindStringSubmatch(message); m != nil {
+	if m := missingKey().FindStringSubmatch(message); m != nil {
 		return Missing{Kind: kindOf(m[2]), Name: strings.Trim(m[4], `"'.,`), Key: m[1]}, true
 	}
-	if m := noSuchKey.FindStringSubmatch(message); m != nil {
+	if m := noSuchKey().FindStringSubmatch(message); m != nil {
 		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
 	}
-	if m := missingClaim.FindStringSubmatch(message); m != nil {
+	if m := missingClaim().FindStringSubmatch(message); m != nil {
 		return Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true
 	}
 	return Missing{}, false
@@ -49,7 +50,7 @@ func (p *Pod) Missing(message string) (Missing, bool) {
 // missingVolumeKey finds whose key a volume asks for in vain: the message names only the
 // volume, which may ask several objects for a key of that name.
 func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
-	volume := ofVolume.FindStringSubmatch(message)
+	volume := ofVolume().FindStringSubmatch(message)
 	if volume == nil {
 		return Missing{}, false
 	}

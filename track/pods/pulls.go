@@ -2,8 +2,8 @@ package pods
 
 import (
 	"cmp"
-	"regexp"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 )
 
@@ -23,9 +23,9 @@ type imageClass struct {
 }
 
 var (
-	failedPull = regexp.MustCompile(`^Failed to pull image "([^"]+)": (.+)`)
+	failedPull = lazyregexp.New(`^Failed to pull image "([^"]+)": (.+)`)
 	// bareBackOff is what kubelets before 1.32 say while they wait: not why.
-	bareBackOff = regexp.MustCompile(`^(?:Back-off pulling image "[^"]*")?$`)
+	bareBackOff = lazyregexp.New(`^(?:Back-off pulling image "[^"]*")?$`)
 )
 
 // notePull follows the attempts that a container's states tell of.
@@ -35,7 +35,7 @@ func (h *History) notePull(c *Container) {
 		return
 	}
 	p, known := h.pulls[c.Name]
-	if bareBackOff.MatchString(message) {
+	if bareBackOff().MatchString(message) {
 		message = p.message
 	}
 	before := h.Pod.container(c.Name)
@@ -51,7 +51,7 @@ func (h *History) notePull(c *Container) {
 
 // notePullEvent takes an event about an attempt; count is how often the kubelet has written it.
 func (h *History) notePullEvent(message string, count int) {
-	m := failedPull.FindStringSubmatch(message)
+	m := failedPull().FindStringSubmatch(message)
 	if m == nil {
 		return
 	}

@@ -1,11 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 )
 
@@ -22,7 +22,7 @@ const knownKindStatusTimeout = time.Minute
 const noController = "no controller has written a status"
 
 // failureReason are reasons of Ready=False that may be final.
-var failureReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
+var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
 
 // evaluateByConventions evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
@@ -71,7 +71,7 @@ func byConditions(in Input) (Verdict, bool) {
 		switch {
 		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
-		case conditionIs(c, "False") && failureReason.MatchString(text(c, "reason")) && isFresh(in, c):
+		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
 		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true

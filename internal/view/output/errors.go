@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"deployer/internal/hide"
+	"deployer/internal/lazyregexp"
 	"deployer/internal/view/textfmt"
 )
 
@@ -34,11 +34,11 @@ func PrintWarning(w io.Writer, p Palette, text string) {
 
 // password is that of a URL with one: scheme://user:password@host.
 // The password may have an @ too, written as it is.
-var password = regexp.MustCompile(`(://[^\s/"'@:]*:)[^\s/"']+@`)
+var password = lazyregexp.New(`(://[^\s/"'@:]*:)[^\s/"']+@`)
 
 // WithoutPasswords takes the passwords out of the URLs in a text. Libraries
 // quote the URLs of repositories in their errors.
-func WithoutPasswords(text string) string { return password.ReplaceAllString(text, "${1}xxxxx@") }
+func WithoutPasswords(text string) string { return password().ReplaceAllString(text, "${1}xxxxx@") }
 
 // Hint is the first next step that err or an error inside it knows.
 func Hint(err error) string {

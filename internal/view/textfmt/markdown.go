@@ -3,8 +3,9 @@ package textfmt
 import (
 	"fmt"
 	"html"
-	"regexp"
 	"strings"
+
+	"deployer/internal/lazyregexp"
 )
 
 // EscapeMarkdown writes text that means itself where Markdown is read: it makes no link,
@@ -55,14 +56,14 @@ const joiner = "\u2060"
 // https://github.github.com/gfm/#autolinks-extension-
 // https://docs.gitlab.com/user/markdown/#gitlab-specific-references
 var (
-	references = regexp.MustCompile(`([@#!$%~&*^])([\pL\pN_"\[])`)
-	addresses  = regexp.MustCompile(`(?i)(://|mailto:|xmpp:|www\.|\bgh-)`)
+	references = lazyregexp.New(`([@#!$%~&*^])([\pL\pN_"\[])`)
+	addresses  = lazyregexp.New(`(?i)(://|mailto:|xmpp:|www\.|\bgh-)`)
 )
 
 // unlinked returns text in which nothing becomes a link.
 func unlinked(s string) string {
-	s = references.ReplaceAllString(s, "${1}"+joiner+"${2}")
-	return addresses.ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
+	s = references().ReplaceAllString(s, "${1}"+joiner+"${2}")
+	return addresses().ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
 }
 
 // Fence is a fence longer than any in the text, so that none ends it.
