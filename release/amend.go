@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Amend changes the record of a revision that has ended, such as the outcomes of its
@@ -57,10 +56,10 @@ func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
 		return err
 	}
 	old := rec.stored
-	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
+	if err := l.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	written, err := secrets.Update(ctx, newSecret(rec, enc, time.Now()), metav1.UpdateOptions{})
+	written, err := l.store.write(ctx, newSecret(rec, enc, time.Now()))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return errRetry

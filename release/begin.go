@@ -324,7 +324,10 @@ func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	if known := l.store.takePrefetched(of); known != nil {
 		amended, err := amendSecret(known, &Record{}, &superseded, time.Now())
 		if err == nil {
-			err = l.store.update(ctx, amended)
+			err = retry(ctx, func(ctx context.Context) error {
+				_, err := l.store.write(ctx, amended)
+				return err
+			})
 		}
 		if err == nil {
 			return nil

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,16 +76,32 @@ func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
 	return secret
 }
 
-// update writes a Secret over the very one that it was read from.
-func (s *Store) update(ctx context.Context, secret *corev1.Secret) error {
-	secrets, err := s.secrets()
+// write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns
+// the metadata of what is stored. The API server would answer with the whole Secret, and packing,
+// sending and unpacking that takes longer than storing it.
+func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*metav1.ObjectMeta, error) {
+	client, err := s.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return retry(ctx, func(ctx context.Context) error {
-		_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
-		return err
-	})
+	request := client.CoreV1().RESTClient().Post()
+	if secret.UID != "" {
+		request = client.CoreV1().RESTClient().Put().Name(secret.Name)
+	}
+	const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	answer := request.Namespace(s.namespace).Resource("secrets").SetHeader("Accept", metadataOnly).Body(secret).Do(ctx)
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	data, err := answer.Raw()
+	if err != nil {
+		return nil, err
+	}
+	var written metav1.PartialObjectMetadata
+	if err := json.Unmarshal(data, &written); err != nil {
+		return nil, fmt.Errorf("the answer of the API server: %w", err)
+	}
+	return &written.ObjectMeta, nil
 }
 
 func (s *Store) secrets() (typedcore.SecretInterface, error) {

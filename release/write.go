@@ -44,10 +44,10 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictE
 		return err
 	}
 	old := rec.stored
-	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
+	if err := l.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, secrets, rec, enc, conflictError) })
+	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, rec, enc, conflictError) })
 	if err == nil && rec.stored.uid != "" {
 		l.replaceParts(ctx, secrets, rec, enc, old)
 	}
@@ -56,16 +56,10 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictE
 
 // writeHead tries once to write the Secret that Helm sees. errRetry means that rec.stored
 // was corrected, so another try may succeed.
-func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, conflictError func(*Record) error) error {
+func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded, conflictError func(*Record) error) error {
 	secret := newSecret(rec, enc, time.Now())
-	var written *corev1.Secret
-	var err error
 	creating := rec.stored.uid == ""
-	if creating {
-		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
-	} else {
-		written, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
-	}
+	written, err := l.store.write(ctx, secret)
 	switch {
 	case err == nil:
 		rec.stored.set(written, enc)
@@ -94,7 +88,7 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, refused.Name, err)
 	}
 	if bytes.Equal(found.Data[dataKey], enc.head) && slices.Equal(bundlesOf(found.Labels, rec.Version), enc.refs()) {
-		rec.stored.set(found, enc) // only the answer was lost
+		rec.stored.set(&found.ObjectMeta, enc) // only the answer was lost
 		return nil
 	}
 	current, err := l.store.decodeSecret(ctx, found)
@@ -110,7 +104,7 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 }
 
 // set records where and how a record is stored.
-func (s *stored) set(secret *corev1.Secret, enc *encoded) {
+func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
 		bundles: enc.refs(), lost: s.lost,
@@ -119,7 +113,7 @@ func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 
 // writeParts writes the parts of a large record that aren't there already.
 // Parts are immutable and named by content, so one that exists is right.
-func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded) error {
+func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error {
 	var parts []*corev1.Secret
 	for _, b := range enc.bundles {
 		if slices.Contains(rec.stored.bundles, b.bundleRef) {
@@ -132,7 +126,7 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	return kube.ForEach(len(parts), maxParallel, func(i int) error {
 		part := parts[i]
 		return retry(ctx, func(ctx context.Context) error {
-			_, err := secrets.Create(ctx, part, metav1.CreateOptions{})
+			_, err := l.store.write(ctx, part)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return nil
 			}
@@ -201,10 +195,6 @@ func (a *recordPatch) edits(large bool) map[string]map[string]any {
 // patchRecord changes some fields of a stored record and leaves the rest as it is. It
 // calls allowed with the current record before each try. If that is false, the record stays as it is.
 func (s *Store) patchRecord(ctx context.Context, name string, revision int, change recordPatch, allowed func(*Record, *corev1.Secret) (bool, error)) error {
-	secrets, err := s.secrets()
-	if err != nil {
-		return err
-	}
 	return retry(ctx, func(ctx context.Context) error {
 		rec, secret, err := s.read(ctx, name, revision)
 		if err != nil || rec == nil {
@@ -217,7 +207,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		if err != nil {
 			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 		}
-		_, err = secrets.Update(ctx, amended, metav1.UpdateOptions{})
+		_, err = s.write(ctx, amended)
 		switch {
 		case apierrors.IsConflict(err):
 			return errRetry
