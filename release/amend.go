@@ -47,7 +47,7 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 // replaceRecord tries once to replace the version of a record that was read. errRetry
 // means that it has to be read again.
 func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
-	enc, err := l.encode(rec)
+	enc, err := l.store.encode(rec)
 	if err != nil {
 		return err
 	}

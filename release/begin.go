@@ -52,7 +52,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	}
 	l.signRecord(next)
 	next.stored = stored{}
-	enc, err := l.encode(next)
+	enc, err := l.store.encode(next)
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	superseded := recordPatch{status: helmrelease.StatusSuperseded}
 	if known := l.store.takePrefetched(of); known != nil {
-		amended, err := amendSecret(known, &Record{}, &superseded, time.Now())
+		amended, err := amendSecret(known, &Record{}, &superseded, l.store.charts.lastManifest())
 		if err == nil {
 			err = retry(ctx, func(ctx context.Context) error {
 				_, err := l.store.write(ctx, amended)

@@ -97,9 +97,10 @@ func dropNulls(rec *Record) {
 }
 
 // editJSON changes fields of members in the JSON of data.release. All else stays as it
-// is, also fields unknown to our types. It adds no member; a record without info is an error.
-func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
-	if edited, err := editBesidePackedChart(text, edits); err == nil {
+// is, also fields unknown to our types. It adds no member; a record without info is an error. known is a packed
+// manifest that it may have; nil for none.
+func editJSON(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
+	if edited, err := editBesidePackedChart(text, edits, known); err == nil {
 		return edited, nil
 	}
 	data, err := unpack(text)

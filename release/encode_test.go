@@ -100,7 +100,7 @@ func TestTooLargeSaysWhy(t *testing.T) {
 
 func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
-	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}})
+	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 		t.Errorf("editJSON = %s, want %s", data, want)
 	}
 	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
-		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}})
+		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func FuzzDecode(f *testing.F) {
 		if _, err := splitRecord(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
-		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}); err != nil {
+		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}, nil); err != nil {
 			t.Errorf("editJSON(%q): %v", text, err)
 		}
 	})

@@ -85,7 +85,6 @@ type Lock struct {
 	waited         bool         // another run held the Lease at first
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
-	charts           packedCharts
 	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
 
 	lease   heldLease

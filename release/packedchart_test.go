@@ -76,7 +76,7 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	edits := (&recordPatch{status: helmrelease.StatusSuperseded}).edits(false)
-	edited, err := editBesidePackedChart(enc.head, edits)
+	edited, err := editBesidePackedChart(enc.head, edits, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := editBesidePackedChart(toText(whole), edits); !errors.Is(err, errNoPackedChart) {
+	if _, err := editBesidePackedChart(toText(whole), edits, nil); !errors.Is(err, errNoPackedChart) {
 		t.Errorf("editing a record of another tool: %v, want %v", err, errNoPackedChart)
 	}
 }
@@ -182,7 +182,7 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	if _, err := large.decode(enc.head); err != nil {
 		t.Fatal(err)
 	}
-	packed, _, err := charts.packed.appendRest(func(w io.Writer) error {
+	packed, _, err := charts.packed.appendRest(nil, func(w io.Writer) error {
 		_, err := io.WriteString(w, `"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
 		return err
 	})
@@ -199,5 +199,74 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) || got.Chart.Metadata.Name != "other" {
 		t.Errorf("chart %v, want %v", got.Chart.Metadata, want.Chart.Metadata)
+	}
+}
+
+// The manifest is packed once for the records of a run, and for marking the revision before if that has
+// the same one. Where it has another one, or another chart, it stays what it is.
+func TestManifestIsPackedOnce(t *testing.T) {
+	earlier := func(chart, manifest string) []byte {
+		t.Helper()
+		rec := sample("web", 1, helmrelease.StatusDeployed)
+		rec.Chart, rec.Manifest = largeChart(chart), manifest
+		enc, err := encode(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return enc.head
+	}
+	charts := &packedCharts{}
+	rec := sample("web", 2, helmrelease.StatusPendingUpgrade)
+	rec.Chart, rec.Manifest = largeChart("one"), "a: <b>\n"
+	if _, err := encodeWith(rec, charts); err != nil {
+		t.Fatal(err)
+	}
+	known := charts.manifest
+	rec.Info.Description = "another"
+	enc, err := encodeWith(rec, charts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if charts.manifest != known {
+		t.Error("the same manifest was packed again")
+	}
+	if got, err := decode(enc.head); err != nil || !reflect.DeepEqual(got.Chart, rec.Chart) || got.Manifest != rec.Manifest || got.Info.Description != "another" {
+		t.Errorf("read as %+v, %v, want %+v", got, err, rec)
+	}
+	for _, test := range []struct {
+		chart, manifest string
+		same            bool
+	}{{"one", "a: <b>\n", true}, {"one", "a: <c>\n", false}, {"one", "", false}, {"two", "a: <b>\n", false}} {
+		text := earlier(test.chart, test.manifest)
+		data, err := unpackedGzip(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, manifest, _, err := cutPackedManifest(data, known); err != nil || (manifest == known) != test.same {
+			t.Errorf("%q of chart %q is the known manifest: %v, %v, want %v", test.manifest, test.chart, manifest == known, err, test.same)
+		}
+		edited, err := editBesidePackedChart(text, (&recordPatch{status: helmrelease.StatusSuperseded}).edits(false), known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decode(edited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Info.Status = helmrelease.StatusSuperseded
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q of chart %q amended:\n%+v\nwant\n%+v", test.manifest, test.chart, got, want)
+		}
+		data[len(data)-trailer] ^= 0x55
+		if _, _, _, err := cutPackedManifest(data, known); err == nil {
+			t.Errorf("%q of chart %q with another checksum was split", test.manifest, test.chart)
+		}
+	}
+	if packed, _, err := charts.pack(&Record{Release: helmrelease.Release{Chart: largeChart("two"), Manifest: rec.Manifest}}); err != nil || charts.manifest.after != packed {
+		t.Errorf("after another chart the manifest wasn't packed again: %v", err)
 	}
 }

@@ -40,13 +40,14 @@ type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
 	largeRecords *largeRecords
+	charts       *packedCharts
 	prefetched   *sync.Map // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, largeRecords: &largeRecords{}, prefetched: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, largeRecords: &largeRecords{}, charts: &packedCharts{}, prefetched: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -54,7 +55,7 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // inNamespace is the same store for another namespace.
 func (s *Store) inNamespace(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, prefetched: s.prefetched}
+	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, charts: s.charts, prefetched: s.prefetched}
 }
 
 func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }

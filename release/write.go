@@ -24,7 +24,7 @@ import (
 // makes the error for the case that somebody else has written the Secret.
 func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
 	for {
-		enc, err := l.encode(rec)
+		enc, err := l.store.encode(rec)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		if ok, err := allowed(rec, secret); !ok || err != nil {
 			return err
 		}
-		amended, err := amendSecret(secret, rec, &change, time.Now())
+		amended, err := amendSecret(secret, rec, &change, nil)
 		if err != nil {
 			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 		}
@@ -220,15 +220,17 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 	})
 }
 
-func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, now time.Time) (*corev1.Secret, error) {
+// amendSecret returns the Secret of a record with a change. known is a packed manifest that the record may have; nil for
+// none.
+func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, known *packedManifest) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.has(labelParts)))
+	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.has(labelParts)), known)
 	if err != nil {
 		return nil, err
 	}
 	out.Data[dataKey] = text
 	out.Labels["status"] = change.status.String()
-	out.Labels["modifiedAt"] = fmt.Sprint(now.Unix())
+	out.Labels["modifiedAt"] = fmt.Sprint(time.Now().Unix())
 	if change.description != "" && out.Annotations[annotationUpdated] != "" {
 		out.Annotations[annotationDescription] = truncate(change.description, maxDescription)
 	}

@@ -17,6 +17,11 @@ import (
 // planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
 // uninstall are the same from here on.
 func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
+	var packing sync.WaitGroup
+	defer packing.Wait()
+	if !d.ForShow && op.Verb != Uninstall {
+		packing.Go(func() { d.Releases.PackAhead(op.Next) }) // planning mostly waits for answers
+	}
 	var parser chart.Parser
 	owned, req, err := requestAfter(ctx, history, &parser)
 	if err != nil {
