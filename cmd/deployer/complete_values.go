@@ -16,87 +16,50 @@ import (
 	"deployer/chart"
 )
 
-// What an argument of a command is.
-const (
-	argRelease        = "release"
-	argReleases       = "releases" // this and all that follow
-	argRevision       = "revision"
-	argObject         = "object"
-	argChart          = "chart"
-	argChartReference = "reference" // a chart, but no local path
-	argFile           = "file"
-	argFiles          = "files"
-	argRepository     = "repository"
-	argRepositories   = "repositories"
-	argVariable       = "variable"
-	argShell          = "shell"
-	argCommand        = "command"
-	argPlugins        = "plugins"
-)
-
-// argumentKinds says what the arguments of a command are where its usage doesn't.
-var argumentKinds = map[string][]string{
-	"upgrade": {argRelease, argChart}, "explain": {argRelease, argObject, ""}, "install": {"", argChart}, "plan": {argRelease, argChart}, "apply": {argFile},
-	"template": {argChart, argChart}, "lint": {argFiles}, "create": {argFile}, "package": {argFiles}, "verify": {argFile},
-	"show all": {argChart}, "show chart": {argChart}, "show values": {argChart}, "show readme": {argChart}, "show crds": {argChart},
-	"dependency list": {argFile}, "dependency update": {argFile}, "dependency build": {argFile},
-	"repo add": {"", ""}, "repo remove": {argRepositories}, "repo update": {argRepositories}, "repo index": {argFile},
-	"pull": {argChartReference}, "push": {argFile}, "env": {argVariable}, "plugin install": {argFile}, "plugin update": {argPlugins}, "plugin uninstall": {argPlugins}, "completion": {argShell}, "help": {argCommand},
+// argumentKinds complete arguments by what the usage of a command calls them, without brackets and "...".
+var argumentKinds = map[string]func(completionRequest) completion{
+	"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases()), "") },
+	"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions(), "") },
+	"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects(), "") },
+	"CHART":                    func(q completionRequest) completion { return q.chart(true) },
+	"REFERENCE":                func(q completionRequest) completion { return q.chart(false) },
+	"REPOSITORY":               func(q completionRequest) completion { return q.pick(q.without(q.repositories()), "") },
+	"PLUGIN":                   func(q completionRequest) completion { return q.pick(q.without(q.plugins()), "") },
+	"VARIABLE":                 func(q completionRequest) completion { return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables())), "") },
+	"bash|zsh|fish|powershell": func(q completionRequest) completion { return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "") },
+	"COMMAND":                  completionRequest.helpTopics,
+	"FILE":                     completionRequest.files, "PATH": completionRequest.files, "PATH|URL": completionRequest.files,
+	"DIR": completionRequest.files, "ARCHIVE": completionRequest.files,
 }
 
-// argumentKindsFromUsage reads from a usage such as "NAME [REVISION]" what the arguments
-// of a command are.
-func argumentKindsFromUsage(usage string) []string {
-	known := map[string]string{"NAME": argRelease, "NAME...": argReleases, "REVISION": argRevision, "CHART": argChart,
-		"FILE": argFile, "PATH": argFile, "PATH...": argFiles}
-	var kinds []string
-	for _, word := range strings.Fields(usage) {
-		kinds = append(kinds, known[strings.Trim(word, "[]")])
-	}
-	return kinds
+// completedUsages take the place of usages where people are told something else than what is completed.
+var completedUsages = map[string]string{
+	"install": "NEW CHART", "plan": "NAME CHART", "apply": "FILE", "template": "CHART CHART", "create": "DIR", "package": "PATH...", "pull": "REFERENCE",
+	"dependency list": "DIR", "dependency update": "DIR", "dependency build": "DIR",
+	"repo add": "NEW URL", "repo remove": "REPOSITORY...", "repo update": "REPOSITORY...",
+	"plugin update": "PLUGIN...", "plugin uninstall": "PLUGIN...", "help": "COMMAND",
 }
 
 // argument completes the next argument of a command.
 func (q completionRequest) argument() completion {
-	kinds, ok := argumentKinds[strings.Join(q.parsed.words, " ")]
+	usage, ok := completedUsages[strings.Join(q.parsed.words, " ")]
 	if !ok {
-		kinds = argumentKindsFromUsage(q.parsed.leaf.ArgsUsage)
+		usage = q.parsed.leaf.ArgsUsage
 	}
+	names := strings.Fields(usage)
 	n := len(q.parsed.arguments)
-	if n >= len(kinds) {
-		if len(kinds) == 0 || !slices.Contains([]string{argReleases, argRepositories, argFiles, argPlugins}, kinds[len(kinds)-1]) {
-			return completion{directive: directiveNoFiles}
-		}
-		n = len(kinds) - 1
+	if last := len(names) - 1; n > last && last >= 0 && strings.HasSuffix(strings.Trim(names[last], "[]"), "...") {
+		n = last
 	}
-	switch kinds[n] {
-	case argRelease, argReleases:
-		return q.pick(q.without(q.releases()), "")
-	case argRevision:
-		return q.pick(q.revisions(), "")
-	case argObject:
-		return q.pick(q.objects(), "")
-	case argChart, argChartReference:
-		return q.chart(kinds[n] == argChart)
-	case argFile, argFiles:
-		return completion{directive: directiveFiles}
-	case argRepository, argRepositories:
-		return q.pick(q.without(q.repositories()), "")
-	case argPlugins:
-		var words []string
-		for _, p := range q.e.installedPlugins(nil) {
-			words = append(words, p.Name+"\t"+p.Usage)
+	if n < len(names) {
+		if complete := argumentKinds[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
+			return complete(q)
 		}
-		return q.pick(q.without(words), "")
-	case argVariable:
-		return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables())), "")
-	case argShell:
-		return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "")
-	case argCommand:
-		return q.helpTopics()
 	}
 	return completion{directive: directiveNoFiles}
 }
+
+func (q completionRequest) files() completion { return completion{directive: directiveFiles} }
 
 // helpTopics are the commands that help explains.
 func (q completionRequest) helpTopics() completion {
@@ -154,6 +117,14 @@ func (q completionRequest) chart(local bool) completion {
 		if paths, err := filepath.Glob(q.last + "*"); err == nil {
 			out.words = append(out.words, paths...)
 		}
+	}
+	return out
+}
+
+func (q completionRequest) plugins() []string {
+	var out []string
+	for _, p := range q.e.installedPlugins(nil) {
+		out = append(out, p.Name+"\t"+p.Usage)
 	}
 	return out
 }

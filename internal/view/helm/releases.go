@@ -167,25 +167,15 @@ type releaseDocument struct {
 
 // A resource is one live object and its verdict; see docs/json.md.
 type resource struct {
-	Object     string       `json:"object"`
-	Group      string       `json:"group"`
-	State      string       `json:"state"`
-	Message    string       `json:"message,omitempty"`
-	Done       *int         `json:"done,omitempty"`
-	Total      *int         `json:"total,omitempty"`
-	Unverified bool         `json:"unverified,omitempty"`
-	Notes      []string     `json:"notes,omitempty"`
-	Problem    *run.Problem `json:"problem,omitempty"`
+	Object string `json:"object"`
+	Group  string `json:"group"`
+	run.StatusFields
 }
 
 func resourcesOf(objects []deploy.LiveObject) []resource {
 	var out []resource
 	for _, o := range objects {
-		s := run.StatusFieldsOf(o.Status)
-		out = append(out, resource{
-			Object: o.ID.String(), Group: o.ID.Group, State: s.State, Message: s.Message, Done: s.Done, Total: s.Total,
-			Unverified: s.Unverified, Notes: s.Notes, Problem: s.Problem,
-		})
+		out = append(out, resource{o.ID.String(), o.ID.Group, run.StatusFieldsOf(o.Status)})
 	}
 	return out
 }
