@@ -152,7 +152,7 @@ const globalCategory = "Global"
 // command has them.
 func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
-	k := &e.global.kube
+	k := &e.kube
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "`NAMESPACE` of the release (default: the context's)", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", Destination: &k.Kubeconfig},
@@ -166,18 +166,18 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't verify the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},
 		&cli.GenericFlag{Name: "qps", Category: group, Usage: "maximum requests per second; 0 lets the API server set the pace", Value: (*float32Value)(&k.QPS), EnvVars: []string{"HELM_QPS"}},
 		&cli.IntFlag{Name: "burst-limit", Category: group, Usage: "requests allowed above --qps for a short time", Destination: &k.Burst, EnvVars: []string{"HELM_BURST_LIMIT"}},
-		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "`FILE` with registry credentials", Destination: &e.global.files.RegistryConfig},
-		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "`FILE` with the list of chart repositories", Destination: &e.global.files.RepositoryConfig},
-		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "`DIR` with cached repository indexes", Destination: &e.global.files.RepositoryCache},
+		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "`FILE` with registry credentials", Destination: &e.files.RegistryConfig},
+		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "`FILE` with the list of chart repositories", Destination: &e.files.RepositoryConfig},
+		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "`DIR` with cached repository indexes", Destination: &e.files.RepositoryCache},
 		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &noOpFlag{e: e, name: "content-cache", why: "charts are not cached"}},
-		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.global.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
-		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.global.debug, EnvVars: []string{"HELM_DEBUG"}},
+		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
+		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)
 }
 
 // outputFlag is -o of commands with a result.
 func outputFlag(e *env) *cli.StringFlag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json, yaml", Value: "table", Destination: &e.global.format}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json, yaml", Value: "table", Destination: &e.format}
 }
 
 // action is what a command does with its arguments, of which there are from least to most; -1 is any

@@ -52,21 +52,21 @@ func withUnwritten(help string) string {
 
 // surviveBrokenPipes makes a write to a closed pipe an error, like one to a full disk, instead
 // of a signal that ends the program. (os/signal, SIGPIPE)
-func (e *env) surviveBrokenPipes() {
+func (c *console) surviveBrokenPipes() {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
-	e.brokenPipes = pipes
-	e.streams.IgnoreWriteErrors(true)
+	c.brokenPipes = pipes
+	c.streams.IgnoreWriteErrors(true)
 }
 
 // failOnBrokenPipes undoes surviveBrokenPipes, for plans, whose only purpose is their output.
-func (e *env) failOnBrokenPipes() {
-	if e.brokenPipes == nil {
+func (c *console) failOnBrokenPipes() {
+	if c.brokenPipes == nil {
 		return
 	}
-	signal.Stop(e.brokenPipes)
-	e.brokenPipes = nil
-	e.streams.IgnoreWriteErrors(false)
+	signal.Stop(c.brokenPipes)
+	c.brokenPipes = nil
+	c.streams.IgnoreWriteErrors(false)
 }
 
 // An unwrittenError says that a command has done what it was asked for, and that
@@ -78,20 +78,20 @@ func (e *unwrittenError) Unwrap() error { return e.err }
 
 // splitOutcome separates a failure of the command from output that couldn't be written. For a
 // command that only shows something, unwritten output is the failure.
-func (e *env) splitOutcome(err error) (failure, unwritten error) {
-	unwritten = e.streams.WriteErrors()
+func (c *console) splitOutcome(err error) (failure, unwritten error) {
+	unwritten = c.streams.WriteErrors()
 	if output.OnlyWriteErrors(err) {
 		unwritten, err = errors.Join(err, unwritten), nil
 	}
-	if unwritten != nil && e.brokenPipes == nil && (err == nil || errors.Is(err, errChanges)) {
+	if unwritten != nil && c.brokenPipes == nil && (err == nil || errors.Is(err, errChanges)) {
 		return unwritten, nil
 	}
 	return err, unwritten
 }
 
 // exitCode is the exit code of the program when err is how the command has ended.
-func (e *env) exitCode(ctx context.Context, err error) int {
-	failure, unwritten := e.splitOutcome(err)
+func (c *console) exitCode(ctx context.Context, err error) int {
+	failure, unwritten := c.splitOutcome(err)
 	if failure == nil && unwritten != nil {
 		return exitUnwritten
 	}

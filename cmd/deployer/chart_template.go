@@ -89,7 +89,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
 	in.OnLookup = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
-	if err != nil && e.global.debug && rendered != nil {
+	if err != nil && e.debug && rendered != nil {
 		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
 		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
 	}

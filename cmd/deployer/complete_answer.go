@@ -63,7 +63,7 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 
 func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
 	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
-	if plug, at := e.pluginOf(app, before); plug != nil {
+	if plug, at := e.plugins().called(app, before); plug != nil {
 		p.flags = flagTable(globalFlags(e))
 		q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
@@ -108,8 +108,8 @@ func (e *env) useGlobalFlags(p *normalizer) {
 	for _, given := range p.given {
 		name, value, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
 		to := map[string]*string{
-			"namespace": &e.global.kube.Namespace, "kubeconfig": &e.global.kube.Kubeconfig, "kube-context": &e.global.kube.Context,
-			"repository-config": &e.global.files.RepositoryConfig, "repository-cache": &e.global.files.RepositoryCache,
+			"namespace": &e.kube.Namespace, "kubeconfig": &e.kube.Kubeconfig, "kube-context": &e.kube.Context,
+			"repository-config": &e.files.RepositoryConfig, "repository-cache": &e.files.RepositoryCache,
 		}[name]
 		if to != nil {
 			*to = value
@@ -144,7 +144,7 @@ func (q completionRequest) commandNames() completion {
 		}
 	}
 	if root {
-		for _, p := range q.e.installedPlugins(q.parsed.commands) {
+		for _, p := range q.e.plugins().callable(q.parsed.commands) {
 			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
 	}

@@ -31,9 +31,9 @@ type pluginWords struct {
 	Commands  []pluginWords `json:"commands"`
 }
 
-// pluginOf is the installed plugin that a command line calls, and the place
+// called is the installed plugin that a command line calls, and the place
 // of its name; nil when it calls none.
-func (e *env) pluginOf(app *cli.App, before []string) (*plugin.Plugin, int) {
+func (ps plugins) called(app *cli.App, before []string) (*plugin.Plugin, int) {
 	if pluginsDisabled() {
 		return nil, 0
 	}
@@ -41,7 +41,7 @@ func (e *env) pluginOf(app *cli.App, before []string) (*plugin.Plugin, int) {
 	if at < 0 || commandNamed(app.Commands, before[at]) != nil {
 		return nil, 0
 	}
-	p, err := plugin.FindByName(e.pluginPlaces().Plugins, before[at])
+	p, err := plugin.FindByName(ps.places().Plugins, before[at])
 	if err != nil {
 		return nil, 0
 	}
@@ -145,7 +145,7 @@ func writtenFlags(flags []string) []string {
 func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion {
 	answer := completion{directive: directiveFiles}
 	var out bytes.Buffer
-	host := q.e.pluginHost()
+	host := q.e.plugins().host()
 	host.In, host.Out, host.Err = nil, &out, nil
 	cmd, err := host.Program(q.ctx, p, filepath.Join(p.Dir, dynamicCompletion), args)
 	if err != nil || cmd.Run() != nil || context.Cause(q.ctx) != nil {

@@ -123,7 +123,7 @@ func (q completionRequest) chart(local bool) completion {
 
 func (q completionRequest) plugins() []string {
 	var out []string
-	for _, p := range q.e.installedPlugins(nil) {
+	for _, p := range q.e.plugins().callable(nil) {
 		out = append(out, p.Name+"\t"+p.Usage)
 	}
 	return out
@@ -153,7 +153,7 @@ func (q completionRequest) versions() []string {
 
 func (q completionRequest) contexts() []string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = q.e.global.kube.Kubeconfig
+	rules.ExplicitPath = q.e.kube.Kubeconfig
 	config, err := rules.Load()
 	if err != nil {
 		return nil

@@ -11,28 +11,21 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
-	"deployer/internal/view/run"
 	"deployer/release"
 )
 
-// An env is what every command of one run shares: its streams, the global
-// settings, and the connection, made when first asked for.
+// An env is what every command of one run shares: its console, the settings of the cluster and of
+// Helm's files, and the connection, made when first asked for.
 type env struct {
-	streams output.Streams
-	call    call
-	global  globals
+	console
+	kube  kube.Options
+	files chart.Settings // where Helm's own files are
 
-	cluster     *kube.Cluster // nil before it is asked for
-	hidden      *hide.Texts   // what must not be shown; nil for commands that show what Helm shows
-	view        *run.View     // shows the run; nil before it began
-	transferred chart.TransferStats
-
+	cluster         *kube.Cluster // nil before it is asked for
+	transferred     chart.TransferStats
 	stopSignals     func()          // stops handling signals, so that a plugin handles them
-	brokenPipes     chan os.Signal  // receives SIGPIPE while broken pipes are survived; otherwise nil
-	heldWarnings    []string        // to be shown if the command fails, see isQuiet
 	warnedVariables map[string]bool // variables of Helm whose values can't be read
 }
 
@@ -45,20 +38,13 @@ type call struct {
 	flags   []string // each with its value: --timeout=5m
 }
 
-// globals are the values of the flags that every command has, or most.
-type globals struct {
-	kube     kube.Options
-	files    chart.Settings // where Helm's own files are
-	colour   output.Colour
-	debug    bool
-	format   string // -o
-	progress string // auto, plain or none
-}
-
 func newEnv(streams output.Streams, path string) *env {
 	return &env{
-		streams: streams, call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
-		global: globals{colour: output.ColourAuto}, warnedVariables: map[string]bool{},
+		console: console{
+			streams: streams, colour: output.ColourAuto,
+			call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
+		},
+		warnedVariables: map[string]bool{},
 	}
 }
 
@@ -71,7 +57,7 @@ func (e *env) connect() (*kube.Cluster, error) {
 	if err := release.ValidateDriver(os.Getenv("HELM_DRIVER")); err != nil {
 		return nil, err
 	}
-	opts := e.global.kube
+	opts := e.kube
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(version(), "v")
 	opts.Warn = e.warn
 	cluster, err := kube.Connect(opts)
@@ -93,20 +79,10 @@ func (e *env) newDeployer(cluster *kube.Cluster, settings deploy.Settings) *depl
 	return d
 }
 
-// hideValues makes the output hide values whose keys are confidential.
-func (e *env) hideValues(values ...map[string]any) {
-	if e.hidden == nil {
-		e.hidden = &hide.Texts{}
-	}
-	for _, v := range values {
-		e.hidden.AddValues(v)
-	}
-}
-
 // namespace is the one the user named, else that of the kubeconfig context.
 func (e *env) namespace() (string, error) {
-	if e.global.kube.Namespace != "" {
-		return e.global.kube.Namespace, nil
+	if e.kube.Namespace != "" {
+		return e.kube.Namespace, nil
 	}
 	cluster, err := e.connect()
 	if err != nil {
@@ -132,35 +108,6 @@ func (e *env) store() (*release.Store, error) {
 	return release.NewStore(cluster, cluster.Namespace()), nil
 }
 
-func (e *env) warn(text string) {
-	if e.view != nil && !e.view.Closed() {
-		e.view.Warn(text)
-		return
-	}
-	if e.call.asHelm && !e.streams.ErrTTY {
-		e.heldWarnings = append(e.heldWarnings, text) // later flags decide whether it is shown: see printHeldWarnings
-		return
-	}
-	e.printWarning(text)
-}
-
-// printWarning prints a warning at once, for warnings that Helm prints, too.
-func (e *env) printWarning(text string) {
-	output.PrintWarning(e.streams.Err, e.palette(), e.hidden.Hide(text))
-}
-
-// printHeldWarnings prints the held warnings if the command failed or isn't quiet.
-func (e *env) printHeldWarnings(err error) {
-	if err != nil || !e.isQuiet() {
-		for _, text := range e.heldWarnings {
-			e.printWarning(text)
-		}
-	}
-	e.heldWarnings = nil
-}
-
-func (e *env) palette() output.Palette { return e.streams.ErrPalette(e.global.colour) }
-
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {
 	failure, unwritten := e.splitOutcome(err)
@@ -183,7 +130,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 // printError shows an error, unless the report of the run has shown it.
 func (e *env) printError(err error) {
 	if e.view != nil && e.view.Reported(err) {
-		if line := e.call.helmErrorLine(err); line != "" && (e.call.asHelm || e.global.format == "" || e.global.format == string(output.FormatTable)) {
+		if line := e.call.helmErrorLine(err); line != "" && (e.call.asHelm || e.format == "" || e.format == string(output.FormatTable)) {
 			output.PrintError(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
@@ -192,15 +139,6 @@ func (e *env) printError(err error) {
 		err = withAccountHint(err)
 	}
 	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
-}
-
-// outputFormat reads -o of a command.
-func (e *env) outputFormat() (output.Format, error) {
-	f, err := output.ParseFormat(e.global.format)
-	if err != nil {
-		return "", &usageError{err: err, command: e.call.command}
-	}
-	return f, nil
 }
 
 // arguments checks how many arguments a command got.
@@ -223,8 +161,8 @@ func commandPath(c *cli.Context) string {
 // helmFiles are Helm's own files as flags and environment have them. On a
 // terminal, where fetching shows it, what is transferred is counted.
 func (e *env) helmFiles() chart.Settings {
-	files := e.global.files
-	files.Debug = e.global.debug
+	files := e.files
+	files.Debug = e.debug
 	if e.streams.ErrTTY {
 		files.TransferStats = &e.transferred
 	}

@@ -23,10 +23,3 @@ func programName(program string) string {
 // waitsByDefault is what --wait means when it isn't given. Helm's users wait
 // only when they say so; deployer sees a release through.
 func (c call) waitsByDefault() bool { return !c.asHelm }
-
-// isQuiet reports whether nothing is written to standard error unless something
-// fails: under the name helm where no person reads, for tasks of CI that take any
-// such output for a failure. --debug and --progress plain ask for it.
-func (e *env) isQuiet() bool {
-	return e.call.asHelm && !e.streams.ErrTTY && !e.global.debug && e.global.progress != "plain"
-}

@@ -29,7 +29,7 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Forma
 	if o.dryRun.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
-	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.global.debug})
+	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.debug})
 }
 
 // hideSecretsOf returns a copy of a record that has only the source comments of its Secrets.

@@ -86,7 +86,7 @@ func showHelp(e *env) cli.ActionFunc {
 
 // printHelp writes the help of the command that words name; brief is without what is rare.
 func (e *env) printHelp(app *cli.App, words []string, brief bool) error {
-	e.addPlugins(app)
+	e.plugins().addTo(app)
 	text, err := e.helpText(app, words, min(e.streams.Width, 100), brief)
 	if err != nil {
 		return err

@@ -20,8 +20,6 @@ type prompt struct {
 	out io.Writer
 }
 
-func (e *env) prompt() prompt { return prompt{in: e.streams.In, out: e.streams.Err} }
-
 // readSecret asks for a password on the terminal, without showing it. When ctx
 // ends the terminal shows again what is typed.
 func (p prompt) readSecret(ctx context.Context, question string) (string, error) {

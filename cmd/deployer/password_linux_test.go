@@ -25,7 +25,7 @@ func TestPasswordPromptEndsWithItsContext(t *testing.T) {
 		return s
 	}
 	shows := state()
-	e := &env{streams: output.NewStreams(tty, io.Discard, io.Discard, "deployer")}
+	e := &env{console: console{streams: output.NewStreams(tty, io.Discard, io.Discard, "deployer")}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -14,31 +14,37 @@ import (
 )
 
 func pluginCommand(e *env) *cli.Command {
+	ps := e.plugins()
 	return &cli.Command{
 		Name: "plugin", Usage: "manage Helm's plugins",
-		Subcommands: []*cli.Command{pluginInstall(e), pluginList(e), pluginUpdate(e), pluginUninstall(e)},
+		Subcommands: []*cli.Command{pluginInstall(ps), pluginList(ps), pluginUpdate(ps), pluginUninstall(ps)},
 	}
 }
 
-// pluginPlaces are where Helm keeps plugins.
-func (e *env) pluginPlaces() plugin.Places {
-	variables := e.helmFiles().EnvSettings().EnvVars()
+// plugins are Helm's plugins, as this run finds and runs them.
+type plugins struct{ *env }
+
+func (e *env) plugins() plugins { return plugins{e} }
+
+// places are where Helm keeps plugins.
+func (ps plugins) places() plugin.Places {
+	variables := ps.helmFiles().EnvSettings().EnvVars()
 	return plugin.Places{Plugins: variables["HELM_PLUGINS"], Cache: variables["HELM_CACHE_HOME"]}
 }
 
-// pluginHost is what plugins and their hooks inherit.
-func (e *env) pluginHost() plugin.Host {
-	variables := e.helmVariables()
-	variables["HELM_BIN"] = e.helmBinary(variables["HELM_CACHE_HOME"])
-	h := plugin.Host{Env: variables, In: e.streams.In}
-	h.Out, h.Err = e.streams.Unfiltered()
-	if e.global.debug {
-		h.Verbose = func(text string) { fmt.Fprintf(e.streams.Err, "[debug] %s\n", text) }
+// host is what plugins and their hooks inherit.
+func (ps plugins) host() plugin.Host {
+	variables := ps.helmVariables()
+	variables["HELM_BIN"] = ps.helmBinary(variables["HELM_CACHE_HOME"])
+	h := plugin.Host{Env: variables, In: ps.streams.In}
+	h.Out, h.Err = ps.streams.Unfiltered()
+	if ps.debug {
+		h.Verbose = func(text string) { fmt.Fprintf(ps.streams.Err, "[debug] %s\n", text) }
 	}
 	return h
 }
 
-func pluginInstall(e *env) *cli.Command {
+func pluginInstall(ps plugins) *cli.Command {
 	var version string
 	return &cli.Command{
 		Name: "install", Aliases: []string{"add"}, Usage: "install a plugin", ArgsUsage: "PATH|URL",
@@ -55,19 +61,19 @@ Exit codes: 0 done; 1 failed, nothing is installed`,
 			&cli.StringFlag{Name: "version", Usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", Destination: &version},
 		},
 		Action: action(1, 1, "a path or URL", func(ctx context.Context, args []string) error {
-			p, err := e.pluginHost().Install(ctx, e.pluginPlaces(), args[0], version)
+			p, err := ps.host().Install(ctx, ps.places(), args[0], version)
 			if err != nil {
 				return err
 			}
-			if commandNamed(commands(e), p.Name) != nil {
-				e.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, e.call.name))
+			if commandNamed(commands(ps.env), p.Name) != nil {
+				ps.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, ps.call.name))
 			}
-			return printTo(e.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
+			return printTo(ps.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
 		}),
 	}
 }
 
-func pluginList(e *env) *cli.Command {
+func pluginList(ps plugins) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list installed plugins",
 		Description: `Examples:
@@ -75,7 +81,7 @@ func pluginList(e *env) *cli.Command {
 
 Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
-			found, broken := plugin.Find(e.pluginPlaces().Plugins)
+			found, broken := plugin.Find(ps.places().Plugins)
 			errs := make([]error, len(broken))
 			for i, b := range broken {
 				errs[i] = b
@@ -84,12 +90,12 @@ Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 			for _, p := range found {
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 			}
-			return errors.Join(output.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), errors.Join(errs...))
+			return errors.Join(output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), errors.Join(errs...))
 		}),
 	}
 }
 
-func pluginUpdate(e *env) *cli.Command {
+func pluginUpdate(ps plugins) *cli.Command {
 	return &cli.Command{
 		Name: "update", Aliases: []string{"up"}, Usage: "update plugins", ArgsUsage: "NAME...",
 		Description: `Updates plugins that were cloned to their newest version, and runs their update
@@ -101,14 +107,14 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
-			return e.forEachPlugin(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
-				return e.pluginHost().Update(ctx, e.pluginPlaces(), p)
+			return ps.forEach(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
+				return ps.host().Update(ctx, ps.places(), p)
 			})
 		}),
 	}
 }
 
-func pluginUninstall(e *env) *cli.Command {
+func pluginUninstall(ps plugins) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Aliases: []string{"rm", "remove"}, Usage: "uninstall plugins", ArgsUsage: "NAME...",
 		Description: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
@@ -119,22 +125,22 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
-			return e.forEachPlugin(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
-				return e.pluginHost().Uninstall(ctx, p)
+			return ps.forEach(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
+				return ps.host().Uninstall(ctx, p)
 			})
 		}),
 	}
 }
 
-// forEachPlugin does the same with each plugin that a command line names. One that
+// forEach does the same with each plugin that a command line names. One that
 // fails doesn't keep the others from it.
-func (e *env) forEachPlugin(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
+func (ps plugins) forEach(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
 	var failed []error
 	for _, name := range slices.Compact(names) {
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
-		p, err := plugin.FindByName(e.pluginPlaces().Plugins, name)
+		p, err := plugin.FindByName(ps.places().Plugins, name)
 		var broken *plugin.BrokenError
 		if errors.As(err, &broken) && verb == "uninstall" {
 			p, err = &plugin.Plugin{Dir: broken.Dir}, nil // without its hook, which nobody can read
@@ -153,27 +159,27 @@ func (e *env) forEachPlugin(ctx context.Context, names []string, verb, done stri
 			failed = append(failed, fmt.Errorf("Failed to %s plugin %s, got error (%w)", verb, name, err))
 			continue
 		}
-		if err := printTo(e.streams.Out, fmt.Sprintf("%s plugin: %s\n", done, name)); err != nil {
+		if err := printTo(ps.streams.Out, fmt.Sprintf("%s plugin: %s\n", done, name)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// installedPlugins are those that can be called: none with HELM_NO_PLUGINS=1, as
+// callable are those that can be called: none with HELM_NO_PLUGINS=1, as
 // in Helm, and none that has the name of a command.
-func (e *env) installedPlugins(commands []*cli.Command) []*plugin.Plugin {
+func (ps plugins) callable(commands []*cli.Command) []*plugin.Plugin {
 	if pluginsDisabled() {
 		return nil
 	}
-	found, _ := plugin.Find(e.pluginPlaces().Plugins)
+	found, _ := plugin.Find(ps.places().Plugins)
 	return slices.DeleteFunc(found, func(p *plugin.Plugin) bool { return commandNamed(commands, p.Name) != nil })
 }
 
-// addPlugins puts the installed plugins among the commands, for help.
-func (e *env) addPlugins(app *cli.App) {
-	for _, p := range e.installedPlugins(app.Commands) {
-		app.Commands = append(app.Commands, e.pluginCommandOf(p))
+// addTo puts the installed plugins among the commands, for help.
+func (ps plugins) addTo(app *cli.App) {
+	for _, p := range ps.callable(app.Commands) {
+		app.Commands = append(app.Commands, ps.command(p))
 	}
 }
 

@@ -32,7 +32,7 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 		return normalize(app, args)
 	}
 	word := args[at]
-	p, err := plugin.FindByName(e.pluginPlaces().Plugins, word)
+	p, err := plugin.FindByName(e.plugins().places().Plugins, word)
 	switch {
 	case err != nil && !pluginsDisabled():
 		return commandLine{words: []string{word}}, err
@@ -44,7 +44,7 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 		}
 		return normalize(app, args[:at+1]) // flags of a command that nobody knows are no error of their own
 	}
-	app.Commands = append(app.Commands, e.pluginCommandOf(p))
+	app.Commands = append(app.Commands, e.plugins().command(p))
 	own, theirs, err := splitPluginFlags(append(slices.Clone(args[1:at]), args[at+1:]...))
 	if err != nil {
 		return commandLine{words: []string{word}}, &usageError{err: err}
@@ -113,16 +113,16 @@ func splitPluginFlags(args []string) (own, theirs []string, err error) {
 	return own, theirs, nil
 }
 
-// pluginCommandOf is a plugin as a command.
-func (e *env) pluginCommandOf(p *plugin.Plugin) *cli.Command {
+// command is a plugin as a command.
+func (ps plugins) command(p *plugin.Plugin) *cli.Command {
 	c := &cli.Command{
 		Name: p.Name, Usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), Category: pluginGroup, ArgsUsage: "[arguments]",
 		Description: p.Description,
-		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return e.runPlugin(ctx, p, args) }),
+		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
 	}
-	global := globalFlags(e)
-	setUpVariables(e, global)
-	setUpCommand(e, c, p.Name, global)
+	global := globalFlags(ps.env)
+	setUpVariables(ps.env, global)
+	setUpCommand(ps.env, c, p.Name, global)
 	return c
 }
 
@@ -134,25 +134,25 @@ type pluginError struct {
 
 func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with error", p.name) }
 
-// runPlugin runs a plugin in place of this program: it inherits our streams, gets our signals,
+// run runs a plugin in place of this program: it inherits our streams, gets our signals,
 // and its exit code is ours.
-func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
-	if p.UseTunnelDeprecated && (!e.call.asHelm || e.global.debug) { // helm-diff has it, and scripts look at its standard error
-		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
+func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) error {
+	if p.UseTunnelDeprecated && (!ps.call.asHelm || ps.debug) { // helm-diff has it, and scripts look at its standard error
+		ps.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
 	}
-	cmd, err := e.pluginHost().Command(context.WithoutCancel(ctx), p, args)
+	cmd, err := ps.host().Command(context.WithoutCancel(ctx), p, args)
 	if err != nil {
 		return err
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	e.stopSignals()
+	ps.stopSignals()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	ended := make(chan struct{})
-	go forwardSignals(signals, cmd.Process, ended, e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In))
+	go forwardSignals(signals, cmd.Process, ended, ps.streams.OutTTY || ps.streams.ErrTTY || output.IsTerminal(ps.streams.In))
 	err = cmd.Wait()
 	close(ended)
 	var exit *exec.ExitError
@@ -193,20 +193,20 @@ func processExitCode(exit *exec.ExitError) int {
 // helmBinary is what plugins find in HELM_BIN: this program under the name helm,
 // so that what they run has Helm's flags, defaults and answers. When it was
 // called by another name, a link is made in the cache.
-func (e *env) helmBinary(cache string) string {
-	if e.call.asHelm {
-		if path, err := exec.LookPath(e.call.path); err == nil {
+func (ps plugins) helmBinary(cache string) string {
+	if ps.call.asHelm {
+		if path, err := exec.LookPath(ps.call.path); err == nil {
 			return absolutePath(path)
 		}
-		return e.call.path
+		return ps.call.path
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return e.call.path
+		return ps.call.path
 	}
 	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(program)))[:12], "helm")
 	if err := linkTo(program, link); err != nil {
-		e.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
+		ps.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
 		return program
 	}
 	return absolutePath(link)

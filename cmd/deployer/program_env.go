@@ -35,9 +35,9 @@ Exit codes: 0 done; 1 failed`,
 // helmVariables are what helm env shows, as this run has them.
 func (e *env) helmVariables() map[string]string {
 	out := e.helmFiles().EnvSettings().EnvVars()
-	k := e.global.kube
+	k := e.kube
 	out["HELM_NAMESPACE"] = e.offlineNamespace()
-	out["HELM_DEBUG"] = fmt.Sprint(e.global.debug)
+	out["HELM_DEBUG"] = fmt.Sprint(e.debug)
 	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.InsecureSkipTLSVerify)
 	if k.QPS != 0 {
 		out["HELM_QPS"] = fmt.Sprintf("%.2f", k.QPS)

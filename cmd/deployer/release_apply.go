@@ -75,10 +75,10 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	if e.global.kube.Namespace != "" && e.global.kube.Namespace != f.Namespace {
-		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.global.kube.Namespace)
+	if e.kube.Namespace != "" && e.kube.Namespace != f.Namespace {
+		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.kube.Namespace)
 	}
-	e.global.kube.Namespace = f.Namespace
+	e.kube.Namespace = f.Namespace
 	rerender, err := o.rerenderFunc(ctx, e, f, args)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 			if err != nil {
 				return err
 			}
-			return inspection.ShowExplanation(e.streams, found, document.Options{Format: format, Colour: e.global.colour})
+			return inspection.ShowExplanation(e.streams, found, document.Options{Format: format, Colour: e.colour})
 		}),
 	}
 }

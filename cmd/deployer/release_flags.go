@@ -71,7 +71,7 @@ func descriptionFlag(group string, text *string) cli.Flag {
 
 // progressFlag is that of every command that carries something out; when says when it has an effect.
 func progressFlag(e *env, group, when string) cli.Flag {
-	return &cli.GenericFlag{Name: "progress", Category: group, Usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
+	return &cli.GenericFlag{Name: "progress", Category: group, Usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
 }
 
 // takeoverFlag is the one of every command that takes the lock of a release.

@@ -68,13 +68,3 @@ func (e *env) readRecord(ctx context.Context, name string, revision int) (*relea
 	}
 	return nil, fmt.Errorf("reading release %s: %w", name, err)
 }
-
-// warnUnreadable says why some revisions can't be read. That is no failure of what
-// shows them: all that can be known of them is shown.
-func (e *env) warnUnreadable(revisions []release.Summary) {
-	for _, r := range revisions {
-		if r.Unreadable != nil {
-			e.warn(fmt.Sprintf("%s (%s)", r.Unreadable, r.Unreadable.Hint()))
-		}
-	}
-}

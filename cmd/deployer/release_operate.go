@@ -57,7 +57,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	planning := o.plan.only || o.dryRun.mode == "client" || o.dryRun.mode == "server"
 	format, err := e.outputFormat()
 	if planning && !o.writesAsHelm(e) {
-		format, err = document.ParsePlanFormat(e.global.format)
+		format, err = document.ParsePlanFormat(e.format)
 	}
 	if err != nil {
 		return &usageError{err: err, command: e.call.command}
@@ -98,20 +98,20 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
-	return errors.Join(err, o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.global.debug && o.writesAsHelm(e)}))
+	return errors.Join(err, o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)}))
 }
 
 // show begins to show what happens in the run that follows.
 func (o *operation) show(ctx context.Context, e *env, format output.Format, quiet bool) {
 	e.view = run.New(e.streams, run.Options{
-		Format: format, Progress: e.global.progress, Quiet: quiet, Colour: e.global.colour, Timeout: o.settings.Timeout,
+		Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
 }
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
-	o.plan.options.Format, o.plan.options.Colour = format, e.global.colour
+	o.plan.options.Format, o.plan.options.Colour = format, e.colour
 	limited, done := deploy.LimitStep(ctx, deploy.StepDecide, o.settings.Timeout)
 	if err := done(op.FindNondeterminism(limited)); err != nil {
 		return err

@@ -79,14 +79,14 @@ func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.Action
 // asked to be answered by programs too, the exit code answers it unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
-		if o.plan.options.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
+		if o.plan.options.Format, err = document.ParseDriftFormat(e.format); err != nil {
 			return &usageError{err: err, command: "plan"}
 		}
 		cluster, err := e.connect()
 		if err != nil {
 			return err
 		}
-		o.plan.options.Colour = e.global.colour
+		o.plan.options.Colour = e.colour
 		d := e.newDeployer(cluster, o.settings)
 		drift, err := d.Drift(ctx, args[0])
 		if err != nil {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"deployer/internal/hide"
+	"deployer/internal/view/output"
+	"deployer/internal/view/run"
+	"deployer/release"
+)
+
+// A console is where the run reads and writes, and how: what was asked for, and what must not be shown.
+type console struct {
+	streams  output.Streams
+	call     call
+	colour   output.Colour
+	debug    bool
+	format   string // -o
+	progress string // auto, plain or none
+
+	hidden *hide.Texts // what must not be shown; nil for commands that show what Helm shows
+	view   *run.View   // shows the run; nil before it began
+
+	brokenPipes  chan os.Signal // receives SIGPIPE while broken pipes are survived; otherwise nil
+	heldWarnings []string       // to be shown if the command fails, see isQuiet
+}
+
+// hideValues makes the output hide values whose keys are confidential.
+func (c *console) hideValues(values ...map[string]any) {
+	if c.hidden == nil {
+		c.hidden = &hide.Texts{}
+	}
+	for _, v := range values {
+		c.hidden.AddValues(v)
+	}
+}
+
+func (c *console) warn(text string) {
+	if c.view != nil && !c.view.Closed() {
+		c.view.Warn(text)
+		return
+	}
+	if c.call.asHelm && !c.streams.ErrTTY {
+		c.heldWarnings = append(c.heldWarnings, text) // later flags decide whether it is shown: see printHeldWarnings
+		return
+	}
+	c.printWarning(text)
+}
+
+// printWarning prints a warning at once, for warnings that Helm prints, too.
+func (c *console) printWarning(text string) {
+	output.PrintWarning(c.streams.Err, c.palette(), c.hidden.Hide(text))
+}
+
+// printHeldWarnings prints the held warnings if the command failed or isn't quiet.
+func (c *console) printHeldWarnings(err error) {
+	if err != nil || !c.isQuiet() {
+		for _, text := range c.heldWarnings {
+			c.printWarning(text)
+		}
+	}
+	c.heldWarnings = nil
+}
+
+// warnUnreadable says why some revisions can't be read. That is no failure of what
+// shows them: all that can be known of them is shown.
+func (c *console) warnUnreadable(revisions []release.Summary) {
+	for _, r := range revisions {
+		if r.Unreadable != nil {
+			c.warn(fmt.Sprintf("%s (%s)", r.Unreadable, r.Unreadable.Hint()))
+		}
+	}
+}
+
+// isQuiet reports whether nothing is written to standard error unless something
+// fails: under the name helm where no person reads, for tasks of CI that take any
+// such output for a failure. --debug and --progress plain ask for it.
+func (c *console) isQuiet() bool {
+	return c.call.asHelm && !c.streams.ErrTTY && !c.debug && c.progress != "plain"
+}
+
+func (c *console) palette() output.Palette { return c.streams.ErrPalette(c.colour) }
+
+// outputFormat reads -o of a command.
+func (c *console) outputFormat() (output.Format, error) {
+	f, err := output.ParseFormat(c.format)
+	if err != nil {
+		return "", &usageError{err: err, command: c.call.command}
+	}
+	return f, nil
+}
+
+func (c *console) prompt() prompt { return prompt{in: c.streams.In, out: c.streams.Err} }
