@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"deployer/apply/definition"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -52,8 +54,8 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 }
 
 func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResource) error {
-	id := definitionOf(gr)
-	meta, err := d.a.getMeta(ctx, crdMapping, id)
+	id := definition.ID(gr)
+	meta, err := d.a.getMeta(ctx, definition.Mapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil // not known

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"deployer/apply/definition"
 	"deployer/internal/kube"
 )
 
@@ -69,9 +70,9 @@ func awaiting(c Change, err error) error {
 // lists one that is no longer served; nil when there is none.
 func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
-		now, before := kindsDefinedBy(c.Applied), map[schema.GroupVersionKind]kube.Mapping{}
+		now, before := definition.Kinds(c.Applied), map[schema.GroupVersionKind]kube.Mapping{}
 		if c.Live != nil {
-			before = kindsDefinedBy(c.Live)
+			before = definition.Kinds(c.Live)
 		}
 		for gvk := range now {
 			if listed, err := a.isListed(ctx, gvk); err != nil || !listed {
@@ -128,7 +129,7 @@ func (a *Applier) awaitEstablished(ctx context.Context, missing missingCondition
 			if stopped != nil {
 				return awaiting(c, fmt.Errorf("%s: %w", why, stopped))
 			}
-			live, err := a.get(ctx, crdMapping, c.ID)
+			live, err := a.get(ctx, definition.Mapping, c.ID)
 			switch {
 			case err != nil:
 				return awaiting(c, err)

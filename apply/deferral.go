@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"deployer/apply/definition"
 	"deployer/internal/kube"
 )
 
@@ -96,7 +97,7 @@ func namespaceIDs(names []string) []kube.ID {
 }
 
 // definition is the CustomResourceDefinition that a target's kind would have.
-func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.GroupResource()) }
+func (t *target) definition() kube.ID { return definition.ID(t.mapping.Resource.GroupResource()) }
 
 // expectFrom expects the objects that others need and that this release writes:
 // definitions that it changes, and namespaces that don't exist.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -109,7 +110,7 @@ func (o *releaseOrder) addImplied() {
 			namespaces[t.id.Name] = i
 		}
 		if t.id.IsCRD() {
-			crds[definedKind(t.obj)] = i
+			crds[definition.Kind(t.obj)] = i
 		}
 	}
 	for i, t := range o.targets {
@@ -128,7 +129,7 @@ func (o *releaseOrder) addImplied() {
 // and the workload may need the object.
 func (o *releaseOrder) addConversions() {
 	for _, crd := range o.p.definitions.released {
-		id, stored := converter(crd)
+		id, stored := definition.ConversionService(crd)
 		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
 		if service < 0 {
 			continue
@@ -140,7 +141,7 @@ func (o *releaseOrder) addConversions() {
 		}
 		o.p.prerequisites.expect(converter...)
 		for i, t := range o.targets {
-			if t.id.GroupKind() != definedKind(crd) {
+			if t.id.GroupKind() != definition.Kind(crd) {
 				continue
 			}
 			t.ordering.converter = converter

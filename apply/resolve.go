@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
 	"deployer/apply/manifest"
@@ -246,33 +245,6 @@ func duplicateObjects(targets []*target) []Rejection {
 		bad = append(bad, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
 	}
 	return bad
-}
-
-// kindsDefinedBy reads from CRDs of the release which kinds they bring.
-func kindsDefinedBy(crds ...*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
-	out := map[schema.GroupVersionKind]kube.Mapping{}
-	for _, crd := range crds {
-		gk := definedKind(crd)
-		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
-		for _, version := range versionsOf(crd) {
-			if version["served"] == false {
-				continue
-			}
-			name, _ := version["name"].(string)
-			gvk := gk.WithVersion(name)
-			_, status, _ := unstructured.NestedMap(version, "subresources", "status")
-			_, scale, _ := unstructured.NestedMap(version, "subresources", "scale")
-			out[gvk] = kube.Mapping{
-				GVK:        gvk,
-				Resource:   gvk.GroupVersion().WithResource(strings.ToLower(plural)),
-				Namespaced: scope != "Cluster",
-				HasStatus:  status,
-				HasScale:   scale,
-			}
-		}
-	}
-	return out
 }
 
 // kindsNamedBy are the kinds that a reference may mean.

@@ -2,14 +2,14 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
+
+	"deployer/apply/definition"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -85,7 +85,7 @@ func (s *schemas) ofReleaseCRD(gvk schema.GroupVersionKind) managedfields.TypeCo
 	if !ok {
 		return nil
 	}
-	conv, _ := s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return crdConverter(gvk, version), nil })
+	conv, _ := s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return definition.TypeConverter(gvk, version), nil })
 	return conv
 }
 
@@ -98,11 +98,11 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 		return nil, nil // whoever needs the kind will say so
 	}
 	return s.fromLiveCRDs.get(gvk, func() (managedfields.TypeConverter, error) {
-		crd, err := s.definitions.inCluster(ctx, definitionOf(mapping.Resource.GroupResource()))
+		crd, err := s.definitions.inCluster(ctx, definition.ID(mapping.Resource.GroupResource()))
 		if err != nil || crd == nil {
 			return nil, err
 		}
-		return crdConverter(gvk, versionOf(crd, gvk.Version)), nil
+		return definition.TypeConverter(gvk, definition.Version(crd, gvk.Version)), nil
 	})
 }
 
@@ -122,44 +122,9 @@ func (s *schemas) expect(crds []*unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, crd := range crds {
-		for _, version := range versionsOf(crd) {
+		for _, version := range definition.Versions(crd) {
 			name, _ := version["name"].(string)
-			s.released[definedKind(crd).WithVersion(name)] = version
+			s.released[definition.Kind(crd).WithVersion(name)] = version
 		}
 	}
-}
-
-// crdConverter reads spec.versions[].schema of a CRD. The API server adds the
-// fields of every object to what it publishes, so they are added here.
-func crdConverter(gvk schema.GroupVersionKind, version map[string]any) managedfields.TypeConverter {
-	def, ok, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-	if !ok || err != nil {
-		return nil
-	}
-	data, err := json.Marshal(def)
-	if err != nil {
-		return nil
-	}
-	var parsed spec.Schema
-	if err := json.Unmarshal(data, &parsed); err != nil {
-		return nil
-	}
-	if parsed.Properties == nil {
-		parsed.Properties = map[string]spec.Schema{}
-	}
-	parsed.Properties["apiVersion"] = *spec.StringProperty()
-	parsed.Properties["kind"] = *spec.StringProperty()
-	meta := spec.Schema{}
-	meta.Type = []string{"object"}
-	meta.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	parsed.Properties["metadata"] = meta
-	parsed.AddExtension("x-kubernetes-group-version-kind", []any{
-		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
-	})
-	preserve := parsed.Extensions["x-kubernetes-preserve-unknown-fields"] == true
-	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preserve)
-	if err != nil {
-		return nil
-	}
-	return conv
 }

@@ -90,7 +90,7 @@ func TestImports(t *testing.T) {
 
 // pure are packages that only compute: they are tested without a cluster.
 var pure = []string{
-	"apply/builtin", "apply/compare", "apply/decide", "apply/fields", "apply/manifest", "apply/ordering", "apply/ownership", "apply/predict", "apply/provenance",
+	"apply/builtin", "apply/compare", "apply/decide", "apply/definition", "apply/fields", "apply/manifest", "apply/ordering", "apply/ownership", "apply/predict", "apply/provenance",
 	"track/class", "track/pods", "track/rules",
 }
 

@@ -1,4 +1,4 @@
-package apply
+package definition
 
 import (
 	"crypto/sha256"
@@ -14,16 +14,16 @@ import (
 	"deployer/apply/fields"
 )
 
-// A loss is something that a definition allows and the next one doesn't: a served
+// A Loss is something that a definition allows and the next one doesn't: a served
 // version, a field, a type. Objects lose their values there when they are next written.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
-type loss struct {
+type Loss struct {
 	version string // empty for the whole kind
 	path    string // spec.size; empty for the whole version
 	text    string // what changes there; empty when it is removed
 }
 
-func (l loss) String() string {
+func (l Loss) String() string {
 	out := strings.TrimSpace(l.version + " " + l.path)
 	switch {
 	case out == "":
@@ -41,7 +41,7 @@ const (
 
 // place returns the place of the loss for placeCovers: a version or a field, which covers
 // what is within it, or one property of it.
-func (l loss) place() string {
+func (l Loss) place() string {
 	if l.text == "" || l.text == notServedAnyMore {
 		return l.version + " " + l.path
 	}
@@ -54,20 +54,49 @@ func placeCovers(place, other string) bool {
 	return ok && (rest == "" || strings.HasSuffix(place, " ") || strings.ContainsRune(".[ ", rune(rest[0])))
 }
 
-// lossesOf lists what would be lost if a definition were replaced by another one.
+// Losses are what is lost where one definition replaces another.
+type Losses []Loss
+
+// mostListed is how many losses a text names.
+const mostListed = 12
+
+// String lists the losses, the first dozen of them.
+func (l Losses) String() string {
+	var names []string
+	for i, loss := range l {
+		if i == mostListed {
+			names = append(names, fmt.Sprintf("and %d more", len(l)-i))
+			break
+		}
+		names = append(names, loss.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// LossesByApply is LossesOf for a definition that is applied: if it states no conversion, the
+// live one stays.
+func LossesByApply(live, desired *unstructured.Unstructured) Losses {
+	losses := LossesOf(live, desired)
+	if conversion(desired) == "" {
+		losses = slices.DeleteFunc(losses, func(l Loss) bool { return l.text == lostConversion })
+	}
+	return losses
+}
+
+// LossesOf lists what would be lost if a definition were replaced by another one.
 // Rules about values, such as patterns and bounds, are not in it: they take
 // nothing away from what is stored.
-func lossesOf(live, next *unstructured.Unstructured) []loss {
+func LossesOf(live, next *unstructured.Unstructured) Losses {
 	l := &lossFinder{}
-	if was, is := definedKind(live).Kind, definedKind(next).Kind; was != is {
+	if was, is := Kind(live).Kind, Kind(next).Kind; was != is {
 		l.add("", "", fmt.Sprintf("kind %s", was))
 	}
-	if was, is := conversionOf(live), conversionOf(next); was == "Webhook" && is != was {
+	if was, is := conversion(live), conversion(next); was == "Webhook" && is != was {
 		l.add("", "", lostConversion)
 	}
-	for _, was := range versionsOf(live) {
+	for _, was := range Versions(live) {
 		name, _ := was["name"].(string)
-		is := versionOf(next, name)
+		is := Version(next, name)
 		if was["served"] == true && (is == nil || is["served"] != true) {
 			l.add(name, "", notServedAnyMore)
 			continue
@@ -95,18 +124,18 @@ func schemaOf(version map[string]any) map[string]any {
 	return m
 }
 
-// conversionOf is the conversion strategy that a definition states; empty, which means None,
+// conversion is the conversion strategy that a definition states; empty, which means None,
 // when it states none.
-func conversionOf(crd *unstructured.Unstructured) string {
+func conversion(crd *unstructured.Unstructured) string {
 	strategy, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
 	return strategy
 }
 
 // A lossFinder compares two definitions.
-type lossFinder struct{ found []loss }
+type lossFinder struct{ found Losses }
 
 func (l *lossFinder) add(version, path, text string) {
-	l.found = append(l.found, loss{version, path, text})
+	l.found = append(l.found, Loss{version, path, text})
 }
 
 // node compares two nodes of structural schemas at one path.
@@ -218,16 +247,16 @@ func lostValues(was, is map[string]any) []string {
 	return out
 }
 
-// definitionDigest is a digest of all that lossesOf compares.
-func definitionDigest(crd *unstructured.Unstructured) string {
+// digest is a digest of all that Losses compares.
+func digest(crd *unstructured.Unstructured) string {
 	versions := map[string]any{}
-	for _, v := range versionsOf(crd) {
+	for _, v := range Versions(crd) {
 		name, _ := v["name"].(string)
 		_, status, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
 		_, scale, _ := unstructured.NestedFieldNoCopy(v, "subresources", "scale")
 		versions[name] = []any{v["served"], status, scale, comparedSchema(schemaOf(v))}
 	}
-	data, err := json.Marshal([]any{definedKind(crd).Kind, conversionOf(crd) == "Webhook", versions})
+	data, err := json.Marshal([]any{Kind(crd).Kind, conversion(crd) == "Webhook", versions})
 	if err != nil {
 		return "" // equal to none
 	}
@@ -235,7 +264,7 @@ func definitionDigest(crd *unstructured.Unstructured) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:12])
 }
 
-// comparedSchema returns the parts of a schema node that lossesOf reads.
+// comparedSchema returns the parts of a schema node that Losses reads.
 func comparedSchema(node map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range node {

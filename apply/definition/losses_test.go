@@ -1,4 +1,4 @@
-package apply
+package definition
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func crdOf(t *testing.T, versions string) *unstructured.Unstructured {
 
 // What objects may have and could not have by the next definition is found, and
 // nothing else.
-func TestLowered(t *testing.T) {
+func TestLossesOf(t *testing.T) {
 	one := func(schema string) string {
 		return "[{name: v1, served: true, storage: true, schema: {openAPIV3Schema: " + schema + "}}]"
 	}
@@ -55,10 +55,10 @@ func TestLowered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			live, next := crdOf(t, tt.live), crdOf(t, tt.next)
-			if got := fmt.Sprint(lossesOf(live, next)); got != tt.want {
+			if got := fmt.Sprint([]Loss(LossesOf(live, next))); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if same := definitionDigest(live) == definitionDigest(next); same != (tt.live == tt.next) && len(tt.want) > 2 {
+			if same := digest(live) == digest(next); same != (tt.live == tt.next) && len(tt.want) > 2 {
 				t.Errorf("the digests are the same: %v", same)
 			}
 		})
@@ -67,25 +67,25 @@ func TestLowered(t *testing.T) {
 
 // Of a whole version that a release has brought it may take each field away, and
 // of a field it has given one more value only that value.
-func TestCovers(t *testing.T) {
-	field := loss{version: "v1", path: "spec.a"}
+func TestPlaceCovers(t *testing.T) {
+	field := Loss{version: "v1", path: "spec.a"}
 	for _, tt := range []struct {
-		brought, gone loss
+		brought, gone Loss
 		want          bool
 	}{
 		{field, field, true},
-		{field, loss{version: "v1", path: "spec.a.b"}, true},
-		{field, loss{version: "v1", path: "spec.a[].b"}, true},
-		{field, loss{version: "v1", path: "spec.a", text: `value "x"`}, true},
-		{field, loss{version: "v1", path: "spec.ab"}, false},
-		{field, loss{version: "v1", path: "spec"}, false},
-		{field, loss{version: "v2", path: "spec.a"}, false},
-		{loss{version: "v1", path: "spec.a", text: `value "x"`}, field, false},
-		{loss{version: "v1", path: "spec.a", text: `value "x"`}, loss{version: "v1", path: "spec.a", text: `value "x"`}, true},
-		{loss{version: "v2", text: notServedAnyMore}, loss{version: "v2", path: "spec.a"}, true},
-		{loss{version: "v2", text: notServedAnyMore}, loss{version: "v2", text: notServedAnyMore}, true},
-		{loss{version: "v2", text: notServedAnyMore}, loss{version: "v2beta1", path: "spec"}, false},
-		{loss{version: "v1", text: "subresource status"}, field, false},
+		{field, Loss{version: "v1", path: "spec.a.b"}, true},
+		{field, Loss{version: "v1", path: "spec.a[].b"}, true},
+		{field, Loss{version: "v1", path: "spec.a", text: `value "x"`}, true},
+		{field, Loss{version: "v1", path: "spec.ab"}, false},
+		{field, Loss{version: "v1", path: "spec"}, false},
+		{field, Loss{version: "v2", path: "spec.a"}, false},
+		{Loss{version: "v1", path: "spec.a", text: `value "x"`}, field, false},
+		{Loss{version: "v1", path: "spec.a", text: `value "x"`}, Loss{version: "v1", path: "spec.a", text: `value "x"`}, true},
+		{Loss{version: "v2", text: notServedAnyMore}, Loss{version: "v2", path: "spec.a"}, true},
+		{Loss{version: "v2", text: notServedAnyMore}, Loss{version: "v2", text: notServedAnyMore}, true},
+		{Loss{version: "v2", text: notServedAnyMore}, Loss{version: "v2beta1", path: "spec"}, false},
+		{Loss{version: "v1", text: "subresource status"}, field, false},
 	} {
 		if got := placeCovers(tt.brought.place(), tt.gone.place()); got != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.brought.place(), tt.gone.place(), got, tt.want)
