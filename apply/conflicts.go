@@ -11,15 +11,15 @@ import (
 	"deployer/internal/hide"
 )
 
-// policy returns the conflict policy of an object: its annotation's, or else the
+// conflictPolicyOf returns the conflict policy of an object: its annotation's, or else the
 // option's.
-func (p *planning) policy(t *target) (ConflictPolicy, error) {
+func (o Options) conflictPolicyOf(t *target) (ConflictPolicy, error) {
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
-	case len(errs) > 0 && !p.a.opts.refuseNothing:
+	case len(errs) > 0 && !o.refuseNothing:
 		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
-	case !stated, p.a.opts.refuseNothing && word == string(FailOnConflict):
-		return p.a.opts.Conflicts, nil
+	case !stated, o.refuseNothing && word == string(FailOnConflict):
+		return o.Conflicts, nil
 	}
 	return ConflictPolicy(word), nil
 }

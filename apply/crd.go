@@ -107,7 +107,7 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 
 // immutableFields returns the fields that a refusal says are immutable; see
 // definition.ImmutableFields.
-func (p *planning) immutableFields(ctx context.Context, t *target, refusal error) ([]string, error) {
+func (d *definitions) immutableFields(ctx context.Context, t *target, refusal error) ([]string, error) {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) {
 		return nil, nil
@@ -119,9 +119,25 @@ func (p *planning) immutableFields(ctx context.Context, t *target, refusal error
 	var version map[string]any
 	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
 		var err error
-		if version, err = p.definitions.version(ctx, t); err != nil {
+		if version, err = d.version(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	return definition.ImmutableFields(s.Details.Causes, version), nil
+}
+
+// servesVersion tells of which API versions the server still has a kind. Of a kind
+// whose CRD changes with the release that CRD decides, also afterwards: what
+// discovery lists lags behind.
+func (d *definitions) servesVersion(ctx context.Context, t *target) func(apiVersion string) bool {
+	return func(apiVersion string) bool {
+		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
+		if d.prerequisites.expected(t.definition()) {
+			_, comes := d.kinds[gvk]
+			return comes
+		}
+		_, err := d.a.cluster.Mapping(ctx, gvk, false)
+		var notServed *kube.NoKindMatchError
+		return !errors.As(err, &notServed) // any other error counts as served
+	}
 }

@@ -20,21 +20,14 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 	return definition.ContributionOf(crd)
 }
 
-// contributionOf returns this release's contribution to a live definition; nil unless the
-// definition is exactly as the release left it.
-func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Contribution {
-	contribution, ok := p.req.Contributions[Key(t.id)]
-	if !ok || !contribution.Describes(live) {
-		return nil
-	}
-	return &contribution
-}
-
 // updateDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
 func (p *planning) updateDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	contribution := p.contributionOf(t, live)
+	var contribution *Contribution
+	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(live) {
+		contribution = &recorded
+	}
 	adds := p.a.opts.CRDs == AddCRDs
 	if gone := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); adds && len(gone) > 0 {
 		return p.leaveDefinition(t, live, desired, gone), nil

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"deployer/apply/decide"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
@@ -184,110 +182,4 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 	}
 	a[key] = value
 	obj.SetAnnotations(a)
-}
-
-// decideHooks asks the server whether it would create the hooks.
-func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejection, error) {
-	rejections, err := p.decideEach(ctx, hooks, p.decideHook)
-	if err != nil {
-		return nil, err
-	}
-	var bad []Rejection
-	for i, r := range rejections {
-		if r.Err == nil {
-			continue
-		}
-		if answer := (*verify.ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
-			p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
-			hooks[i].decided = &Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
-			continue
-		}
-		bad = append(bad, r)
-	}
-	return bad, nil
-}
-
-func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
-	ctx = p.warnings.withServerWarnings(ctx, t)
-	c := p.change(t, Create)
-	desired, err := p.predictor.normalise(ctx, t)
-	if err != nil {
-		return c, err
-	}
-	c.Desired, c.manifestHash = desired, ""
-	if strings.Contains(t.obj.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
-		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
-			return c, err
-		}
-	}
-	if d := p.prerequisites.deferralOf(t); d != nil {
-		c.Deferral, c.Unverified = d, d.Reason
-		return c, p.permissions.checkInside(ctx, &c, t)
-	}
-	if p.a.opts.Gate == GateOff {
-		c.Unverified = "no dry run (--gate off)"
-		return c, nil
-	}
-	c.Predicted, err = p.a.post(ctx, t, desired, asDryRun)
-	if apierrors.IsAlreadyExists(err) {
-		c.Predicted, err = p.dryRunReplacement(ctx, t, &c)
-	}
-	if err == nil {
-		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
-		return c, err
-	}
-	return p.decideRefusedHook(t, c, err)
-}
-
-// decideRefusedHook decides what a refusal of a hook's dry run means for the plan.
-func (p *planning) decideRefusedHook(t *target, c Change, err error) (Change, error) {
-	if errors.As(err, new(*HookExistsError)) {
-		return c, t.reject(err)
-	}
-	refusal := decide.Refusal{
-		Verdict:      verify.VerdictOf(t.id, err),
-		ChangingKind: p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		ComesLater:   missesServiceAccount(err),
-	}
-	switch refusal.Next() {
-	case decide.LeaveUnverified:
-		c.Unverified = "an admission webhook doesn't support dry runs"
-		if refusal.ComesLater {
-			c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
-		}
-	case decide.EstimateLocally:
-		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
-	case decide.AwaitKind:
-		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
-		c.Unverified = changingKind
-	case decide.Fail:
-		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
-	default:
-		return c, t.reject(verify.Explain(t.obj, err))
-	}
-	return c, nil
-}
-
-// dryRunReplacement is for a hook whose name is taken: if that may be removed, the
-// server is asked about the hook under another name.
-func (p *planning) dryRunReplacement(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
-	live, err := p.a.get(ctx, t.mapping, t.id)
-	if err != nil || live == nil {
-		return nil, err
-	}
-	c.Live = live
-	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
-		return nil, &HookExistsError{Why: why}
-	}
-	c.Reason = "the hook of an earlier run is deleted first"
-	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
-		return nil, err
-	}
-	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)
-}
-
-// missesServiceAccount says that admission misses a ServiceAccount of this release.
-// k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
-func missesServiceAccount(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }

@@ -212,24 +212,25 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 	var rejected *Rejection
 	switch {
 	case errors.As(err, &rejected):
-		c, err = i.p.estimateLocally(ctx, t, desired, live)
+		c, err = i.estimateLocally(ctx, t, desired, live)
 		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
 		if _, immutable := rejected.Err.(*ImmutableError); immutable {
 			c.Unverified = ""
 		}
 	case err == nil && (c.Action == Recreate || c.Predicted == nil):
 		unverified := c.Unverified
-		c, err = i.p.estimateLocally(ctx, t, desired, live)
+		c, err = i.estimateLocally(ctx, t, desired, live)
 		c.Unverified = unverified
 	}
 	return c, err
 }
 
 // estimateLocally is predict without asking the server.
-func (p *planning) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+func (i *Inspection) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+	p := i.p
 	c := p.change(t, Update)
 	c.Live, c.Desired = live, desired
-	policy, err := p.policy(t)
+	policy, err := p.a.opts.conflictPolicyOf(t)
 	if err != nil {
 		return c, err
 	}

@@ -79,7 +79,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		p.prerequisites.expectFrom(first)
 	}
 	plan := &Plan{}
-	refused, err := p.decideHooks(ctx, hooks)
+	refused, err := (&hookPlanner{p}).decideAll(ctx, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
-	p.markPrerequisites(plan)
+	p.prerequisites.mark(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
@@ -176,19 +176,6 @@ func splitPrerequisites(mains []*target) (first, rest []*target) {
 	return first, rest
 }
 
-// markPrerequisites marks the changes whose mere existence others wait for. Workloads
-// behind a conversion webhook aren't marked: they have to be ready, which the order of
-// the waves ensures.
-func (p *planning) markPrerequisites(plan *Plan) {
-	for _, list := range plan.lists() {
-		for i := range list {
-			if id := list[i].ID; (id.IsCRD() || id.IsNamespace()) && p.prerequisites.expected(id) {
-				list[i].prerequisiteOf = p.prerequisites
-			}
-		}
-	}
-}
-
 func sorted(list []Rejection) []Rejection {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].ID.String() < list[j].ID.String() })
 	return list
@@ -252,7 +239,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decide fun
 // unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
+	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.history.provenanceOf(t, meta, p.a.owner, false), fingerprint: p.req.Fingerprints[key]}
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -19,27 +18,6 @@ type (
 	Adoption   = provenance.Adoption
 	Prior      = provenance.Prior
 )
-
-// provenanceOf returns the provenance of a live object of the release; nil when no record
-// tells. An object with our ownership that no revision had was labelled by hand, so it is
-// adopted too.
-func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *Provenance {
-	if t.fromCRDs {
-		return nil
-	}
-	uid := string(live.GetUID())
-	known := p.history.provenance[t.id]
-	switch {
-	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
-		return t.progress.provenance.Clone() // we have written it since, so its first provenance counts
-	case adopting:
-	case known != nil && known.UID == uid:
-		return known.Clone()
-	case t.progress.wasAbsent || p.history.hadObject(t.id):
-		return nil
-	}
-	return provenance.NewAdoption(live, p.a.owner)
-}
 
 // rememberPrior records what an update overwrites in an object that may have to be given
 // back.

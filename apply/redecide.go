@@ -123,7 +123,7 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) e
 		t.markPrerequisitesPresent(p.prerequisites)
 	}
 	if t.deferral.waitsFor(t.definition()) {
-		return p.refreshMapping(ctx, t)
+		return p.resolver.refresh(ctx, t)
 	}
 	return nil
 }
@@ -139,22 +139,4 @@ func (e *execution) redecideOne(ctx context.Context, c Change, now bool) (Change
 		return Change{}, err
 	}
 	return e.p.decide(ctx, e.t, observation{})
-}
-
-// refreshMapping looks up a kind again whose CRD has been written in the meantime.
-func (p *planning) refreshMapping(ctx context.Context, t *target) error {
-	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	var unknown *kube.NoKindMatchError
-	if errors.As(err, &unknown) {
-		p.a.cluster.ForgetKinds()
-		mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	}
-	if errors.As(err, &unknown) {
-		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
-	}
-	if err != nil {
-		return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
-	}
-	t.mapping = mapping
-	return nil
 }

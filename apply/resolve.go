@@ -164,6 +164,24 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 	return &target{id: kube.IDOf(obj), source: source, obj: obj, mapping: mapping}, true
 }
 
+// refresh looks up the kind of a target again whose CRD has been written in the meantime.
+func (r *resolver) refresh(ctx context.Context, t *target) error {
+	mapping, err := r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	var unknown *kube.NoKindMatchError
+	if errors.As(err, &unknown) {
+		r.a.cluster.ForgetKinds()
+		mapping, err = r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	}
+	if errors.As(err, &unknown) {
+		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
+	}
+	if err != nil {
+		return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
+	}
+	t.mapping = mapping
+	return nil
+}
+
 // isNotString says that a field has a value and that isn't a string.
 func isNotString(obj *unstructured.Unstructured, path ...string) bool {
 	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/manifest"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -138,4 +140,25 @@ func (h *releaseHistory) hadObject(id kube.ID) bool {
 		}
 	}
 	return h.hooks[id].revision > h.lastUninstall
+}
+
+// provenanceOf returns the provenance of a live object of the release us; nil when no record
+// tells. An object with our ownership that no revision had was labelled by hand, so it is
+// adopted too.
+func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, adopting bool) *Provenance {
+	if t.fromCRDs {
+		return nil
+	}
+	uid := string(live.GetUID())
+	known := h.provenance[t.id]
+	switch {
+	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
+		return t.progress.provenance.Clone() // we have written it since, so its first provenance counts
+	case adopting:
+	case known != nil && known.UID == uid:
+		return known.Clone()
+	case t.progress.wasAbsent || h.hadObject(t.id):
+		return nil
+	}
+	return provenance.NewAdoption(live, us)
 }

@@ -2,12 +2,10 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
@@ -17,7 +15,6 @@ import (
 	"deployer/apply/predict"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
-	"deployer/internal/kube"
 )
 
 // update decides about an existing object that is ours or is being adopted.
@@ -27,12 +24,12 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
 	c := p.change(t, Update)
-	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
+	c.Live, c.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
 	sent := desired
 	if t.fullReplace.withoutDuplicates != nil {
 		sent = t.fullReplace.withoutDuplicates
 	}
-	policy, err := p.policy(t)
+	policy, err := p.a.opts.conflictPolicyOf(t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -141,7 +138,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if err == nil {
 		return u.handleAnswer(ctx, result)
 	}
-	fixed, unknown := u.p.immutableFields(ctx, u.t, err)
+	fixed, unknown := u.p.definitions.immutableFields(ctx, u.t, err)
 	switch {
 	case unknown != nil:
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
@@ -291,21 +288,5 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 
 // termsFor says how the ownership of a target's fields is migrated.
 func (p *planning) termsFor(ctx context.Context, t *target, adopting bool) predict.Terms {
-	return predict.Terms{Adopting: adopting, RevertManual: p.a.opts.RevertManual, Served: p.servesVersion(ctx, t)}
-}
-
-// servesVersion tells of which API versions the server still has a kind. Of a kind
-// whose CRD changes with the release that CRD decides, also afterwards: what
-// discovery lists lags behind.
-func (p *planning) servesVersion(ctx context.Context, t *target) func(apiVersion string) bool {
-	return func(apiVersion string) bool {
-		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-		if p.prerequisites.expected(t.definition()) {
-			_, comes := p.definitions.kinds[gvk]
-			return comes
-		}
-		_, err := p.a.cluster.Mapping(ctx, gvk, false)
-		var notServed *kube.NoKindMatchError
-		return !errors.As(err, &notServed) // any other error counts as served
-	}
+	return predict.Terms{Adopting: adopting, RevertManual: p.a.opts.RevertManual, Served: p.definitions.servesVersion(ctx, t)}
 }

@@ -1,0 +1,127 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/decide"
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+)
+
+// A hookPlanner decides about the hooks of a plan.
+type hookPlanner struct{ p *planning }
+
+// decideAll asks the server whether it would create the hooks.
+func (h *hookPlanner) decideAll(ctx context.Context, hooks []*target) ([]Rejection, error) {
+	rejections, err := h.p.decideEach(ctx, hooks, h.decide)
+	if err != nil {
+		return nil, err
+	}
+	var bad []Rejection
+	for i, r := range rejections {
+		if r.Err == nil {
+			continue
+		}
+		if answer := (*verify.ServerError)(nil); h.p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
+			h.p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
+			hooks[i].decided = &Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
+			continue
+		}
+		bad = append(bad, r)
+	}
+	return bad, nil
+}
+
+// decide asks the server whether it would create one hook.
+func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
+	p := h.p
+	ctx = p.warnings.withServerWarnings(ctx, t)
+	c := p.change(t, Create)
+	desired, err := p.predictor.normalise(ctx, t)
+	if err != nil {
+		return c, err
+	}
+	c.Desired, c.manifestHash = desired, ""
+	if strings.Contains(t.obj.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
+		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
+			return c, err
+		}
+	}
+	if d := p.prerequisites.deferralOf(t); d != nil {
+		c.Deferral, c.Unverified = d, d.Reason
+		return c, p.permissions.checkInside(ctx, &c, t)
+	}
+	if p.a.opts.Gate == GateOff {
+		c.Unverified = "no dry run (--gate off)"
+		return c, nil
+	}
+	c.Predicted, err = p.a.post(ctx, t, desired, asDryRun)
+	if apierrors.IsAlreadyExists(err) {
+		c.Predicted, err = h.dryRunReplacement(ctx, t, &c)
+	}
+	if err == nil {
+		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
+		return c, err
+	}
+	return h.decideRefused(t, c, err)
+}
+
+// decideRefused decides what a refusal of a hook's dry run means for the plan.
+func (h *hookPlanner) decideRefused(t *target, c Change, err error) (Change, error) {
+	p := h.p
+	if errors.As(err, new(*HookExistsError)) {
+		return c, t.reject(err)
+	}
+	refusal := decide.Refusal{
+		Verdict:      verify.VerdictOf(t.id, err),
+		ChangingKind: p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
+		ComesLater:   missesServiceAccount(err),
+	}
+	switch refusal.Next() {
+	case decide.LeaveUnverified:
+		c.Unverified = "an admission webhook doesn't support dry runs"
+		if refusal.ComesLater {
+			c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
+		}
+	case decide.EstimateLocally:
+		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
+	case decide.AwaitKind:
+		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
+		c.Unverified = changingKind
+	case decide.Fail:
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+	default:
+		return c, t.reject(verify.Explain(t.obj, err))
+	}
+	return c, nil
+}
+
+// dryRunReplacement is for a hook whose name is taken: if that may be removed, the
+// server is asked about the hook under another name.
+func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
+	p := h.p
+	live, err := p.a.get(ctx, t.mapping, t.id)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	c.Live = live
+	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
+		return nil, &HookExistsError{Why: why}
+	}
+	c.Reason = "the hook of an earlier run is deleted first"
+	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
+		return nil, err
+	}
+	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)
+}
+
+// missesServiceAccount says that admission misses a ServiceAccount of this release.
+// k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
+func missesServiceAccount(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
+}
