@@ -20,7 +20,7 @@ const (
 )
 
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
-func (l *Lock) acquire(ctx context.Context) error {
+func (l *heldLease) acquire(ctx context.Context) error {
 	began := time.Now()
 	var timer leaseTimer
 	var announcedRun string
@@ -30,7 +30,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 			return err
 		}
 		if l.isOurs(found) {
-			l.lease.current = found
+			l.current = found
 			return nil
 		}
 		if found == nil {
@@ -49,39 +49,39 @@ func (l *Lock) acquire(ctx context.Context) error {
 		// Even a run that doesn't want to wait waits until it is known whether the holder
 		// is alive. Otherwise a dead holder would need manual action.
 		if timer.sawRenewal && time.Since(began) >= l.opts.Timeout {
-			return &BusyError{Namespace: l.store.namespace, Name: l.name, Holder: *holder}
+			return &BusyError{Namespace: l.namespace, Name: l.release, Holder: *holder}
 		}
 		if announcedRun != holder.Run {
 			announcedRun = holder.Run
 			l.opts.OnWaiting(*holder)
 		}
 		if kube.Sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)) != nil {
-			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, ctx.Err())
+			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.namespace, l.release, holder, ctx.Err())
 		}
 	}
 }
 
 // createOrReadLease makes the Lease, which then is ours, or reads the one that is there. Where there
 // was one a moment ago, it looks first: who waits writes nothing.
-func (l *Lock) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
-	name := leaseName(l.name)
+func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
+	name := leaseName(l.release)
 	err = retry(ctx, func(ctx context.Context) error {
 		if held {
-			if found, err = getLease(ctx, l.lease.client, name); err != nil || found != nil {
+			if found, err = getLease(ctx, l.client, name); err != nil || found != nil {
 				return err
 			}
 		}
-		created, createErr := l.lease.client.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
+		created, createErr := l.client.Create(ctx, newLease(l.namespace, l.release, l.holder, l.opts.Duration), metav1.CreateOptions{})
 		forbidden := apierrors.IsForbidden(createErr) && !apierrors.HasStatusCause(createErr, "NamespaceTerminating")
 		switch {
 		case createErr == nil:
 			found = created
 			return nil
 		case !forbidden && !apierrors.IsAlreadyExists(createErr):
-			return fmt.Errorf("creating Lease/%s/%s: %w", l.store.namespace, name, createErr)
+			return fmt.Errorf("creating Lease/%s/%s: %w", l.namespace, name, createErr)
 		}
 		// It is somebody's, or ours when the answer to the first try was lost.
-		found, err = getLease(ctx, l.lease.client, name)
+		found, err = getLease(ctx, l.client, name)
 		switch {
 		case err != nil || found != nil:
 			return err
@@ -101,18 +101,18 @@ func (l *Lock) createOrReadLease(ctx context.Context, held bool) (found *coordin
 
 // takeOverLease takes over a Lease without a living holder. If another run is faster,
 // that isn't an error: the next read shows it.
-func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
+func (l *heldLease) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
 	lease := found.DeepCopy()
 	holder := l.holder
 	holder.Since = time.Now()
-	writeHolder(lease, l.name, holder, l.opts.Duration)
+	writeHolder(lease, l.release, holder, l.opts.Duration)
 	transitions := int32(1)
 	if found.Spec.LeaseTransitions != nil {
 		transitions += *found.Spec.LeaseTransitions
 	}
 	lease.Spec.LeaseTransitions = &transitions
 	err := retry(ctx, func(ctx context.Context) error {
-		_, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
+		_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
 	switch {
@@ -124,5 +124,5 @@ func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) e
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", errNoLease, err)
 	}
-	return fmt.Errorf("taking over Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
+	return fmt.Errorf("taking over Lease/%s/%s: %w", l.namespace, lease.Name, err)
 }

@@ -2,10 +2,6 @@ package release
 
 import (
 	"context"
-	"fmt"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Amend changes the record of a revision that has ended, such as the outcomes of its
@@ -16,7 +12,7 @@ import (
 // *NotFoundError if there is no such revision any more, a *PendingError if it hasn't
 // ended, or a *LockLostError.
 func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
@@ -36,37 +32,10 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 		}
 		edit(rec)
 		out = rec
-		return l.replaceRecord(ctx, rec)
+		return l.writer.replace(ctx, rec)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
-}
-
-// replaceRecord tries once to replace the version of a record that was read. errRetry
-// means that it has to be read again.
-func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
-	enc, err := l.store.encode(rec)
-	if err != nil {
-		return err
-	}
-	secrets, err := l.store.secrets()
-	if err != nil {
-		return err
-	}
-	old := rec.stored
-	if err := l.writeParts(ctx, rec, enc); err != nil {
-		return err
-	}
-	written, err := l.store.write(ctx, newSecret(rec, enc, time.Now()))
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return errRetry
-	case err != nil:
-		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
-	}
-	rec.stored.set(written, enc)
-	l.replaceParts(ctx, secrets, rec, enc, old)
-	return nil
 }

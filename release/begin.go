@@ -34,7 +34,7 @@ const finishTimeout = 10 * time.Second
 // remains. The exception is a *LockLostError: the run that now holds the release recovers
 // the record.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
 	if next.Info == nil || !next.Info.Status.IsPending() {
@@ -57,7 +57,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 		return err
 	}
 	conflictError := func(by *Record) error { return l.historyChangedError(next.Version, by) }
-	err = l.writeAs(ctx, next, enc, conflictError)
+	err = l.writer.writeAs(ctx, next, enc, conflictError)
 	if err == nil {
 		// The name was free. Confirm that it was still the next revision: others may have
 		// written records.
@@ -104,13 +104,13 @@ func (l *Lock) signRecord(rec *Record) {
 	if rec.Journal == nil {
 		rec.Journal = &Journal{}
 	}
-	rec.Journal.Run = l.holder.Run
+	rec.Journal.Run = l.lease.holder.Run
 	if rec.Journal.Attempt == "" {
-		rec.Journal.Attempt = l.holder.Run
+		rec.Journal.Attempt = l.lease.holder.Run
 	}
 	rec.Journal.Interrupted = false
-	rec.Journal.Holder = l.holder.Who
-	rec.Journal.Process = l.holder.Process.String()
+	rec.Journal.Holder = l.lease.holder.Who
+	rec.Journal.Process = l.lease.holder.Process.String()
 	rec.Journal.Leased = l.HasLease()
 	now := helmtime.Now()
 	if rec.Info.LastDeployed.IsZero() {
@@ -150,7 +150,7 @@ func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity
 // write no record before they change something. The error is a *HistoryChangedError if it
 // isn't, or a *LockLostError.
 func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identity) error {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
 	_, err := l.historyAsDecided(ctx, revision, decided)
@@ -196,7 +196,7 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err er
 // nevertheless; empty otherwise, and when the server can't be asked.
 func (l *Lock) storedUID(ctx context.Context, next *Record) types.UID {
 	rec, _, err := l.store.read(ctx, next.Name, next.Version)
-	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.holder.Run {
+	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.lease.holder.Run {
 		return ""
 	}
 	return rec.stored.uid
@@ -217,23 +217,23 @@ func (l *Lock) historyChangedError(revision int, by *Record) error {
 // error is a *LockLostError when another run has written the record; this run must then
 // stop without further changes.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
 	return l.save(ctx, rec)
 }
 
 func (l *Lock) save(ctx context.Context, rec *Record) error {
-	err := l.write(ctx, rec, func(by *Record) error {
+	err := l.writer.write(ctx, rec, func(by *Record) error {
 		why := fmt.Sprintf("another client changed its record (revision %d), which is %s now", by.Version, by.Info.Status)
 		if by.Info.Description != "" {
 			why += ": " + by.Info.Description
 		}
-		return l.lockLostError(why)
+		return l.lease.lostError(why)
 	})
 	var lost *LockLostError
 	if errors.As(err, &lost) {
-		l.cancel(lost)
+		l.lease.cancel(lost)
 	}
 	return err
 }

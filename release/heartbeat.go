@@ -12,13 +12,13 @@ import (
 	"deployer/internal/kube"
 )
 
-// renewUntilUnlock renews the Lease until Unlock, or until the lock is lost.
-func (l *Lock) renewUntilUnlock(ctx context.Context) {
+// renewUntilGivenBack renews the Lease until it is given back or lost.
+func (l *heldLease) renewUntilGivenBack(ctx context.Context) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.renewal.stop:
+		case <-l.until.Done():
 			return
 		case <-tick.C:
 		}
@@ -28,21 +28,8 @@ func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	}
 }
 
-// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call done when its
-// outcome is known.
-func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
-	if err := l.ConfirmHeld(ctx); err != nil {
-		return nil, err
-	}
-	l.writesInFlight.Add(1)
-	return func() { l.writesInFlight.Add(-1) }, nil
-}
-
-// ConfirmHeld returns nil if the run still holds the release. Normally it makes no
-// request. After a pause without heartbeats (a stopped process, a sleeping machine, an
-// unreachable API server) it first sends one, because another run may have taken over. The
-// error is a *LockLostError, or the reason why the Lease can't be renewed.
-func (l *Lock) ConfirmHeld(ctx context.Context) error {
+// confirm returns nil if the run still holds the Lease: see Lock.ConfirmHeld.
+func (l *heldLease) confirm(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
@@ -54,78 +41,68 @@ func (l *Lock) ConfirmHeld(ctx context.Context) error {
 }
 
 // mayBeTakenOver reports whether others may have taken over by now, or will soon.
-func (l *Lock) mayBeTakenOver() bool {
-	l.lease.mu.Lock()
-	defer l.lease.mu.Unlock()
-	if l.lease.current == nil {
+func (l *heldLease) mayBeTakenOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == nil {
 		return false // only the record protects us
 	}
 	limit := l.opts.Duration - l.opts.Renew
 	now := time.Now()
 	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall
 	// clock doesn't.
-	return now.Sub(l.lease.renewed) > limit || now.Round(0).Sub(l.lease.renewed.Round(0)) > limit
+	return now.Sub(l.renewed) > limit || now.Round(0).Sub(l.renewed.Round(0)) > limit
 }
 
 // heartbeat renews the Lease once. The lock is lost if another run holds the Lease. It is
 // also lost if the Lease can't be renewed in time while a write of ours is in flight.
-func (l *Lock) heartbeat(ctx context.Context) error {
-	l.renewal.sending.Lock()
-	defer l.renewal.sending.Unlock()
+func (l *heldLease) heartbeat(ctx context.Context) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	sent := time.Now()
-	l.lease.mu.Lock()
-	last := l.lease.renewed
-	l.lease.mu.Unlock()
+	l.mu.Lock()
+	last := l.renewed
+	l.mu.Unlock()
 	// After the deadline another run may take over, so we must have stopped by then.
 	// Without a write in flight, or after a pause, we may still ask whether one has.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
-	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.renewal.failing) {
+	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.failing) {
 		deadline = sent.Add(l.opts.Duration / 4)
 	}
 	why, err := l.renew(ctx, deadline)
-	l.renewal.failing = err != nil
+	l.failing = err != nil
 	switch {
 	case why != "":
-		l.cancel(l.lockLostError(why))
+		l.cancel(l.lostError(why))
 	case err == nil:
-		l.lease.mu.Lock()
-		l.lease.renewed = sent
-		l.lease.mu.Unlock()
+		l.mu.Lock()
+		l.renewed = sent
+		l.mu.Unlock()
 	case l.writesInFlight.Load() > 0 && time.Now().After(deadline):
-		l.cancel(l.lockLostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
+		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
 	}
 	return err
 }
 
 // renew sends one heartbeat. why is set if the Lease isn't ours any more; err means that
 // this is unknown.
-func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err error) {
+func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	// A hanging heartbeat must leave time for another one.
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() { // Unlock needn't wait for a server that doesn't answer
-		select {
-		case <-l.renewal.stop:
-			cancel()
-		case <-stopped:
-		}
-	}()
-	l.lease.mu.Lock()
-	lease := l.lease.current.DeepCopy()
-	l.lease.mu.Unlock()
+	defer context.AfterFunc(l.until, cancel)() // giveBack needn't wait for a server that doesn't answer
+	lease := l.stored().DeepCopy()
 	for {
 		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
-		updated, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
+		updated, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
 			// The answer to an earlier heartbeat was lost, or somebody took over.
-			lease, err = getLease(ctx, l.lease.client, lease.Name)
+			lease, err = getLease(ctx, l.client, lease.Name)
 			if err != nil {
 				return "", err
 			}
@@ -140,15 +117,15 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 		if err != nil {
 			return "", err
 		}
-		l.lease.mu.Lock()
-		l.lease.current = updated
-		l.lease.mu.Unlock()
+		l.mu.Lock()
+		l.current = updated
+		l.mu.Unlock()
 		return "", nil
 	}
 }
 
 // whyNotOurs returns why a Lease isn't ours any more; empty when it is.
-func (l *Lock) whyNotOurs(found *coordinationv1.Lease) string {
+func (l *heldLease) whyNotOurs(found *coordinationv1.Lease) string {
 	if found == nil {
 		return "its Lease was deleted"
 	}

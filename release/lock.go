@@ -6,16 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
-
-	"deployer/internal/kube"
 )
 
 const (
@@ -26,9 +20,6 @@ const (
 	// renewals is the number of heartbeats in leaseDuration. After one heartbeat
 	// interval, a second run knows that the first is alive.
 	renewals = 10
-
-	// unlockTimeout is for deleting one Lease on a slow API server.
-	unlockTimeout = 10 * time.Second
 )
 
 // LockOptions say how to lock a release. The zero value doesn't wait for a living holder,
@@ -72,41 +63,16 @@ func (o LockOptions) withDefaults() LockOptions {
 // A Lock is the right to change one release. It must be released with Unlock, also after
 // an error.
 type Lock struct {
-	store  *Store
-	name   string
-	holder Holder
-	opts   LockOptions
+	store *Store
+	name  string
+	opts  LockOptions
+	lease *heldLease
 
-	ctx    context.Context // ends when the lock is lost or released
-	cancel context.CancelCauseFunc
-
-	stopped        atomic.Bool  // Unlock was called
-	writesInFlight atomic.Int32 // changes that are under way
-	waited         bool         // another run held the Lease at first
+	stopped atomic.Bool // Unlock was called
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
+	writer           recordWriter
 	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
-
-	lease   heldLease
-	renewal renewal
-}
-
-// A heldLease is the Lease of a lock.
-type heldLease struct {
-	client typedcoord.LeaseInterface
-
-	mu      sync.Mutex
-	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
-	renewed time.Time             // when the last heartbeat that succeeded was sent
-}
-
-// A renewal sends the heartbeats of a lock.
-type renewal struct {
-	stop    chan struct{} // closed by Unlock
-	running sync.WaitGroup
-
-	sending sync.Mutex // held by who sends a heartbeat
-	failing bool       // the last one didn't succeed
 }
 
 // Lock locks a release: it takes a Lease and renews it in the background until Unlock. If
@@ -123,25 +89,21 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	if err != nil {
 		return nil, err
 	}
-	l := &Lock{
-		store: s, name: name, opts: opts.withDefaults(),
-		holder:  Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
-		renewal: renewal{stop: make(chan struct{})},
-		lease:   heldLease{client: client.CoordinationV1().Leases(s.namespace)},
+	opts = opts.withDefaults()
+	lease := &heldLease{
+		namespace: s.namespace, release: name, opts: opts,
+		holder: Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		client: client.CoordinationV1().Leases(s.namespace),
 	}
-	err = l.acquire(ctx)
+	err = lease.acquire(ctx)
 	if errors.Is(err, errNoLease) {
-		l.opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
+		opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
 			s.namespace, leaseName(name), err))
 	} else if err != nil {
 		return nil, err
 	}
-	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.lease.renewed = time.Now()
-	if l.lease.current != nil {
-		l.renewal.running.Go(func() { l.renewUntilUnlock(kube.WithoutWriteHook(context.WithoutCancel(ctx))) })
-	}
-	return l, nil
+	lease.startRenewing(context.WithoutCancel(ctx))
+	return &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, run: lease.holder.Run, warn: opts.Warn}}, nil
 }
 
 // newRun makes an identity that no other run has.
@@ -151,41 +113,33 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // It does not end with the context given to Store.Lock, because an interrupted run may
 // have to roll back. The run makes all its writes under this context, each between
 // BeginWrite and the call of its over function.
-func (l *Lock) Context() context.Context { return l.ctx }
+func (l *Lock) Context() context.Context { return l.lease.ctx }
 
 // HasLease reports whether this run holds a Lease; if not, only the record keeps others away.
-func (l *Lock) HasLease() bool {
-	l.lease.mu.Lock()
-	defer l.lease.mu.Unlock()
-	return l.lease.current != nil
-}
+func (l *Lock) HasLease() bool { return l.lease.stored() != nil }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
-func (l *Lock) SetOperation(operation string) {
-	l.lease.mu.Lock()
-	defer l.lease.mu.Unlock()
-	if l.lease.current != nil {
-		l.lease.current = l.lease.current.DeepCopy()
-		l.lease.current.Annotations[annotationOperation] = operation
-	}
-}
+func (l *Lock) SetOperation(operation string) { l.lease.setOperation(operation) }
 
 // HadToWait reports whether somebody, alive or dead, held the Lease when this run asked
 // for it. A decision made before that may be based on a half-finished run.
-func (l *Lock) HadToWait() bool { return l.waited }
+func (l *Lock) HadToWait() bool { return l.lease.waited }
 
-// checkHeld returns why the lock is lost; nil while it is held.
-func (l *Lock) checkHeld() error {
-	var lost *LockLostError
-	if errors.As(context.Cause(l.ctx), &lost) {
-		return lost
+// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call done when its
+// outcome is known.
+func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
+	if err := l.ConfirmHeld(ctx); err != nil {
+		return nil, err
 	}
-	return nil
+	l.lease.writesInFlight.Add(1)
+	return func() { l.lease.writesInFlight.Add(-1) }, nil
 }
 
-func (l *Lock) lockLostError(why string) *LockLostError {
-	return &LockLostError{Namespace: l.store.namespace, Name: l.name, Why: why}
-}
+// ConfirmHeld returns nil if the run still holds the release. Normally it makes no
+// request. After a pause without heartbeats (a stopped process, a sleeping machine, an
+// unreachable API server) it first sends one, because another run may have taken over. The
+// error is a *LockLostError, or the reason why the Lease can't be renewed.
+func (l *Lock) ConfirmHeld(ctx context.Context) error { return l.lease.confirm(ctx) }
 
 // Unlock gives the right back. It has its own short clock and also works after ctx has
 // ended. Called again, it does nothing. An error means that others will wait until the
@@ -194,15 +148,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if l.stopped.Swap(true) {
 		return nil
 	}
-	close(l.renewal.stop)
-	l.renewal.running.Wait()
-	l.cancel(context.Canceled)
-	if l.lease.current == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
-	defer cancel()
-	return l.deleteLease(ctx)
+	return l.lease.giveBack(ctx)
 }
 
 // IsLeased reports whether somebody has the Lease of a release, alive or dead. Who may
@@ -239,48 +185,4 @@ func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
 		return err
 	}
 	return lock.Unlock(ctx)
-}
-
-// deleteLease deletes the Lease if it is still ours.
-func (l *Lock) deleteLease(ctx context.Context) error {
-	name := leaseName(l.name)
-	return retry(ctx, func(ctx context.Context) error {
-		version := l.lease.current.ResourceVersion
-		err := l.lease.client.Delete(ctx, name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &l.lease.current.UID, ResourceVersion: &version},
-		})
-		switch {
-		case err == nil || apierrors.IsNotFound(err):
-			return nil
-		case apierrors.IsForbidden(err):
-			return l.clearHolder(ctx)
-		case !apierrors.IsConflict(err):
-			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, name, err)
-		}
-		// The conflict comes from a heartbeat whose answer was lost, or from another run.
-		found, err := getLease(ctx, l.lease.client, name)
-		if err != nil {
-			return err
-		}
-		if !l.isOurs(found) {
-			return nil
-		}
-		l.lease.current = found
-		return errRetry
-	})
-}
-
-// clearHolder removes the holder from the Lease, for accounts that may not delete it.
-func (l *Lock) clearHolder(ctx context.Context) error {
-	lease := l.lease.current.DeepCopy()
-	lease.Spec.HolderIdentity = nil
-	_, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return fmt.Errorf("clearing Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
-}
-
-func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
-	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
 }

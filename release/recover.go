@@ -41,7 +41,7 @@ func (s Recovered) String() string {
 // LockOptions.Grace, by the server's clock, or with LockOptions.TakeoverPending.
 // Otherwise the error is a *PendingError.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return nil, nil, err
 	}
 	h, err := l.store.History(ctx, l.name)
@@ -113,7 +113,7 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.holder.Run || l.HasLease() && j.Leased || parseProcess(j.Process).isDead() {
+		if j.Run == l.lease.holder.Run || l.HasLease() && j.Leased || parseProcess(j.Process).isDead() {
 			return out, nil
 		}
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
@@ -158,6 +158,6 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	if s.Holder != "" {
 		b.WriteString(" (run by " + s.Holder + ")")
 	}
-	fmt.Fprintf(&b, "; recovered by deployer on %s", l.holder.Who)
+	fmt.Fprintf(&b, "; recovered by deployer on %s", l.lease.holder.Who)
 	return b.String()
 }

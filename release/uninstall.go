@@ -18,7 +18,7 @@ import (
 // *HistoryChangedError if somebody has changed the release since, a *PendingError if a
 // dead run left it pending, or a *LockLostError.
 func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
-	if err := l.checkHeld(); err != nil {
+	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
 	h, err := l.historyAsDecided(ctx, rec.Version, decided)
@@ -40,7 +40,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
-	if err := l.write(ctx, rec, func(by *Record) error { return l.historyChangedError(rec.Version, by) }); err != nil {
+	if err := l.writer.write(ctx, rec, func(by *Record) error { return l.historyChangedError(rec.Version, by) }); err != nil {
 		return l.preferLockLostError(ctx, err)
 	}
 	if err := l.confirmNoOthers(ctx, h, rec); err != nil {

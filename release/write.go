@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,16 +18,23 @@ import (
 	"deployer/internal/kube"
 )
 
+// A recordWriter writes the records of one run.
+type recordWriter struct {
+	store *Store
+	run   string // the run that writes
+	warn  func(string)
+}
+
 // write stores rec: it creates the Secret, or replaces the version that rec was read from
 // or written to. A repetition after a lost answer has no further effect. conflictError
 // makes the error for the case that somebody else has written the Secret.
-func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
+func (w *recordWriter) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
 	for {
-		enc, err := l.store.encode(rec)
+		enc, err := w.store.encode(rec)
 		if err != nil {
 			return err
 		}
-		err = l.writeAs(ctx, rec, enc, conflictError)
+		err = w.writeAs(ctx, rec, enc, conflictError)
 		if err != nil || rec.stored.uid != "" {
 			return err
 		}
@@ -38,36 +44,36 @@ func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Re
 
 // writeAs is write for a record that is encoded already. If its head was deleted,
 // rec.stored has no uid afterwards, and the record has to be encoded again.
-func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictError func(by *Record) error) error {
-	secrets, err := l.store.secrets()
+func (w *recordWriter) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictError func(by *Record) error) error {
+	secrets, err := w.store.secrets()
 	if err != nil {
 		return err
 	}
 	old := rec.stored
-	if err := l.writeParts(ctx, rec, enc); err != nil {
+	if err := w.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, rec, enc, conflictError) })
+	err = retry(ctx, func(ctx context.Context) error { return w.writeHead(ctx, rec, enc, conflictError) })
 	if err == nil && rec.stored.uid != "" {
-		l.replaceParts(ctx, secrets, rec, enc, old)
+		w.replaceParts(ctx, secrets, rec, enc, old)
 	}
 	return err
 }
 
 // writeHead tries once to write the Secret that Helm sees. errRetry means that rec.stored
 // was corrected, so another try may succeed.
-func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded, conflictError func(*Record) error) error {
+func (w *recordWriter) writeHead(ctx context.Context, rec *Record, enc *encoded, conflictError func(*Record) error) error {
 	secret := newSecret(rec, enc, time.Now())
 	creating := rec.stored.uid == ""
-	written, err := l.store.write(ctx, secret)
+	written, err := w.store.write(ctx, secret)
 	switch {
 	case err == nil:
 		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.resolveWriteConflict(ctx, rec, enc, secret, conflictError)
+		return w.resolveWriteConflict(ctx, rec, enc, secret, conflictError)
 	case !creating && apierrors.IsNotFound(err):
-		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
+		w.warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{lost: rec.stored.lost + 1}
 		return nil
 	}
@@ -75,8 +81,8 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded, conflic
 }
 
 // resolveWriteConflict checks what is stored after the write of a head was refused.
-func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret, conflictError func(*Record) error) error {
-	secrets, err := l.store.secrets()
+func (w *recordWriter) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret, conflictError func(*Record) error) error {
+	secrets, err := w.store.secrets()
 	if err != nil {
 		return err
 	}
@@ -85,17 +91,17 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 		return errRetry // which finds that it isn't there
 	}
 	if err != nil {
-		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, refused.Name, err)
+		return fmt.Errorf("reading Secret/%s/%s: %w", w.store.namespace, refused.Name, err)
 	}
 	if bytes.Equal(found.Data[dataKey], enc.head) && slices.Equal(bundlesOf(found.Labels, rec.Version), enc.refs()) {
 		rec.stored.set(&found.ObjectMeta, enc) // only the answer was lost
 		return nil
 	}
-	current, err := l.store.decodeSecret(ctx, found)
+	current, err := w.store.decodeSecret(ctx, found)
 	if err != nil {
 		return err
 	}
-	if current.Journal == nil || current.Journal.Run != l.holder.Run || !isUnfinished(current.Info.Status) {
+	if current.Journal == nil || current.Journal.Run != w.run || !isUnfinished(current.Info.Status) {
 		return conflictError(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.
@@ -113,7 +119,7 @@ func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
 
 // writeParts writes the parts of a large record that aren't there already.
 // Parts are immutable and named by content, so one that exists is right.
-func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error {
+func (w *recordWriter) writeParts(ctx context.Context, rec *Record, enc *encoded) error {
 	var parts []*corev1.Secret
 	for _, b := range enc.bundles {
 		if slices.Contains(rec.stored.bundles, b.bundleRef) {
@@ -126,7 +132,7 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 	return kube.ForEach(len(parts), maxParallel, func(i int) error {
 		part := parts[i]
 		return retry(ctx, func(ctx context.Context) error {
-			_, err := l.store.write(ctx, part)
+			_, err := w.store.write(ctx, part)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return nil
 			}
@@ -138,14 +144,14 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 // replaceParts deletes the parts that the head no longer refers to, and makes a new head
 // the owner of its parts, so that they are deleted with it. Both are repeated by
 // TrimHistory, so failures are only warnings.
-func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
+func (w *recordWriter) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
 	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(enc.refs(), b) })
 	err := deleteParts(ctx, secrets, rec.Name, rec.Version, former)
 	if old.uid == "" {
 		err = errors.Join(err, ownParts(ctx, secrets, rec, enc))
 	}
 	if err != nil {
-		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
+		w.warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
 	}
 }
 
@@ -168,71 +174,29 @@ func ownParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Recor
 	})
 }
 
-// A recordPatch is a change of some fields of a stored record. All else stays as it is,
-// also what only other tools understand.
-type recordPatch struct {
-	status      helmrelease.Status
-	description string // empty: it stays
-	interrupted bool   // true: the journal says so from now on
-}
-
-// edits returns the fields of the record that change.
-func (a *recordPatch) edits(large bool) map[string]map[string]any {
-	info := map[string]any{"status": a.status}
-	if a.description != "" {
-		info["description"] = a.description
-		if large { // the description of its head has a suffix
-			info["description"] = a.description + largeSuffix
-		}
-	}
-	edits := map[string]map[string]any{"info": info}
-	if a.interrupted {
-		edits["deployer"] = map[string]any{"interrupted": true}
-	}
-	return edits
-}
-
-// patchRecord changes some fields of a stored record and leaves the rest as it is. It
-// calls allowed with the current record before each try. If that is false, the record stays as it is.
-func (s *Store) patchRecord(ctx context.Context, name string, revision int, change recordPatch, allowed func(*Record, *corev1.Secret) (bool, error)) error {
-	return retry(ctx, func(ctx context.Context) error {
-		rec, secret, err := s.read(ctx, name, revision)
-		if err != nil || rec == nil {
-			return err // nothing to change
-		}
-		if ok, err := allowed(rec, secret); !ok || err != nil {
-			return err
-		}
-		amended, err := amendSecret(secret, rec, &change, nil)
-		if err != nil {
-			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
-		}
-		_, err = s.write(ctx, amended)
-		switch {
-		case apierrors.IsConflict(err):
-			return errRetry
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
-		}
-		return nil
-	})
-}
-
-// amendSecret returns the Secret of a record with a change. known is a packed manifest that the record may have; nil for
-// none.
-func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, known *packedManifest) (*corev1.Secret, error) {
-	out := secret.DeepCopy()
-	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.has(labelParts)), known)
+// replace tries once to replace the version of a record that was read. errRetry
+// means that it has to be read again.
+func (w *recordWriter) replace(ctx context.Context, rec *Record) error {
+	enc, err := w.store.encode(rec)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.Data[dataKey] = text
-	out.Labels["status"] = change.status.String()
-	out.Labels["modifiedAt"] = fmt.Sprint(time.Now().Unix())
-	if change.description != "" && out.Annotations[annotationUpdated] != "" {
-		out.Annotations[annotationDescription] = truncate(change.description, maxDescription)
+	secrets, err := w.store.secrets()
+	if err != nil {
+		return err
 	}
-	return out, nil
+	old := rec.stored
+	if err := w.writeParts(ctx, rec, enc); err != nil {
+		return err
+	}
+	written, err := w.store.write(ctx, newSecret(rec, enc, time.Now()))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return errRetry
+	case err != nil:
+		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
+	}
+	rec.stored.set(written, enc)
+	w.replaceParts(ctx, secrets, rec, enc, old)
+	return nil
 }

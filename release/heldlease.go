@@ -1,0 +1,147 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"deployer/internal/kube"
+)
+
+// A heldLease is the Lease of a release that one run holds, or wants to hold.
+type heldLease struct {
+	namespace string
+	release   string
+	holder    Holder
+	opts      LockOptions
+	client    typedcoord.LeaseInterface
+	waited    bool // another run held it at first
+
+	ctx    context.Context // ends when it is lost or given back
+	cancel context.CancelCauseFunc
+
+	writesInFlight atomic.Int32 // changes of the cluster that are under way
+
+	mu      sync.Mutex
+	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+	renewed time.Time             // when the last heartbeat that succeeded was sent
+
+	heartbeats
+}
+
+// heartbeats are what sends the heartbeats of a Lease.
+type heartbeats struct {
+	until   context.Context // ends when the Lease is going to be given back
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	sending sync.Mutex // held by who sends a heartbeat
+	failing bool       // the last one didn't succeed
+}
+
+// unlockTimeout is for deleting one Lease on a slow API server.
+const unlockTimeout = 10 * time.Second
+
+// startRenewing renews the Lease in the background, if there is one.
+func (l *heldLease) startRenewing(ctx context.Context) {
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.until, l.stop = context.WithCancel(ctx)
+	l.renewed = time.Now()
+	if l.current != nil {
+		l.running.Go(func() { l.renewUntilGivenBack(kube.WithoutWriteHook(ctx)) })
+	}
+}
+
+// stored returns the Lease as we last saw it; nil when we may not use Leases.
+func (l *heldLease) stored() *coordinationv1.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current
+}
+
+func (l *heldLease) setOperation(operation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current != nil {
+		l.current = l.current.DeepCopy()
+		l.current.Annotations[annotationOperation] = operation
+	}
+}
+
+// checkHeld returns why the Lease is lost; nil while it is held.
+func (l *heldLease) checkHeld() error {
+	var lost *LockLostError
+	if errors.As(context.Cause(l.ctx), &lost) {
+		return lost
+	}
+	return nil
+}
+
+func (l *heldLease) lostError(why string) *LockLostError {
+	return &LockLostError{Namespace: l.namespace, Name: l.release, Why: why}
+}
+
+// giveBack ends the heartbeats and deletes the Lease if it is still ours.
+func (l *heldLease) giveBack(ctx context.Context) error {
+	l.stop()
+	l.running.Wait()
+	l.cancel(context.Canceled)
+	if l.current == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+	defer cancel()
+	return l.delete(ctx)
+}
+
+// delete deletes the Lease if it is still ours.
+func (l *heldLease) delete(ctx context.Context) error {
+	name := leaseName(l.release)
+	return retry(ctx, func(ctx context.Context) error {
+		version := l.current.ResourceVersion
+		err := l.client.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &l.current.UID, ResourceVersion: &version},
+		})
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			return l.clearHolder(ctx)
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("deleting Lease/%s/%s: %w", l.namespace, name, err)
+		}
+		// The conflict comes from a heartbeat whose answer was lost, or from another run.
+		found, err := getLease(ctx, l.client, name)
+		if err != nil {
+			return err
+		}
+		if !l.isOurs(found) {
+			return nil
+		}
+		l.current = found
+		return errRetry
+	})
+}
+
+// clearHolder removes the holder from the Lease, for accounts that may not delete it.
+func (l *heldLease) clearHolder(ctx context.Context) error {
+	lease := l.current.DeepCopy()
+	lease.Spec.HolderIdentity = nil
+	_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("clearing Lease/%s/%s: %w", l.namespace, lease.Name, err)
+}
+
+func (l *heldLease) isOurs(lease *coordinationv1.Lease) bool {
+	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
+}
