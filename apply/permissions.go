@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply/decide"
 	"deployer/apply/verify"
@@ -90,23 +88,13 @@ func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) err
 	return err
 }
 
-// may asks the server, once per question. If the account may not ask, the answer is yes,
-// and a missing permission shows when the request is made.
+// may asks the server, once per question: see kube.Cluster.MayRequest.
 func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return p.asked.get(what, func() (bool, error) {
-		typed, err := p.a.cluster.Typed()
-		if err != nil {
-			return false, err
-		}
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-		var answer *authorizationv1.SelfSubjectAccessReview
+	return p.asked.get(what, func() (allowed bool, err error) {
 		err = p.a.try(ctx, func() error {
-			answer, err = typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			allowed, err = p.a.cluster.MayRequest(ctx, what)
 			return err
 		})
-		if apierrors.IsForbidden(err) {
-			return true, nil
-		}
-		return err == nil && answer.Status.Allowed, err
+		return allowed, err
 	})
 }

@@ -8,8 +8,6 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply/verify"
 	"deployer/release"
@@ -62,14 +60,13 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 }
 
 // checkAccess notes in the operation that the account may not make a request, about all objects or
-// about the one of a name. If it may not ask either, the answer is yes, and a missing
-// permission shows when the request is made.
+// about the one of a name.
 func (d *Deployer) checkAccess(ctx context.Context, op *Operation, what authorizationv1.ResourceAttributes, name string) error {
-	allowed, err := d.mayRequest(ctx, what)
+	allowed, err := d.Cluster.MayRequest(ctx, what)
 	if err == nil && !allowed && name != "" {
 		byName := what
 		byName.Name = name
-		allowed, err = d.mayRequest(ctx, byName)
+		allowed, err = d.Cluster.MayRequest(ctx, byName)
 	}
 	if err != nil {
 		return fmt.Errorf("checking the permissions of the account: %w", err)
@@ -78,17 +75,4 @@ func (d *Deployer) checkAccess(ctx context.Context, op *Operation, what authoriz
 		op.denied = errors.Join(op.denied, &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace})
 	}
 	return nil
-}
-
-func (d *Deployer) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	typed, err := d.Cluster.Typed()
-	if err != nil {
-		return false, err
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	answer, err := typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) {
-		return true, nil
-	}
-	return err == nil && answer.Status.Allowed, err
 }

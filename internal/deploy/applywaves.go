@@ -38,7 +38,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 	var outside []track.Target
 	for _, need := range needs {
 		if !need.Outside {
-			done = append(done, r.applied[need.ID])
+			done = append(done, r.journal.applied[need.ID])
 			continue
 		}
 		target := track.Target{ID: need.ID, GVK: need.GVK, MayAppearLater: true}
@@ -60,7 +60,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 // isReadyWhenApplied reports whether an object is ready as soon as it is applied: it has
 // no status, and nobody has made a rule for it.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
-	c := r.applied[id]
+	c := r.journal.applied[id]
 	return c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)
 }
 

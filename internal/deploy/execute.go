@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -21,9 +20,10 @@ import (
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
-		applier: d.newApplier(op), tracker: d.trackerFor(op), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
+		applier: d.newApplier(op), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
-	r.applier = r.applier.WithOnAdoption(r.recordAdoption)
+	r.journal = &journalWriter{op: op, lock: lock, applier: r.applier, applied: map[kube.ID]apply.Change{}}
+	r.applier = r.applier.WithOnAdoption(r.journal.recordAdoption)
 	r.emit(Began{Operation: op})
 	if err := op.CheckPermissions(); err != nil {
 		r.emit(Ended{Operation: op, Took: time.Since(r.began), Err: err})
@@ -43,13 +43,10 @@ type run struct {
 	applier    *apply.Applier
 	tracker    *track.Tracker
 	began      time.Time
-	step       Step                     // the current step
-	hasWritten bool                     // a step that changes something has begun
-	applied    map[kube.ID]apply.Change // changes that were carried out
-	wasAwaited map[kube.ID]bool         // awaited by others and found ready
-
-	journalMutex sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
-	adoptions    map[string]*release.Adoption // of objects that were about to be written, by Key
+	journal    *journalWriter
+	step       Step             // the current step
+	hasWritten bool             // a step that changes something has begun
+	wasAwaited map[kube.ID]bool // awaited by others and found ready
 }
 
 // underLock works under the lock's context: if the lock is lost, nothing may be changed
@@ -67,7 +64,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 		return r.test(ctx)
 	}
 	r.op.Next.Info.Status = verbs[r.op.Verb].pending
-	r.updateJournal()
+	r.journal.update()
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
@@ -125,7 +122,7 @@ func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Chang
 
 // reportApplied notes a change that was carried out.
 func (r *run) reportApplied(step Step, c apply.Change) {
-	r.applied[c.ID] = c
+	r.journal.applied[c.ID] = c
 	r.emit(Applied{Step: step, Change: c})
 	if c.Warning != "" {
 		r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
@@ -154,9 +151,9 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if err != nil {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
-	r.updateJournal()
+	r.journal.update()
 	if err == nil {
-		r.confirmAdoptions()
+		r.journal.confirmAdoptions()
 	}
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
 		return next, errors.Join(err, ferr)

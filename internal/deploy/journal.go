@@ -3,38 +3,52 @@ package deploy
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/release"
 )
 
-// updateJournal records the planned changes and the current state of each object. It
+// A journalWriter keeps the journal in the record of a run up to date.
+type journalWriter struct {
+	op      *Operation
+	lock    *release.Lock
+	applier *apply.Applier
+
+	applied map[kube.ID]apply.Change // changes that were carried out
+
+	mu        sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
+	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
+}
+
+// update records the planned changes and the current state of each object. It
 // shows how far a dead run came, and has the fingerprints by which the next release
 // recognises unchanged objects. An uninstall needs no journal.
-func (r *run) updateJournal() {
-	if r.op.Verb == Uninstall {
+func (j *journalWriter) update() {
+	if j.op.Verb == Uninstall {
 		return
 	}
-	journal := r.op.Next.Journal
+	journal := j.op.Next.Journal
 	journal.Objects = map[string]release.ObjectState{}
 	journal.Revisit = nil
 	var done []apply.Change
-	for c := range r.op.Plan.Changes() {
+	for c := range j.op.Plan.Changes() {
 		key := apply.Key(c.ID)
-		now, carriedOut := r.applied[c.ID]
+		now, carriedOut := j.applied[c.ID]
 		if carriedOut {
 			c = now
 			done = append(done, now)
 		}
-		if state, known := r.objectState(c, carriedOut); known {
+		if state, known := j.objectState(c, carriedOut); known {
 			journal.Objects[key] = state
 		}
 		if c.RevisitNextRelease {
 			journal.Revisit = append(journal.Revisit, key)
 		}
 	}
-	journal.Contributions = contributionsAfter(r.op.contributions, r.op.Plan.CRDs)
-	for key, fingerprint := range r.applier.Fingerprints(done) {
+	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs)
+	for key, fingerprint := range j.applier.Fingerprints(done) {
 		state := journal.Objects[key]
 		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Hash
 		journal.Objects[key] = state
@@ -44,7 +58,7 @@ func (r *run) updateJournal() {
 
 // objectState returns the journal's entry of an object that was or will be changed; false
 // when it gets none.
-func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState, bool) {
+func (j *journalWriter) objectState(c apply.Change, carriedOut bool) (release.ObjectState, bool) {
 	var state release.ObjectState
 	known := false
 	switch {
@@ -58,9 +72,9 @@ func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState,
 	state.Created = carriedOut && (c.Action == apply.Create || c.Action == apply.Recreate)
 	if p := c.Provenance; p != nil {
 		state.Created = state.Created || p.Created
-		state.Adopted = r.adoptionOf(p)
+		state.Adopted = j.adoptionOf(p)
 	}
-	if adoption := r.adoptions[apply.Key(c.ID)]; adoption != nil && !carriedOut {
+	if adoption := j.adoptions[apply.Key(c.ID)]; adoption != nil && !carriedOut {
 		state.Adopted = adoption // the run has found it to be another owner's, and may have written it
 	}
 	return state, known || state.Adopted != nil || state.Created

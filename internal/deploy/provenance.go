@@ -57,13 +57,13 @@ func withoutFields(prior json.RawMessage) json.RawMessage {
 }
 
 // adoptionOf returns the record's entry for an adopted object; nil for others.
-func (r *run) adoptionOf(p *apply.Provenance) *release.Adoption {
+func (j *journalWriter) adoptionOf(p *apply.Provenance) *release.Adoption {
 	if p.Adopted == nil {
 		return nil
 	}
 	out := &release.Adoption{UID: p.UID, Revision: p.Adopted.Revision, From: p.Adopted.From, Final: p.Adopted.Final, Prior: encodePrior(p.Adopted.Prior)}
 	if out.Revision == 0 {
-		out.Revision = r.op.Next.Version
+		out.Revision = j.op.Next.Version
 	}
 	return out
 }
@@ -71,26 +71,26 @@ func (r *run) adoptionOf(p *apply.Provenance) *release.Adoption {
 // recordAdoption records the former state of an object before the run first writes it,
 // unless it is recorded already. An object may turn out to be another owner's only when
 // it is written.
-func (r *run) recordAdoption(ctx context.Context, c apply.Change) error {
-	if !r.op.hasPendingRecord() || r.op.Verb == Uninstall {
+func (j *journalWriter) recordAdoption(ctx context.Context, c apply.Change) error {
+	if !j.op.hasPendingRecord() || j.op.Verb == Uninstall {
 		return nil
 	}
-	r.journalMutex.Lock()
-	defer r.journalMutex.Unlock()
-	objects, key := r.op.Next.Journal.Objects, apply.Key(c.ID)
-	adoption := r.adoptionOf(c.Provenance)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	objects, key := j.op.Next.Journal.Objects, apply.Key(c.ID)
+	adoption := j.adoptionOf(c.Provenance)
 	if isRecorded(adoption, objects[key].Adopted) {
 		return nil
 	}
-	if r.adoptions == nil {
-		r.adoptions = map[string]*release.Adoption{}
+	if j.adoptions == nil {
+		j.adoptions = map[string]*release.Adoption{}
 	}
-	r.adoptions[key] = adoption
+	j.adoptions[key] = adoption
 	state := objects[key]
 	state.Adopted = adoption
 	objects[key] = state
-	dropLargePriors(r.op.Next.Journal)
-	return r.lock.Save(ctx, r.op.Next)
+	dropLargePriors(j.op.Next.Journal)
+	return j.lock.Save(ctx, j.op.Next)
 }
 
 func isRecorded(adoption, recorded *release.Adoption) bool {
@@ -100,10 +100,10 @@ func isRecorded(adoption, recorded *release.Adoption) bool {
 
 // confirmAdoptions makes adopted objects the release's for good after the revision has
 // succeeded. Of their former state only the ownership metadata is kept.
-func (r *run) confirmAdoptions() {
-	for _, wave := range r.op.Plan.Waves {
+func (j *journalWriter) confirmAdoptions() {
+	for _, wave := range j.op.Plan.Waves {
 		for _, c := range wave.Changes {
-			a := r.op.Next.Journal.Objects[apply.Key(c.ID)].Adopted
+			a := j.op.Next.Journal.Objects[apply.Key(c.ID)].Adopted
 			if a == nil || a.Final {
 				continue
 			}

@@ -58,8 +58,8 @@ func TestResume(t *testing.T) {
 			if c.verb != Test { // which doesn't decide
 				op.resumeAttempt(c.latest)
 			}
-			r := &run{op: op, emit: func(Event) {}}
-			if got := r.hasFinished(c.event, h); got != c.finished {
+			r := &hookRunner{run: &run{op: op, emit: func(Event) {}}, event: c.event}
+			if got := r.hasFinished(h); got != c.finished {
 				t.Errorf("finished = %v, want %v", got, c.finished)
 			}
 			if got := op.Next.Journal.Attempt; got != c.attempt {

@@ -21,45 +21,53 @@ import (
 // runHooks runs the hooks of one event one after the other, each to its end, and
 // deletes them as their policies say. (helm.sh/helm/v3/pkg/action/hooks.go)
 func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
-	return r.runStep(ctx, HookStep(event), len(hooks), func() error {
-		var done []ranHook
-		for _, h := range hooks {
-			if r.hasFinished(event, h) {
-				continue
-			}
-			ran, err := r.runHook(ctx, event, h)
-			if err != nil {
-				r.reportLogs(ctx, append(done, ran))
-				// The earlier hooks have succeeded: they are deleted as if all had.
-				failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
-				cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
-				return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
-			}
-			done = append(done, ran)
-			if err := r.recordFinished(ctx, event, h); err != nil {
-				r.reportLogs(ctx, done)
-				return errors.Join(err, r.deleteHooks(ctx, done, helmrelease.HookSucceeded))
-			}
+	return r.runStep(ctx, HookStep(event), len(hooks), func() error { return (&hookRunner{run: r, event: event}).runAll(ctx, hooks) })
+}
+
+// A hookRunner runs the hooks of one event.
+type hookRunner struct {
+	*run
+	event helmrelease.HookEvent
+}
+
+func (r *hookRunner) runAll(ctx context.Context, hooks []*helmrelease.Hook) error {
+	var done []ranHook
+	for _, h := range hooks {
+		if r.hasFinished(h) {
+			continue
 		}
-		r.reportLogs(ctx, done)
-		return r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
-	})
+		ran, err := r.runOne(ctx, h)
+		if err != nil {
+			r.reportLogs(ctx, append(done, ran))
+			// The earlier hooks have succeeded: they are deleted as if all had.
+			failed := r.delete(ctx, []ranHook{ran}, helmrelease.HookFailed)
+			cleaned := r.delete(ctx, done, helmrelease.HookSucceeded)
+			return errors.Join(&HookError{Event: r.event, Hook: h.Path, Err: err}, failed, cleaned)
+		}
+		done = append(done, ran)
+		if err := r.recordFinished(ctx, h); err != nil {
+			r.reportLogs(ctx, done)
+			return errors.Join(err, r.delete(ctx, done, helmrelease.HookSucceeded))
+		}
+	}
+	r.reportLogs(ctx, done)
+	return r.delete(ctx, done, helmrelease.HookSucceeded)
 }
 
 // hasFinished reports whether a dead run, in the same attempt, had finished this very
 // hook: then it isn't run again.
-func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
+func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
 	journal := r.op.Next.Journal
-	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
+	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(r.event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
-	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", event, h.Path)})
+	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", r.event, h.Path)})
 	return true
 }
 
 // recordFinished records that a hook has succeeded, for a run that may have to continue
 // this one.
-func (r *run) recordFinished(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
+func (r *hookRunner) recordFinished(ctx context.Context, h *helmrelease.Hook) error {
 	journal := r.op.Next.Journal
 	if !r.op.hasPendingRecord() || journal == nil {
 		return nil
@@ -67,7 +75,7 @@ func (r *run) recordFinished(ctx context.Context, event helmrelease.HookEvent, h
 	if journal.Hooks == nil {
 		journal.Hooks = map[string]string{}
 	}
-	journal.Hooks[hookKey(event, h)] = string(h.LastRun.Phase)
+	journal.Hooks[hookKey(r.event, h)] = string(h.LastRun.Phase)
 	return r.lock.Save(ctx, r.op.Next)
 }
 
@@ -83,13 +91,13 @@ type ranHook struct {
 	objects []*unstructured.Unstructured
 }
 
-func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (ranHook, error) {
+func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
 	ran := ranHook{hook: h}
 	h.LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseRunning}
 	began := time.Now()
-	err := r.createHook(ctx, event, h, &ran)
+	err := r.create(ctx, h, &ran)
 	if err == nil {
-		err = r.track(ctx, r.hookTargets(ran.objects))
+		err = r.track(ctx, r.targets(ran.objects))
 	}
 	h.LastRun.CompletedAt = helmtime.Now()
 	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
@@ -100,13 +108,13 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	return ran, err
 }
 
-func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, ran *ranHook) error {
+func (r *hookRunner) create(ctx context.Context, h *helmrelease.Hook, ran *ranHook) error {
 	manifests, err := chart.ParseHook(h)
 	if err != nil {
 		return err
 	}
 	for _, m := range manifests {
-		obj, err := r.applier.CreateHook(ctx, m, r.op.earlier, r.op.hookAttempt(event))
+		obj, err := r.applier.CreateHook(ctx, m, r.op.earlier, r.op.hookAttempt(r.event))
 		if err != nil {
 			return err
 		}
@@ -126,8 +134,8 @@ var trackedHookKinds = map[schema.GroupKind]bool{
 	kube.CRDKind: true,
 }
 
-// hookTargets returns the objects of a hook that are tracked until they end.
-func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
+// targets returns the objects of a hook that are tracked until they end.
+func (r *hookRunner) targets(objects []*unstructured.Unstructured) []track.Target {
 	var targets []track.Target
 	logs := r.Settings.Track.Logs
 	if logs == track.LogsDefault {
@@ -145,9 +153,9 @@ func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 	return targets
 }
 
-// deleteHooks deletes the hooks with a policy, last created first. It does so even after
+// delete deletes the hooks with a policy, last created first. It does so even after
 // the run was stopped, because the policy is about the outcome.
-func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
+func (r *hookRunner) delete(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
 	ctx = cleanupContext(ctx)
 	var errs []error
 	for i := len(hooks) - 1; i >= 0; i-- {

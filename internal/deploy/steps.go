@@ -86,6 +86,6 @@ func (r *run) recordStep(ctx context.Context, step Step) error {
 		return nil
 	}
 	r.op.Next.Journal.Step = string(step)
-	r.updateJournal()
+	r.journal.update()
 	return r.lock.Save(ctx, r.op.Next)
 }

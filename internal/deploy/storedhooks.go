@@ -54,11 +54,11 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	}
 	allowedOf := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
 		for _, h := range hooks {
-			reaches, err := d.reachOf(ctx, h)
+			reaches, err := reachOf(ctx, d.Cluster, d.Namespace, h)
 			if err != nil {
 				return nil, err
 			}
-			if len(reaches) == 0 || d.isInFailedRun(h) {
+			if len(reaches) == 0 || slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest }) {
 				out = append(out, h)
 				continue
 			}
@@ -87,14 +87,9 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	return nil
 }
 
-// isInFailedRun reports whether the chart of the run that is undone has a hook.
-func (d *Deployer) isInFailedRun(h *helmrelease.Hook) bool {
-	return slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
-}
-
-// reachOf lists the objects of a hook that are outside of the release's namespace. What
+// reachOf lists the objects of a hook that are outside of a namespace. What
 // can't be parsed can't be run either, which is told elsewhere.
-func (d *Deployer) reachOf(ctx context.Context, h *helmrelease.Hook) ([]string, error) {
+func reachOf(ctx context.Context, cluster *kube.Cluster, namespace string, h *helmrelease.Hook) ([]string, error) {
 	parsed, err := chart.ParseHook(h)
 	if err != nil {
 		return nil, nil
@@ -105,7 +100,7 @@ func (d *Deployer) reachOf(ctx context.Context, h *helmrelease.Hook) ([]string, 
 			continue
 		}
 		for _, obj := range manifest.Flatten(m.Object) {
-			why, err := d.whyOutside(ctx, obj)
+			why, err := whyOutside(ctx, cluster, namespace, obj)
 			if err != nil {
 				return nil, err
 			}
@@ -117,10 +112,10 @@ func (d *Deployer) reachOf(ctx context.Context, h *helmrelease.Hook) ([]string, 
 	return out, nil
 }
 
-// whyOutside says why an object is not in the release's namespace; empty when it is.
-func (d *Deployer) whyOutside(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
-	mapping, err := d.Cluster.Mapping(ctx, obj.GroupVersionKind(), true)
-	namespace := obj.GetNamespace()
+// whyOutside says why an object is not in a namespace; empty when it is.
+func whyOutside(ctx context.Context, cluster *kube.Cluster, namespace string, obj *unstructured.Unstructured) (string, error) {
+	mapping, err := cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+	stated := obj.GetNamespace()
 	switch {
 	case errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)):
 		return "the cluster doesn't have its kind, which may be cluster-scoped", nil
@@ -128,7 +123,7 @@ func (d *Deployer) whyOutside(ctx context.Context, obj *unstructured.Unstructure
 		return "", err
 	case !mapping.Namespaced:
 		return "is cluster-scoped", nil
-	case namespace != "" && namespace != d.Namespace:
+	case stated != "" && stated != namespace:
 		return "is in another namespace", nil
 	}
 	return "", nil

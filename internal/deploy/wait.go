@@ -30,7 +30,7 @@ func (r *run) appliedInOrder() []apply.Change {
 	var out []apply.Change
 	for _, wave := range r.op.Plan.Waves {
 		for _, c := range wave.Changes {
-			if done, ok := r.applied[c.ID]; ok {
+			if done, ok := r.journal.applied[c.ID]; ok {
 				out = append(out, done)
 			}
 		}

@@ -25,7 +25,7 @@ type PodLog struct {
 
 // reportLogs reports the logs of the hooks' pods, as long as these exist. A log that
 // can't be read is only a warning: the hooks have ended.
-func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
+func (r *hookRunner) reportLogs(ctx context.Context, hooks []ranHook) {
 	typed, err := r.Cluster.Typed()
 	if !r.op.showLogs || err != nil {
 		return // without a connection no hook has run
@@ -45,7 +45,7 @@ func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
 }
 
 // reportLogsOf reports the logs of a pod's containers.
-func (r *run) reportLogsOf(ctx context.Context, client corev1client.PodInterface, pod *corev1.Pod) {
+func (r *hookRunner) reportLogsOf(ctx context.Context, client corev1client.PodInterface, pod *corev1.Pod) {
 	limit := int64(maxPodLog)
 	for _, c := range pod.Spec.Containers {
 		text, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, LimitBytes: &limit}).DoRaw(ctx)
