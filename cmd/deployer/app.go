@@ -33,7 +33,6 @@ func newApp(e *env) *cli.App {
 	global := globalFlags(e)
 	setUpVariables(e, global)
 	for _, c := range app.Commands {
-		c.Category = groupOf(c.Name)
 		setUpCommand(e, c, c.Name, global)
 	}
 	return app

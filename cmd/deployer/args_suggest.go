@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 // destructive are flags that delete, override or skip a check. They are never suggested for a
@@ -23,7 +24,7 @@ func isDestructive(f cli.Flag) bool { return slices.Contains(destructive, f.Name
 func suggest(err error, word string, candidates []string) error {
 	best, distance := "", (len(strings.TrimLeft(word, "-"))+2)/3+1
 	for _, c := range candidates {
-		d := editDistance(word, c)
+		d := smetrics.WagnerFischer(word, c, 1, 1, 1) // letters to insert, delete or replace
 		if d < distance || d == distance && c < best {
 			best, distance = c, d
 		}
@@ -32,25 +33,4 @@ func suggest(err error, word string, candidates []string) error {
 		return err
 	}
 	return hintedError{error: err, hint: fmt.Sprintf("did you mean %s?", best)}
-}
-
-// editDistance counts the letters to insert, delete or replace (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
-		}
-	}
-	return row[len(b)]
 }

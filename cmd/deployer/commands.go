@@ -2,73 +2,45 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/program"
 )
 
-// commandGroups are the titles of the program's help and the commands below each.
-var commandGroups = []struct {
-	title    string
-	commands []string
-}{
-	{"Change a release", []string{"upgrade", "install", "plan", "apply", "rollback", "uninstall", "test", "recover"}},
-	{"Look at releases", []string{"list", "status", "history", "get", "explain"}},
-	{"Work on charts", []string{"template", "lint", "show", "create", "dependency", "package", "verify"}},
-	{"Fetch and publish charts", []string{"repo", "search", "pull", "push", "registry"}},
-	{"This program", []string{"plugin", "env", "version", "completion", "help"}},
-	{pluginGroup, nil},
-}
-
-// pluginGroup is the title of what plugins have added.
+// pluginGroup is the title of what plugins have added to the program's help.
 const pluginGroup = "Plugins"
 
-func groupOf(command string) string {
-	for _, g := range commandGroups {
-		if slices.Contains(g.commands, command) {
-			return g.title
-		}
-	}
-	return commandGroups[len(commandGroups)-2].title
-}
-
-// commands lists the program's commands in the order of its help.
+// commands lists the program's commands in the order of its help, each with the title of its group.
 func commands(e *env) []*cli.Command {
-	return []*cli.Command{
-		upgradeCommand(e),
-		installCommand(e),
-		planCommand(e),
-		applyCommand(e),
-		rollbackCommand(e),
-		uninstallCommand(e),
-		testCommand(e),
-		recoverCommand(e),
-		withReadTimeout(listCommand(e)),
-		statusCommand(e),
-		withReadTimeout(historyCommand(e)),
-		withReadTimeout(getCommand(e)),
-		withReadTimeout(explainCommand(e)),
-		templateCommand(e),
-		lintCommand(e),
-		showCommand(e),
-		createCommand(e),
-		dependencyCommand(e),
-		packageCommand(e),
-		verifyCommand(e),
-		repoCommand(e),
-		searchCommand(e),
-		pullCommand(e),
-		pushCommand(e),
-		registryCommand(e),
-		pluginCommand(e),
-		envCommand(e),
-		versionCommand(e),
-		completionCommand(e),
-		helpCommand(e),
-		unsupportedCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
+	var all []*cli.Command
+	for _, group := range []struct {
+		title    string
+		commands []*cli.Command
+	}{
+		{"Change a release", []*cli.Command{
+			upgradeCommand(e), installCommand(e), planCommand(e), applyCommand(e), rollbackCommand(e), uninstallCommand(e), testCommand(e), recoverCommand(e),
+		}},
+		{"Look at releases", []*cli.Command{
+			withReadTimeout(listCommand(e)), statusCommand(e), withReadTimeout(historyCommand(e)), withReadTimeout(getCommand(e)), withReadTimeout(explainCommand(e)),
+		}},
+		{"Work on charts", []*cli.Command{
+			templateCommand(e), lintCommand(e), showCommand(e), createCommand(e), dependencyCommand(e), packageCommand(e), verifyCommand(e),
+		}},
+		{"Fetch and publish charts", []*cli.Command{
+			repoCommand(e), searchCommand(e), pullCommand(e), pushCommand(e), registryCommand(e),
+		}},
+		{"This program", []*cli.Command{
+			pluginCommand(e), envCommand(e), versionCommand(e), completionCommand(e), helpCommand(e),
+			unsupportedCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
+		}},
+	} {
+		for _, c := range group.commands {
+			c.Category = group.title
+		}
+		all = append(all, group.commands...)
 	}
+	return all
 }
 
 // unsupportedCommand stands for a command of Helm that deployer doesn't have; its hint names the

@@ -135,11 +135,14 @@ func (q completionRequest) pick(words []string, prefix string) completion {
 	return c
 }
 
+// commandsBeyondHelm aren't offered under the name helm.
+var commandsBeyondHelm = []string{"plan", "apply", "recover", "explain"}
+
 func (q completionRequest) commandNames() completion {
 	var words []string
 	root := len(q.parsed.words) == 0
 	for _, c := range q.parsed.commands {
-		if !c.Hidden && (!root || !q.e.call.asHelm || slices.Contains(helmCompletedCommands, c.Name)) {
+		if !c.Hidden && !(root && q.e.call.asHelm && slices.Contains(commandsBeyondHelm, c.Name)) {
 			words = append(words, c.Name+"\t"+c.Usage)
 		}
 	}

@@ -165,7 +165,3 @@ func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion
 	}
 	return answer
 }
-
-// helmCompletedCommands are what Tab offers under the name helm: what Helm has.
-var helmCompletedCommands = []string{"completion", "create", "dependency", "env", "get", "help", "history", "install", "lint", "list", "package", "plugin",
-	"pull", "push", "registry", "repo", "rollback", "search", "show", "status", "template", "test", "uninstall", "upgrade", "verify", "version"}

@@ -240,18 +240,17 @@ func rankOf(category string) int {
 	return 1
 }
 
+// layOutGroups lays out commands, those of a group after one another, under the titles of their groups.
 func layOutGroups(commands []*cli.Command, width int) []group {
 	var out []group
-	for _, g := range commandGroups {
-		var members []*cli.Command
-		for _, c := range commands {
-			if c.Category == g.title {
-				members = append(members, c)
-			}
+	for len(commands) > 0 {
+		title := commands[0].Category
+		end := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Category != title })
+		if end < 0 {
+			end = len(commands)
 		}
-		if body := commandRows(members, width); body != "" {
-			out = append(out, group{Title: g.title, Body: body})
-		}
+		out = append(out, group{Title: title, Body: commandRows(commands[:end], width)})
+		commands = commands[end:]
 	}
 	return out
 }

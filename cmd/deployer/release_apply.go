@@ -105,7 +105,7 @@ func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, r
 		}
 		p = opened
 		// The lock is in the namespace: none is made for a plan that is stale.
-		if o.dryRun.mode == "client" || o.dryRun.mode == "server" || p.CreateNamespace {
+		if o.dryRun.isOn() || p.CreateNamespace {
 			return p.Decide(ctx, d, rerender)
 		}
 		return p.OperationForLock(), nil

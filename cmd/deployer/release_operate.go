@@ -36,9 +36,11 @@ type undoFlags struct {
 
 // dryRunFlags are Helm's, for commands that then show and do nothing.
 type dryRunFlags struct {
-	mode        string // "", "client" or "server"
+	mode        string // "", "none", "client" or "server"
 	hideSecrets bool   // from what Helm shows
 }
+
+func (d dryRunFlags) isOn() bool { return d.mode == "client" || d.mode == "server" }
 
 // planFlags are those of plan, and of plan uninstall and plan rollback.
 type planFlags struct {
@@ -54,7 +56,7 @@ type reportFlags struct{ result, junit string }
 // operate runs a command that changes a release: it plans and shows the plan, or carries it
 // out.
 func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
-	planning := o.plan.only || o.dryRun.mode == "client" || o.dryRun.mode == "server"
+	planning := o.plan.only || o.dryRun.isOn()
 	format, err := e.outputFormat()
 	if planning && !o.writesAsHelm(e) {
 		format, err = document.ParsePlanFormat(e.format)

@@ -3,6 +3,7 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -146,23 +147,16 @@ func tokenGaps(a, b []string) []gap {
 // single other characters.
 func tokens(text string) []string {
 	var out []string
-	start := 0
-	for i, r := range text {
-		if inWord(r) {
-			continue
+	for text != "" {
+		n := strings.IndexFunc(text, func(r rune) bool { return !inWord(r) })
+		switch n {
+		case -1:
+			n = len(text)
+		case 0:
+			_, n = utf8.DecodeRuneInString(text)
 		}
-		if start < i {
-			out = append(out, text[start:i])
-		}
-		start = i + utf8.RuneLen(r)
-		if r == utf8.RuneError {
-			_, size := utf8.DecodeRuneInString(text[i:])
-			start = i + size
-		}
-		out = append(out, text[i:start])
-	}
-	if start < len(text) {
-		out = append(out, text[start:])
+		out = append(out, text[:n])
+		text = text[n:]
 	}
 	return out
 }

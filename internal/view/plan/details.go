@@ -70,9 +70,9 @@ func (n dependency) String() string {
 func (c Conflict) String() string {
 	if c.CollidesWith != "" {
 		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "is removed for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "conflicts with the chart's %s"}
-		return fmt.Sprintf("%s: %s "+words[apply.FieldOutcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.outcomeText())
+		return fmt.Sprintf("%s: %s "+words[c.Outcome]+", %s", c.Path, c.Before, c.CollidesWith, c.outcomeText())
 	}
-	switch apply.FieldOutcome(c.Outcome) {
+	switch c.Outcome {
 	case apply.OutcomeYielded:
 		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.outcomeText(), c.After)
 	case apply.OutcomeRefused:
@@ -84,7 +84,7 @@ func (c Conflict) String() string {
 // outcomeText says whose a field with a conflict is, and what becomes of it.
 func (c Conflict) outcomeText() string {
 	who := c.FieldManager.Described(strconv.Quote(c.Manager))
-	switch apply.FieldOutcome(c.Outcome) {
+	switch c.Outcome {
 	case apply.OutcomeYielded:
 		return "left to " + who
 	case apply.OutcomeRefused:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"deployer/internal/view/textfmt"
-	"deployer/track/class"
 )
 
 // lines returns the lines of a cause, each with its label.
@@ -69,7 +68,7 @@ func (c Cause) where() string {
 	if c.Container != "" {
 		parts = append(parts, "container "+c.Container)
 	}
-	if text := attempts(class.Class(c.Class), c.Attempts, c.Limit); text != "" {
+	if text := attempts(c.Class, c.Attempts, c.Limit); text != "" {
 		parts = append(parts, text)
 	}
 	text := strings.Join(parts, ", ")

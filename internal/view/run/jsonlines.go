@@ -68,6 +68,7 @@ type StatusFields struct {
 	Problem    *Problem `json:"problem,omitempty"`
 }
 
+// A Problem is what keeps an object from being ready.
 type Problem struct {
 	Class     class.Class `json:"class"`
 	Title     string      `json:"title" text:"free"`
@@ -193,6 +194,7 @@ func (n *jsonRenderer) writeTracked(r track.Report) {
 	n.write(out)
 }
 
+// StatusFieldsOf gives the fields of a status.
 func StatusFieldsOf(s track.Status) StatusFields {
 	out := StatusFields{State: string(s.State), Message: s.Message, Unverified: s.Unverified, Notes: s.Notes}
 	if s.Total > 0 {

@@ -217,7 +217,7 @@ func (t *runState) summary() ResultSummary {
 		case o.hook:
 		case o.status.State == track.Failed:
 			s.Failed++
-		case o.status.State == track.Ready || o.status.State == track.Gone:
+		case o.arrived():
 			s.Ready++
 			if o.status.Unverified {
 				s.Unverified++

@@ -53,6 +53,11 @@ type trackedObject struct {
 	hook   bool
 }
 
+// arrived reports whether the object is where it should be.
+func (o *trackedObject) arrived() bool {
+	return o.status.State == track.Ready || o.status.State == track.Gone
+}
+
 func newState(now func() time.Time) *runState {
 	return &runState{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
@@ -206,7 +211,7 @@ func (t *runState) finish(ofHooks bool, state track.State) {
 func (t *runState) ready() int {
 	n := 0
 	for _, o := range t.tracked {
-		if !o.hook && (o.status.State == track.Ready || o.status.State == track.Gone) {
+		if !o.hook && o.arrived() {
 			n++
 		}
 	}
@@ -218,7 +223,7 @@ func (t *runState) ready() int {
 func (t *runState) unready() []*trackedObject {
 	var out []*trackedObject
 	for _, id := range t.order {
-		if o := t.tracked[id]; o.status.State != track.Ready && o.status.State != track.Gone {
+		if o := t.tracked[id]; !o.arrived() {
 			out = append(out, o)
 		}
 	}
