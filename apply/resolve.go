@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +93,10 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 			}
 		}
 	}
-	return out, nil
+	return out, kube.ForEach(len(out), runtime.GOMAXPROCS(0), func(i int) error {
+		out[i].manifestHash = r.hash(out[i].obj)
+		return nil
+	})
 }
 
 // rejectf returns a Rejection as an error, for errors.As.
@@ -142,7 +145,6 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 	t.mapping = mapping
 	t.obj = r.withNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
-	t.manifestHash = r.hash(t.obj)
 	return t, nil
 }
 
@@ -232,16 +234,15 @@ func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string)
 const hashFormat = "1"
 
 func (r *resolver) hash(obj *unstructured.Unstructured) string {
-	data, err := json.Marshal(obj.Object)
-	if err != nil {
-		return "" // no fingerprint: it will be looked at
-	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.a.owner, r.a.opts.Conflicts, r.a.opts.Validation)
 	if r.a.opts.RevertManual {
 		fmt.Fprintln(h, "revert")
 	}
-	h.Write(data)
+	w := canonicalWriter{to: h}
+	if err := w.writeObject(obj.Object); err != nil {
+		return "" // no fingerprint: it will be looked at
+	}
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
