@@ -60,7 +60,7 @@ func (r *blockReader) plain(text string) (any, bool) {
 		case text == "false":
 			return false, true
 		}
-	case b >= '1' && b <= '9' && len(text) < 16 && strings.Trim(text, "0123456789") == "":
+	case text == "0" || b >= '1' && b <= '9' && len(text) < 16 && strings.Trim(text, "0123456789") == "":
 		n, err := strconv.ParseInt(text, 10, 64)
 		return n, err == nil
 	case mayBeNumber().MatchString(text):

@@ -124,7 +124,11 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 			}
 		})
 	}
-	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
+	eachChartText(c.Helm, func(text []byte) {
+		if bytes.Contains(text, []byte("{{")) { // most files are large and have no templates: they aren't copied
+			note(string(text))
+		}
+	})
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
 	r.short = sync.OnceValue(r.findsShort)

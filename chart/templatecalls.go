@@ -19,6 +19,7 @@ func replaceCalls(text string, instead map[string]substitution, note func(string
 		return text
 	}
 	var out strings.Builder
+	out.Grow(len(text))
 	rest := text
 	for {
 		before, action, found := strings.Cut(rest, "{{")
