@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
@@ -304,16 +305,57 @@ func (l *largeRecords) decode(text []byte) (*Record, error) {
 		return decode(text)
 	}
 	if l.packed != nil && l.packed.equal(packed) {
-		if rec, err := decodeRest(rest); err == nil {
+		if rec, _, err := decodeRest(rest); err == nil {
 			rec.Chart = l.chart
 			return rec, nil
 		}
 	}
-	rec, err := decode(text)
+	rec, err := decodeApart(packed, rest)
+	if err != nil {
+		rec, err = decode(text)
+	}
 	if err == nil {
 		l.packed, l.chart = packed, rec.Chart
 	}
 	return rec, err
+}
+
+// decodeApart decodes a packed chart and the rest of its record side by side.
+func decodeApart(packed *packedChart, rest []byte) (*Record, error) {
+	var chart *helmchart.Chart
+	var inChart int
+	var ofChart error
+	var decoding sync.WaitGroup
+	decoding.Go(func() { chart, inChart, ofChart = packed.decode() })
+	rec, elements, err := decodeRest(rest)
+	decoding.Wait()
+	if err := cmp.Or(err, ofChart); err != nil {
+		return nil, err
+	}
+	if elements+inChart > maxElements {
+		return nil, errNoPackedChart // decode has the error
+	}
+	rec.Chart = chart
+	dropNulls(rec)
+	return rec, nil
+}
+
+// decode decodes the chart, and counts its elements.
+func (p *packedChart) decode() (*helmchart.Chart, int, error) {
+	text := make([]byte, p.size)
+	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(p.deflated)), text); err != nil {
+		return nil, 0, err
+	}
+	data, begins := bytes.CutPrefix(text, []byte(chartStart))
+	data, ends := bytes.CutSuffix(data, []byte(chartEnd))
+	var m meter
+	_, _ = m.Write(data) // never fails
+	if !begins || !ends || crc32.ChecksumIEEE(text) != p.sum || m.tooLarge(maxSingleSecretJSON) != "" {
+		return nil, 0, errNoPackedChart
+	}
+	var chart *helmchart.Chart
+	err := json.Unmarshal(data, &chart)
+	return chart, m.elements, err
 }
 
 // equal reports whether two packed charts are the same text.
@@ -321,18 +363,18 @@ func (p *packedChart) equal(other *packedChart) bool {
 	return p.size == other.size && p.sum == other.sum && bytes.Equal(p.deflated, other.deflated)
 }
 
-// decodeRest decodes what a record has beside its packed chart.
-func decodeRest(rest []byte) (*Record, error) {
+// decodeRest decodes what a record has beside its packed chart, and counts the elements.
+func decodeRest(rest []byte) (*Record, int, error) {
 	var m meter
 	_, _ = m.Write(rest) // never fails
 	if over := m.tooLarge(maxSingleSecretJSON); over != "" {
-		return nil, fmt.Errorf("it unpacks to %s", over)
+		return nil, 0, fmt.Errorf("it unpacks to %s", over)
 	}
 	rec, err := decodeJSON(append([]byte("{"), rest...))
 	if err == nil && rec.Chart != nil {
-		return nil, errNoPackedChart // another one, which counts
+		return nil, 0, errNoPackedChart // another one, which counts
 	}
-	return rec, err
+	return rec, m.elements, err
 }
 
 // packRecord packs a record with its body.

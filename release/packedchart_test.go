@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"strings"
 	"testing"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -268,5 +269,44 @@ func TestManifestIsPackedOnce(t *testing.T) {
 	}
 	if packed, _, err := charts.pack(&Record{Release: helmrelease.Release{Chart: largeChart("two"), Manifest: rec.Manifest}}); err != nil || charts.manifest.after != packed {
 		t.Errorf("after another chart the manifest wasn't packed again: %v", err)
+	}
+}
+
+// What is decoded apart from its chart has the limits and errors of a record that is decoded whole.
+func TestChartDecodedApartIsChecked(t *testing.T) {
+	apart := func(chart, rest string) (got, want *Record, err error) {
+		t.Helper()
+		packed, err := packChart(chartText{[]byte(chart)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _, err := packed.appendRest(nil, func(w io.Writer) error { _, err := io.WriteString(w, rest); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err = decode(toText(data)); err != nil {
+			want = nil
+		}
+		got, err = (&largeRecords{}).decode(toText(data))
+		return got, want, err
+	}
+	const rest = `"name":"web","version":2,"info":{"status":"superseded"}}`
+	half := strings.Repeat("0,", maxElements/2)
+	for name, test := range map[string]struct {
+		chart, rest string
+		ok          bool
+	}{
+		"whole":           {`{"chart":{"metadata":{"name":"c"},"files":[null]},`, rest, true},
+		"a chart of null": {`{"chart":null,`, rest, true},
+		"more members":    {`{"chart":{"metadata":{"name":"c"}},"manifest":"m",`, rest, true},
+		"not a chart":     {`{"chart":[],`, rest, false},
+		"no chart":        {`{"manifest":"m",`, rest, true},
+		"cut elsewhere":   {`{"chart":{"metadata":`, `{"name":"c"}},` + rest, true},
+		"many values":     {`{"chart":{"values":{"a":[` + half + `0]}},`, `"config":{"a":[` + half + `0]},` + rest, false},
+	} {
+		got, want, err := apart(test.chart, test.rest)
+		if (err == nil) != test.ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
+		}
 	}
 }
