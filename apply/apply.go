@@ -57,7 +57,7 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	return &Applier{
 		requester: &requester{
 			cluster: c, opts: opts,
-			interner: newInterner(),
+			interner: kube.NewInterner(),
 			budget:   &budget{left: 2 * time.Duration(cmp.Or(opts.Parallel, 16)) * opts.RetryTimeout},
 			reported: &sync.Map{},
 		},

@@ -325,7 +325,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		for i := range list.Items {
 			if t, ok := byName[list.Items[i].GetName()]; ok {
 				o.a.opts.Hidden.AddObject(&list.Items[i])
-				put(t.id, observation{full: o.a.interner.intern(&list.Items[i])})
+				put(t.id, observation{full: o.a.interner.Intern(&list.Items[i])})
 				delete(byName, t.id.Name)
 			}
 		}

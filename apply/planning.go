@@ -130,7 +130,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
-		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable, namespaced: map[namespaceInput]*unstructured.Unstructured{}},
+		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable},
 		definitions:   definitions,
 		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
@@ -213,6 +213,10 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err := p.observer.readAll(ctx, targets, open, seen); err != nil {
 		return nil, err
 	}
+	for id, s := range seen {
+		s.meta = nil // has been compared; each keeps the list that it is in
+		seen[id] = s
+	}
 	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, seen[t.id]) })
 	if err != nil {
 		return nil, err
@@ -230,7 +234,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decide fun
 			rejections[i] = *rejected
 			return nil
 		}
-		c.Desired = p.a.interner.intern(c.Desired)
+		c.Desired = p.a.interner.Intern(c.Desired)
 		targets[i].decided = &c
 		return err
 	})
@@ -239,7 +243,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decide fun
 // unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.history.provenanceOf(t, meta, p.a.owner, false), fingerprint: p.req.Fingerprints[key]}
+	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: p.a.interner.Intern(metaOnly(meta, t.mapping)), Provenance: p.history.provenanceOf(t, meta, p.a.owner, false), fingerprint: p.req.Fingerprints[key]}
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}

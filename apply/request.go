@@ -17,7 +17,8 @@ type Revision struct {
 	Provenance map[string]Provenance
 }
 
-// A Request is the desired state of the cluster, and the history of the release.
+// A Request is the desired state of the cluster, and the history of the release. Objects that name no
+// namespace get that of the release, if their kind has namespaces.
 type Request struct {
 	// CRDs are the objects of the chart's crds/ directory. They carry no
 	// ownership and are never pruned.

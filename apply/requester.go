@@ -21,7 +21,7 @@ import (
 type requester struct {
 	cluster  *kube.Cluster
 	opts     Options
-	interner *interner // what objects have in common
+	interner *kube.Interner // what objects have in common
 	budget   *budget
 	reported *sync.Map // failures that were told of by Options.Warn
 }
@@ -59,7 +59,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return r.interner.intern(out), err
+	return r.interner.Intern(out), err
 }
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
@@ -100,7 +100,7 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 	out, err := r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Patch(ctx, name, kind, data, opts)
 	})
-	return r.interner.intern(out), err
+	return r.interner.Intern(out), err
 }
 
 // send makes a request about the object of a target and retries transient failures.

@@ -68,10 +68,9 @@ func (t *target) reject(err error) *Rejection {
 type resolver struct {
 	a           *Applier
 	definitions *definitions
-	unavailable []string                                      // groups that the API server can't list
-	namespaced  map[namespaceInput]*unstructured.Unstructured // results of withNamespace
-	askAgain    sync.Once                                     // refreshes the list of kinds once
-	rejected    []Rejection                                   // manifests that can't be resolved
+	unavailable []string    // groups that the API server can't list
+	askAgain    sync.Once   // refreshes the list of kinds once
+	rejected    []Rejection // manifests that can't be resolved
 }
 
 // resolve returns the targets of manifests: lists are flattened, kinds found and
@@ -143,7 +142,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
 	t.mapping = mapping
-	t.obj = r.withNamespace(obj, mapping)
+	t.obj = r.inNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	return t, nil
 }
@@ -162,7 +161,7 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 	if err != nil {
 		return nil, false
 	}
-	obj = r.withNamespace(obj, mapping)
+	obj = r.inNamespace(obj, mapping)
 	return &target{id: kube.IDOf(obj), source: source, obj: obj, mapping: mapping}, true
 }
 
@@ -194,39 +193,18 @@ func isNotString(obj *unstructured.Unstructured, path ...string) bool {
 	return !text
 }
 
-// A namespaceInput is what withNamespace depends on.
-type namespaceInput struct {
-	obj        *unstructured.Unstructured
-	namespaced bool
-}
-
-// withNamespace is inNamespace for the release's namespace. It caches, so an object that several
-// revisions share stays one object in memory.
-func (r *resolver) withNamespace(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
-	key := namespaceInput{obj, m.Namespaced}
-	out, ok := r.namespaced[key]
-	if !ok {
-		out = inNamespace(obj, m, r.a.owner.Namespace)
-		r.namespaced[key] = out
+// inNamespace returns obj with the namespace that the server will see it in: none for a kind of
+// cluster scope, the release's when it names none. The release's is set in obj itself, because
+// the copies of thousands of objects, with those of earlier revisions, would be held all along.
+func (r *resolver) inNamespace(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
+	switch namespace := obj.GetNamespace(); {
+	case m.Namespaced && namespace == "":
+		obj.SetNamespace(r.a.owner.Namespace)
+	case !m.Namespaced && namespace != "":
+		obj = kube.ShallowCopy(obj)
+		obj.SetNamespace("")
 	}
-	return out
-}
-
-// inNamespace gives obj the namespace that the server will see it in: none
-// for a kind of cluster scope, the release's when it names none.
-func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string) *unstructured.Unstructured {
-	namespace := obj.GetNamespace()
-	if !m.Namespaced {
-		namespace = ""
-	} else if namespace == "" {
-		namespace = release
-	}
-	if namespace == obj.GetNamespace() {
-		return obj
-	}
-	out := kube.ShallowCopy(obj)
-	out.SetNamespace(namespace)
-	return out
+	return obj
 }
 
 // hashFormat must change when the same manifest and options lead to another request. Then

@@ -86,7 +86,7 @@ func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m 
 		case err != nil:
 			return err
 		}
-		o := r.withNamespace(obj, mapping)
+		o := r.inNamespace(obj, mapping)
 		do(kube.IDOf(o), declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	}
 	return nil

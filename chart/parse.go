@@ -27,22 +27,39 @@ func Parse(manifest string) ([]kube.Manifest, error) {
 }
 
 // A Parser parses the manifests of several revisions. Documents that they have in common
-// are decoded once and share their objects, which must not be changed. The zero value is
-// ready to use. It isn't safe for concurrent use.
-type Parser struct{ decoded map[[2]string]decodedDocument }
+// are decoded once and share their objects, and objects share equal parts, which must not be
+// changed. Of an object itself and its metadata there is one. The zero value is ready to use.
+// It isn't safe for concurrent use.
+type Parser struct {
+	decoded  map[[2]string]decodedDocument
+	interner *kube.Interner
+}
 
 // Parse is the function Parse, for one more manifest.
 func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
-	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p.known())
+	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p)
 	return manifests, err
 }
 
-// known are the documents that have been decoded.
-func (p *Parser) known() map[[2]string]decodedDocument {
-	if p.decoded == nil {
-		p.decoded = map[[2]string]decodedDocument{}
+// maxInterned is the length of the documents whose parts are shared. Of longer ones, such as definitions,
+// there are few, and looking for equal parts takes longer than decoding them.
+const maxInterned = 16 << 10
+
+// decode decodes a document unless that has been done.
+func (p *Parser) decode(d manifestDocument) decodedDocument {
+	if p == nil {
+		return d.decode()
 	}
-	return p.decoded
+	out, ok := p.decoded[d.key()]
+	if !ok {
+		out = d.decode()
+		for i := range out.manifests {
+			if len(d.text) <= maxInterned {
+				p.interner.Intern(out.manifests[i].Object)
+			}
+		}
+	}
+	return out
 }
 
 // ParseWithWarnings is Parse that also warns of duplicate keys, whose first value is lost.
@@ -89,6 +106,9 @@ type manifestDocument struct {
 	line        int // line of the manifest on which text begins, from 1
 	linesBefore int // lines of text before the template's own output
 }
+
+// key is by what a Parser finds a document again.
+func (d manifestDocument) key() [2]string { return [2]string{d.source, d.text} }
 
 // splitManifest splits a manifest at its document separators: lines that begin with three
 // dashes. Dashes inside a block scalar are indented and don't count. A document without a
@@ -154,20 +174,19 @@ func (d *manifestDocument) readSource() bool {
 	return false
 }
 
-// parseDocuments decodes documents in parallel and keeps their order. Documents in known, by
-// source and text, aren't decoded again; others are added to it unless it is nil.
-func parseDocuments(documents []manifestDocument, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
+// parseDocuments decodes documents in parallel and keeps their order. What p has decoded isn't decoded
+// again, and p remembers the others; it may be nil.
+func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, []string, error) {
+	if p != nil && p.decoded == nil {
+		p.decoded, p.interner = map[[2]string]decodedDocument{}, kube.NewInterner()
+	}
 	results := make([]decodedDocument, len(documents))
 	var wg sync.WaitGroup
 	var next atomic.Int64
 	for range parseWorkers(documents) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(documents); i = int(next.Add(1)) - 1 {
-				d := &documents[i]
-				var ok bool
-				if results[i], ok = known[[2]string{d.source, d.text}]; !ok {
-					results[i] = d.decode()
-				}
+				results[i] = p.decode(documents[i])
 			}
 		})
 	}
@@ -176,8 +195,8 @@ func parseDocuments(documents []manifestDocument, known map[[2]string]decodedDoc
 	var warnings []string
 	var problems []error
 	for i, r := range results {
-		if known != nil && r.err == nil {
-			known[[2]string{documents[i].source, documents[i].text}] = r
+		if p != nil && r.err == nil {
+			p.decoded[documents[i].key()] = r
 		}
 		manifests = append(manifests, r.manifests...)
 		warnings = append(warnings, r.warnings...)

@@ -1,4 +1,4 @@
-package apply
+package kube
 
 import (
 	"hash/maphash"
@@ -8,23 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// interner makes objects share equal parts. The objects of a chart have similar labels
+// An Interner makes objects share equal parts. The objects of a chart have similar labels
 // and managed fields, and the server's answers about one object differ little. Interned
-// objects must not be modified.
-type interner struct {
+// objects must not be modified. It is safe for concurrent use.
+type Interner struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	parts map[uint64]any
 	names map[string]string
+	texts map[string]any // values of fields of an object and its metadata
 }
 
-func newInterner() *interner {
-	return &interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}}
+// NewInterner returns an Interner that has met no object yet.
+func NewInterner() *Interner {
+	return &Interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}, texts: map[string]any{}}
 }
 
-// intern returns obj with the parts replaced that equal a part of an earlier object.
+// Intern returns obj with the parts replaced that equal a part of an earlier object.
 // Nobody else may have a reference to obj or its parts yet.
-func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *Interner) Intern(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
 	}
@@ -36,19 +38,34 @@ func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstruct
 
 // internObject returns an object, or its metadata, made of shared parts. These two levels are
 // never shared themselves, because each object's is unique.
-func (s *interner) internObject(m map[string]any) map[string]any {
+func (s *Interner) internObject(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for name, value := range m {
 		if meta, ok := value.(map[string]any); ok && name == "metadata" {
 			out["metadata"] = s.internObject(meta)
 			continue
 		}
-		out[s.internName(name)], _ = s.internValue(value)
+		if text, ok := value.(string); ok {
+			value = s.internText(text)
+		} else {
+			value, _ = s.internValue(value)
+		}
+		out[s.internName(name)] = value
 	}
 	return out
 }
 
-func (s *interner) internName(name string) string {
+// internText returns text as the value of a field.
+func (s *Interner) internText(text string) any {
+	first, ok := s.texts[text]
+	if !ok {
+		first = text
+		s.texts[text] = first
+	}
+	return first
+}
+
+func (s *Interner) internName(name string) string {
 	if first, ok := s.names[name]; ok {
 		return first
 	}
@@ -58,7 +75,7 @@ func (s *interner) internName(name string) string {
 
 // internValue returns the first value that was equal to v, and the hash of both. Parts of
 // v are replaced likewise.
-func (s *interner) internValue(v any) (any, uint64) {
+func (s *Interner) internValue(v any) (any, uint64) {
 	var sum uint64
 	switch v := v.(type) {
 	case map[string]any:

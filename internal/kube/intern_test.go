@@ -1,4 +1,4 @@
-package apply
+package kube
 
 import (
 	"reflect"
@@ -24,18 +24,18 @@ func TestSharing(t *testing.T) {
 			"items":  []any{},
 		}}
 	}
-	s := newInterner()
+	s := NewInterner()
 	var shared []*unstructured.Unstructured
 	for _, obj := range []*unstructured.Unstructured{
 		object("a", 1, int64(80)), object("b", 1, int64(80)), object("c", 2, "80"), object("c", 2, float64(80)), object("c", 2, nil),
 	} {
 		want := obj.DeepCopy()
-		shared = append(shared, s.intern(obj))
+		shared = append(shared, s.Intern(obj))
 		if !reflect.DeepEqual(obj, want) {
 			t.Errorf("%v has become %v", want, obj)
 		}
 	}
-	if s.intern(nil) != nil {
+	if s.Intern(nil) != nil {
 		t.Error("nothing has become something")
 	}
 
