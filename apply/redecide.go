@@ -14,6 +14,10 @@ import (
 // reports all rejections before the first workload changes. Other changes stay as they
 // are. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
+	isDeferred := func(c Change) bool { return c.Deferral != nil }
+	if !slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isDeferred) }) {
+		return nil
+	}
 	var all []Change
 	for _, wave := range p.Waves {
 		all = append(all, wave.Changes...)

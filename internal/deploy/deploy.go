@@ -113,7 +113,7 @@ type Operation struct {
 
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
-	history       *release.History              // that was decided on; nil when none was read
+	history       *release.History              // that was decided on; nil when none was read, and when it is carried out
 	showLogs      bool                          // for a test: report the logs of the pods
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }

@@ -170,14 +170,18 @@ func (l *lifecycle) reportRecovered(recovered []release.Recovered) {
 
 // redecide decides again under the lock, including verb, values and basis.
 func (l *lifecycle) redecide(ctx context.Context) error {
-	before := l.op
+	var before Basis
+	if l.op != nil {
+		before = l.op.Basis
+	}
+	l.op = nil // two plans of thousands of objects would take twice the memory
 	op, err := l.Decide(ctx, l.decide)
 	if err != nil {
 		return err
 	}
 	l.op = op
 	l.lock.SetOperation(lockDescription(op))
-	if before != nil && before.Basis.Records.IsKnown() && before.Basis.differsFrom(op.Basis) {
+	if before.Records.IsKnown() && before.differsFrom(op.Basis) {
 		why := "was changed by another run in the meantime"
 		if l.recovered {
 			why = "was recovered"

@@ -18,6 +18,7 @@ import (
 // happens, the record ends in a terminal status, and observe hears Ended last.
 // The record is nil when none was written.
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
+	op.history = nil // the records of thousands of objects take megabytes
 	r := &run{
 		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
 		applier: d.newApplier(op), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
