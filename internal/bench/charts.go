@@ -17,27 +17,31 @@ import (
 )
 
 // chartsWithDefinitions are public charts with many or large CustomResourceDefinitions. Each is measured
-// where a directory has it, with the values that it can't be installed without.
+// where a directory has it, with the values that it can't be installed without. A change is a value that
+// is part of one Deployment.
 var chartsWithDefinitions = []struct {
 	name   string
 	values []string
+	change string
 }{
-	{name: "kube-prometheus-stack"},
-	{name: "traefik"},
-	{name: "chaos-mesh"},
-	{name: "velero", values: []string{"--set", "backupsEnabled=false,snapshotsEnabled=false"}},
+	{name: "kube-prometheus-stack", change: "kube-state-metrics.replicas=2"},
+	{name: "traefik", change: "deployment.replicas=2"},
+	{name: "chaos-mesh", change: "controllerManager.replicaCount=2"},
+	{name: "velero", values: []string{"--set", "backupsEnabled=false,snapshotsEnabled=false"}, change: "configuration.logLevel=debug"},
 }
 
-// A measuredChart is where a chart is, and its values.
+// A measuredChart is where a chart is, its values, and one more that an upgrade changes.
 type measuredChart struct {
 	path   string
 	values []string
+	change string
 }
 
 // The names of phases that targets of such charts are about.
 const (
-	templated = "template"
-	plan      = "plan"
+	templated    = "template"
+	plan         = "plan"
+	valueChanged = "one value changed"
 )
 
 // chartTargets are those of charts with CustomResourceDefinitions. A run can't take less than
@@ -45,6 +49,7 @@ const (
 var chartTargets = []target{
 	{install, "seconds / helm 3", 1, 0, wallRatio},
 	{noop, "seconds / helm 3", 1, 0, wallRatio},
+	{valueChanged, "seconds / helm 3", 1, 0, wallRatio},
 	{noop, "seconds over template", 0.3, 0, overTemplate},
 	{plan, "seconds over template", 0.2, 0, overTemplate},
 }
@@ -65,7 +70,7 @@ func measureCharts(ctx context.Context, o options) ([]run, error) {
 		return nil, err
 	}
 	var runs []run
-	for _, chart := range append(o.findCharts(os.Stdout), measuredChart{path: made}) {
+	for _, chart := range append(o.findCharts(os.Stdout), measuredChart{path: made, change: "changed=1"}) {
 		name := filepath.Base(chart.path)
 		r := run{title: "chart " + name + ", without its hooks; a plan is compared with helm upgrade --dry-run=server", times: max(o.repeat, 1), targets: chartTargets}
 		for range r.times {
@@ -101,7 +106,7 @@ func (o *options) findCharts(w io.Writer) []measuredChart {
 			missing = append(missing, chart.name)
 			continue
 		}
-		found = append(found, measuredChart{filepath.Join(o.charts[i], chart.name), chart.values})
+		found = append(found, measuredChart{filepath.Join(o.charts[i], chart.name), chart.values, chart.change})
 	}
 	if len(missing) > 0 {
 		// Standard output is the report; what it lacks is part of it.
@@ -110,11 +115,11 @@ func (o *options) findCharts(w io.Writer) []measuredChart {
 	return found
 }
 
-// perLife is how often what leaves a release as it was is measured for each install.
+// perLife is how often what leaves a release as it was, or can be taken back, is measured for each install.
 const perLife = 3
 
-// liveOnce installs a chart, upgrades it without a change, plans that, and removes all of it. Hooks
-// are left out: what they take is what their pods take.
+// liveOnce installs a chart, upgrades it without a change, plans that, changes one value, and removes all of it.
+// Hooks are left out: what they take is what their pods take.
 func (r *run) liveOnce(ctx context.Context, p *program, chart measuredChart) error {
 	if err := p.prepare(ctx); err != nil {
 		return err
@@ -136,11 +141,14 @@ func (r *run) liveOnce(ctx context.Context, p *program, chart measuredChart) err
 		name  string
 		times int
 		args  []string
+		undo  []string // brings the release back to where it was; nil when nothing has changed
 	}{
-		{install, 1, of("install", "--wait=false")},
-		{templated, perLife, of("template")},
-		{noop, perLife, of("upgrade", "--wait=false")},
-		{plan, perLife, dryRun},
+		{install, 1, of("install", "--wait=false"), nil},
+		{templated, perLife, of("template"), nil},
+		{noop, perLife, of("upgrade", "--wait=false"), nil},
+		{plan, perLife, dryRun, nil},
+		// Without values, both programs would keep those of the last revision.
+		{valueChanged, perLife, of("upgrade", "--wait=false", "--set", chart.change), of("upgrade", "--wait=false", "--reset-values")},
 	}
 	for _, s := range steps {
 		if r.find(s.name) == nil {
@@ -155,6 +163,12 @@ func (r *run) liveOnce(ctx context.Context, p *program, chart measuredChart) err
 				return err
 			}
 			r.find(s.name).add(p.helm, m)
+			if s.undo == nil {
+				continue
+			}
+			if _, err := p.run(ctx, s.undo...); err != nil {
+				return err
+			}
 		}
 	}
 	_, err = p.run(ctx, "uninstall", "bench", "--no-hooks")

@@ -73,11 +73,12 @@ func writeDefinitionsChart(dir string) (string, error) {
 	return chart, writeFiles(chart, files)
 }
 
-// objectsTemplate is a template of n objects, a quarter each of the kinds, named after the release.
+// objectsTemplate is a template of n objects, a quarter each of the kinds, named after the release. The value
+// changed, 0 by default, is how many of them have another content.
 func objectsTemplate(n int) string {
 	var text strings.Builder
 	for i := range n {
-		fmt.Fprintf(&text, "---\n"+kinds[i%len(kinds)], i, "old")
+		fmt.Fprintf(&text, "---\n"+kinds[i%len(kinds)], i, fmt.Sprintf("{{ if lt %d (int .Values.changed) }}new{{ else }}old{{ end }}", i))
 	}
 	return strings.ReplaceAll(text.String(), "  name: o-", "  name: {{ .Release.Name }}-")
 }
