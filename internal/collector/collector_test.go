@@ -1,4 +1,4 @@
-package main
+package collector
 
 import (
 	"runtime"
@@ -22,14 +22,31 @@ func TestGCPercentFor(t *testing.T) {
 // The percentage follows the heap both ways: one that stayed at that of a small heap would let a large
 // release take many times its memory.
 func TestGCFollowsTheHeap(t *testing.T) {
-	t.Setenv("GOGC", "")
-	t.Setenv("GOMEMLIMIT", "")
-	before := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(before)
-	setUpGC()
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer func(before bool) { isOff = before }(isOff)
+	isOff = true
+	Start()
 	large := make([]byte, 4*leastHeap)
 	awaitGCPercent(t, func(percent uint64) bool { return percent == gcPercent })
 	runtime.KeepAlive(large)
+}
+
+// Who sets GOGC or GOMEMLIMIT gets what Go makes of them.
+func TestUnlessTheUserHasSetIt(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	t.Setenv("GOGC", "50")
+	if turnOff() {
+		t.Error("the collector was turned off although GOGC sets it")
+	}
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	if turnOff() {
+		t.Error("the collector was turned off although GOMEMLIMIT sets it")
+	}
+	t.Setenv("GOMEMLIMIT", "")
+	if !turnOff() || debug.SetGCPercent(100) != -1 {
+		t.Error("the collector wasn't turned off")
+	}
 }
 
 // awaitGCPercent collects garbage until the percentage is as wanted; the test's time limit ends it.

@@ -1,0 +1,76 @@
+// Package collector sets Go's garbage collector for the program: nothing is collected while packages are initialised
+// and while the heap is small, and a large heap has little spare memory.
+//
+// It is for the main package alone, and imports little: of the packages whose imports are initialised, Go begins with
+// the first one by import path (https://go.dev/ref/spec#Program_initialization), so this one comes before most
+// libraries.
+package collector
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// gcPercent trades processor time for memory in large heaps. With Go's default of 100 the peak memory
+// of a release of thousands of objects is an eighth higher, and its processor time a quarter lower.
+const gcPercent = 35
+
+// leastHeap is how much memory the heap may have before any of it is collected. Most commands need
+// less, and starting a command with the few megabytes that Go begins with took as long as all else
+// that it does.
+const leastHeap = 16 << 20
+
+// frugalHeap is the heap from which memory matters more than processor time. Up to it, Go's default
+// of 100 percent applies: charts with large definitions take a sixth less processor time with it, and the
+// peak of thousands of objects is the same.
+const frugalHeap = 40 << 20
+
+// goStartHeap is the heap that Go collects at with 100 percent when there is next to nothing in it.
+// https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
+const goStartHeap = 4 << 20
+
+// isOff says that nothing is collected before Start. There is hardly any garbage then, and marking what stays took
+// a sixth of a short command's processor time.
+var isOff = turnOff()
+
+// turnOff stops the collector, unless the user has set it.
+func turnOff() bool {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return false
+	}
+	debug.SetGCPercent(-1)
+	return true
+}
+
+// Start lets garbage be collected, unless the user has set how. It is to be called first in main.
+func Start() {
+	if isOff {
+		debug.SetGCPercent(leastHeap * 100 / goStartHeap)
+		afterNextGC()
+	}
+}
+
+// afterNextGC sets the percentage after each collection: Go has no setting for a least heap.
+func afterNextGC() {
+	unreachable := new([64]byte)
+	runtime.AddCleanup(unreachable, func(struct{}) {
+		debug.SetGCPercent(gcPercentFor(liveHeap()))
+		afterNextGC()
+	}, struct{}{})
+}
+
+// gcPercentFor is the percentage with which the next collection is at twice of what is in use, but at
+// leastHeap at the earliest. Above frugalHeap it is at gcPercent more than what is in use.
+func gcPercentFor(live uint64) int {
+	upTo := func(heap uint64) int { return int(heap*100/max(live, goStartHeap)) - 100 }
+	return max(gcPercent, upTo(leastHeap), min(100, upTo(frugalHeap)))
+}
+
+// liveHeap is what the last collection found to be in use.
+func liveHeap() uint64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()
+}
