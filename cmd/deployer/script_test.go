@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"deployer/internal/collector"
 	"deployer/internal/deployertest"
 )
 
@@ -29,6 +30,7 @@ const atOnce = 4
 // TestMain makes the program a command of the scripts, under both its names;
 // exec json reads JSON, see jsonMain.
 func TestMain(m *testing.M) {
+	collector.Start()
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,5 +1,5 @@
-// Package collector sets Go's garbage collector for the program: nothing is collected while packages are initialised
-// and while the heap is small, and a large heap has little spare memory.
+// Package collector sets Go's garbage collector for the program: nothing is collected while the heap is small, as it is
+// while packages are initialised, and a large heap has little spare memory.
 //
 // It is for the main package alone, and imports little: of the packages whose imports are initialised, Go begins with
 // the first one by import path (https://go.dev/ref/spec#Program_initialization), so this one comes before most
@@ -31,23 +31,24 @@ const frugalHeap = 40 << 20
 // https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
 const goStartHeap = 4 << 20
 
-// isOff says that nothing is collected before Start. There is hardly any garbage then, and marking what stays took
-// a sixth of a short command's processor time.
-var isOff = turnOff()
+// isOurs says that the user hasn't set the collector.
+var isOurs = delayFirstGC()
 
-// turnOff stops the collector, unless the user has set it.
-func turnOff() bool {
+// delayFirstGC lets the heap grow to leastHeap before the first collection, which packages don't need while they are
+// initialised. There is hardly any garbage then, and marking what stays took a sixth of a short command's
+// processor time. It changes nothing, and returns false, if the user has set the collector.
+func delayFirstGC() bool {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return false
 	}
-	debug.SetGCPercent(-1)
+	debug.SetGCPercent(leastHeap * 100 / goStartHeap)
 	return true
 }
 
-// Start lets garbage be collected, unless the user has set how. It is to be called first in main.
+// Start lets the percentage follow the heap from now on, unless the user has set the collector. It is to be called
+// first in main.
 func Start() {
-	if isOff {
-		debug.SetGCPercent(leastHeap * 100 / goStartHeap)
+	if isOurs {
 		afterNextGC()
 	}
 }

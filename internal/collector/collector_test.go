@@ -23,8 +23,8 @@ func TestGCPercentFor(t *testing.T) {
 // release take many times its memory.
 func TestGCFollowsTheHeap(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	defer func(before bool) { isOff = before }(isOff)
-	isOff = true
+	defer func(before bool) { isOurs = before }(isOurs)
+	isOurs = true
 	Start()
 	large := make([]byte, 4*leastHeap)
 	awaitGCPercent(t, func(percent uint64) bool { return percent == gcPercent })
@@ -35,17 +35,17 @@ func TestGCFollowsTheHeap(t *testing.T) {
 func TestUnlessTheUserHasSetIt(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	t.Setenv("GOGC", "50")
-	if turnOff() {
-		t.Error("the collector was turned off although GOGC sets it")
+	if delayFirstGC() || debug.SetGCPercent(100) != 100 {
+		t.Error("the collector was set although GOGC sets it")
 	}
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	if turnOff() {
-		t.Error("the collector was turned off although GOMEMLIMIT sets it")
+	if delayFirstGC() || debug.SetGCPercent(100) != 100 {
+		t.Error("the collector was set although GOMEMLIMIT sets it")
 	}
 	t.Setenv("GOMEMLIMIT", "")
-	if !turnOff() || debug.SetGCPercent(100) != -1 {
-		t.Error("the collector wasn't turned off")
+	if !delayFirstGC() || debug.SetGCPercent(100) != 400 {
+		t.Error("the first collection wasn't delayed")
 	}
 }
 
