@@ -10,10 +10,13 @@ import (
 	"syscall"
 )
 
-// A signalError is the cause of a context that a signal has ended.
+// A signalError is the cause of a context that a signal has ended. Package net/http returns
+// this cause where other code returns context.Canceled, so it counts as that.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
+
+func (e *signalError) Is(target error) bool { return target == context.Canceled }
 
 // code is what shells report for a process that a signal has ended.
 func (e *signalError) code() int { return 128 + int(e.signal) }

@@ -292,8 +292,8 @@ func TestEventsErrors(t *testing.T) {
 		"hook":             &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
 		"timeout":          &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
 		"pending":          fmt.Errorf("UPGRADE FAILED: %w", &release.PendingError{Namespace: "prod", Name: "web", Revision: 6, Status: helmrelease.StatusPendingUpgrade, Grace: time.Hour}),
-		"stopped":          errors.New("stopped by SIGINT"),
-		"stopped-requests": errors.Join(fmt.Errorf("stopped by SIGINT: %w", context.Canceled), fmt.Errorf("Get \"https://192.0.2.1/x\": stopped by SIGINT: %w", context.Canceled)),
+		"stopped":          interrupted{},
+		"stopped-requests": errors.Join(interrupted{}, fmt.Errorf("Get \"https://192.0.2.1/x\": %w", interrupted{})),
 		"lost":             &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
 		"plain":            errors.New("writing the record of revision 7: conflict\nsecond line"),
 	} {
@@ -303,6 +303,12 @@ func TestEventsErrors(t *testing.T) {
 		viewtest.Golden(t, "error-"+name+".txt.golden", s.closed(t))
 	}
 }
+
+// interrupted is an error as the program makes it of a signal.
+type interrupted struct{}
+
+func (interrupted) Error() string        { return "stopped by SIGINT" }
+func (interrupted) Is(target error) bool { return target == context.Canceled }
 
 func hookFailure() error {
 	p := track.Problem{
