@@ -242,9 +242,9 @@ webhooks:
 	}
 }
 
-// policy makes a ValidatingAdmissionPolicy for the story's namespace and waits
-// until it acts on probe, a ConfigMap it refuses.
-func (s *story) policy(resources, expression, message string, refused func(context.Context) error) {
+// policy makes a ValidatingAdmissionPolicy for a namespace and waits until it acts on
+// what it refuses.
+func (s *story) policy(namespace, resources, expression, message string, refused func(context.Context) error) {
 	s.t.Helper()
 	name := s.ns + "-policy"
 	s.t.Cleanup(func() {
@@ -267,7 +267,7 @@ metadata: {name: NS-policy}
 spec:
   policyName: NS-policy
   validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}}
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + namespace + `}}}
 `) {
 		s.post(m.Object, "x")
 	}
@@ -284,7 +284,7 @@ func TestPolicyDenials(t *testing.T) {
 	s := begin(t)
 	s.since("1.30", "ValidatingAdmissionPolicies")
 	s.deploy(small)
-	s.policy("configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
+	s.policy("NS", "configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
 	s.marks = nil
 	s.expect(s.plan(small)) // nothing to do, nothing to deny
 	from := len(s.c.Audit(t, s.agent))
@@ -305,7 +305,7 @@ func TestPolicyDeniesTheTakeover(t *testing.T) {
 	s.since("1.30", "ValidatingAdmissionPolicies")
 	s.helm3Install(small)
 	s.record("deployed", small)
-	s.policy("configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
+	s.policy("NS", "configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
 	mended := strings.Replace(small, "metadata: {name: conf}\ndata: {a: \"1\", b: \"2\"}", "metadata: {name: conf, labels: {team: x}}\ndata: {a: \"2\"}", 1)
 	p := s.plan(mended)
 	s.expect(p, "update ConfigMap/conf")
@@ -330,7 +330,7 @@ func TestPolicyDeniesEveryTakeover(t *testing.T) {
 	s.helm3Install(small)
 	s.record("deployed", small)
 	denied := "!has(object.data) || !has(oldObject.data) || object.data != oldObject.data"
-	s.policy("configmaps", "request.operation != 'UPDATE' || "+denied, "data has to change", func(ctx context.Context) error {
+	s.policy("NS", "configmaps", "request.operation != 'UPDATE' || "+denied, "data has to change", func(ctx context.Context) error {
 		_, err := s.client("v1", "ConfigMap").Patch(ctx, "conf", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"z"}}}`), metav1.PatchOptions{DryRun: []string{"All"}})
 		return err
 	})

@@ -40,7 +40,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c := p.deferChange(t, p.newObject(t, desired), d)
-		return c, p.permissions.checkInside(ctx, &c, t)
+		return c, p.checkDeferred(ctx, t, &c)
 	}
 	if s.deferral != nil {
 		c := p.deferChange(t, p.newObject(t, desired), s.deferral)
@@ -54,6 +54,19 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		return p.updateDefinition(ctx, t, desired, s.full)
 	}
 	return p.decideExisting(ctx, t, desired, s.full)
+}
+
+// checkDeferred checks of a deferred creation what can be checked now: its permissions, and what the
+// server says about it in another namespace.
+func (p *planning) checkDeferred(ctx context.Context, t *target, c *Change) error {
+	if err := p.permissions.checkInside(ctx, c, t); err != nil || c.denied != nil {
+		return err
+	}
+	valid, err := p.validateElsewhere(ctx, t, c.Desired, c.Deferral)
+	if valid {
+		c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
+	}
+	return err
 }
 
 // newObject returns a change that creates an object, before the server is asked.

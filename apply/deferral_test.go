@@ -112,7 +112,7 @@ func TestPermissionsInsideANamespaceToCome(t *testing.T) {
 	if err := p.CheckPermissions(); err != nil {
 		t.Errorf("Permitted: %v", err)
 	}
-	if c := change(t, p, "ConfigMap", "a"); c.Deferral == nil || c.Unverified != "namespace "+space+" comes with this release" {
+	if c := change(t, p, "ConfigMap", "a"); c.Deferral == nil || c.Unverified != "namespace "+space+" comes with this release; validated in namespace default instead" {
 		t.Errorf("%+v", c)
 	}
 }

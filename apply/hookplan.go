@@ -54,7 +54,10 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
-		return c, p.permissions.checkInside(ctx, &c, t)
+		if !p.prerequisites.kindChanges(t) { // else webhooks of the kind may come with the release, too
+			c.execution = &execution{p: p, t: t, hooks: h}
+		}
+		return c, p.checkDeferred(ctx, t, &c)
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "no dry run (--gate off)"

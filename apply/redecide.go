@@ -9,18 +9,18 @@ import (
 )
 
 // RedecideDeferred decides again, in place, about the deferred changes of p whose
-// prerequisites are all present. Run does the same for the changes that it is given.
+// prerequisites are all present, also about hooks. Run does the same for the changes that it is given.
 // Calling this when the new namespaces, the CRDs and the other prerequisites exist
 // reports all rejections before the first workload changes. Other changes stay as they
 // are. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
-	isDeferred := func(c Change) bool { return c.Deferral != nil }
-	if !slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isDeferred) }) {
-		return nil
-	}
-	var all []Change
+	lists := [][]Change{p.Hooks}
 	for _, wave := range p.Waves {
-		all = append(all, wave.Changes...)
+		lists = append(lists, wave.Changes)
+	}
+	all := slices.Concat(lists...)
+	if !slices.ContainsFunc(all, func(c Change) bool { return c.Deferral != nil }) {
+		return nil
 	}
 	var bad []Rejection
 	err := a.redecideDeferred(ctx, all, false)
@@ -34,8 +34,8 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 		return err
 	}
 	i := 0
-	for _, wave := range p.Waves {
-		i += copy(wave.Changes, all[i:])
+	for _, list := range lists {
+		i += copy(list, all[i:])
 	}
 	if len(bad) > 0 {
 		return &RejectedError{Rejections: bad, Late: true}
@@ -98,6 +98,9 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
 		return Change{}, err
 	}
+	if e.hooks != nil {
+		return e.hooks.decide(ctx, e.t)
+	}
 	return e.p.redecide(ctx, e.t)
 }
 
@@ -136,7 +139,7 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) e
 // namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
 func (e *execution) redecideOne(ctx context.Context, c Change, now bool) (Change, error) {
-	if e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
+	if e.hooks != nil || e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
 		return e.redecide(ctx, c, now)
 	}
 	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {

@@ -13,28 +13,33 @@ import (
 // returns an object's new API version; empty keeps the old one. changes has a line for each
 // replaced version.
 func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
-	out = RewriteDocuments(manifest, func(text string) string {
-		text, replaced := replaceAPIVersions(text, newer)
-		changes = append(changes, replaced...)
-		return text
-	})
-	return out, changes
+	var text strings.Builder
+	for _, d := range splitManifest(manifest, "") {
+		at := strings.Index(manifest, d.text)
+		text.WriteString(manifest[:at])
+		manifest = manifest[at+len(d.text):]
+		renewed, told := d.replaceAPIVersions(newer)
+		text.WriteString(renewed)
+		changes = append(changes, told...)
+	}
+	return text.String() + manifest, changes
 }
 
-func replaceAPIVersions(text string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
+func (d manifestDocument) replaceAPIVersions(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
 	var root yaml.Node
-	objects, err := manifestDocument{text: text}.objects()
-	if err != nil || yaml.Unmarshal([]byte(text), &root) != nil || len(root.Content) != 1 {
-		return text, nil // planning says what is wrong with it
+	objects := d.decode().manifests
+	if yaml.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) != 1 {
+		return d.text, nil // planning says what is wrong with it
 	}
 	said := apiVersionNodes(root.Content[0], nil)
 	if len(said) != len(objects) {
-		return text, nil
+		return d.text, nil
 	}
+	text = d.text
 	for i := len(said) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
-		obj := objects[i]
+		obj := objects[i].Object
 		next := newer(obj)
-		at := scalarOffset(text, said[i])
+		at := scalarOffset(d.text, said[i])
 		if next == "" || at < 0 {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,8 @@ import (
 //
 // The error has a *DocumentError for each document that can't be parsed.
 func Parse(manifest string) ([]kube.Manifest, error) {
-	return parseDocuments(splitManifest(manifest, ""), nil)
+	manifests, _, err := ParseWithWarnings(manifest)
+	return manifests, err
 }
 
 // A Parser parses the manifests of several revisions. Documents that they have in common
@@ -35,7 +37,8 @@ type Parser struct {
 
 // Parse is the function Parse, for one more manifest.
 func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
-	return parseDocuments(splitManifest(manifest, ""), p)
+	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p)
+	return manifests, err
 }
 
 // maxInterned is the length of the documents whose parts are shared. Of longer ones, such as definitions,
@@ -59,9 +62,16 @@ func (p *Parser) decode(d manifestDocument) decodedDocument {
 	return out
 }
 
+// ParseWithWarnings is Parse that also warns of duplicate keys, whose first value is lost.
+func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
+	return parseDocuments(splitManifest(manifest, ""), nil)
+}
+
 // ParseHook returns the objects of a hook: one, unless its template wrote a list.
 func ParseHook(hook *helmrelease.Hook) ([]kube.Manifest, error) {
-	return parseDocuments(splitManifest(hook.Manifest, hook.Path), nil)
+	documents := splitManifest(hook.Manifest, hook.Path)
+	manifests, _, err := parseDocuments(documents, nil) // warnings are for manifests; a hook's text isn't shown by line
+	return manifests, err
 }
 
 // DocumentError says that a document can't be made into objects.
@@ -166,7 +176,7 @@ func (d *manifestDocument) readSource() bool {
 
 // parseDocuments decodes documents in parallel and keeps their order. What p has decoded isn't decoded
 // again, and p remembers the others; it may be nil.
-func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, error) {
+func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, []string, error) {
 	if p != nil && p.decoded == nil {
 		p.decoded, p.interner = map[[2]string]decodedDocument{}, kube.NewInterner()
 	}
@@ -182,18 +192,20 @@ func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, e
 	}
 	wg.Wait()
 	var manifests []kube.Manifest
+	var warnings []string
 	var problems []error
 	for i, r := range results {
 		if p != nil && r.err == nil {
 			p.decoded[documents[i].key()] = r
 		}
 		manifests = append(manifests, r.manifests...)
+		warnings = append(warnings, r.warnings...)
 		problems = append(problems, r.err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, err
+		return nil, warnings, err
 	}
-	return manifests, nil
+	return manifests, warnings, nil
 }
 
 // perParseWorker is how many bytes are worth another goroutine.
@@ -224,4 +236,10 @@ func reworded(err error, of string, lines int) error {
 		return fmt.Errorf("line %d%s: %s", n+lines, of, reason)
 	}
 	return errors.New(reason)
+}
+
+// sortedUnique sorts texts and drops repetitions.
+func sortedUnique(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }

@@ -28,8 +28,7 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 	}
-	var c *helmchart.Chart
-	err = RunInterruptible(ctx, func() error {
+	c, err := interruptible(ctx, func() (*helmchart.Chart, error) {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
 		verify := downloader.VerifyNever
 		if opts.Verify {
@@ -37,10 +36,9 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 		}
 		path, _, err := opts.Download(ref, dir, verify, lineWriter(opts.Progress))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c, err = readChart(path)
-		return err
+		return readChart(path)
 	})
 	if err != nil {
 		return nil, NewRemoteError(ref, opts, err)
@@ -48,20 +46,36 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	return c, nil
 }
 
-// RunInterruptible calls work, which takes no context, as Helm's libraries often don't. When ctx ends first,
-// it returns, and work continues until its own timeouts: what it writes may be read only without an error.
-func RunInterruptible(ctx context.Context, work func() error) error {
+// interruptible calls work, which takes no context. When ctx ends first, it returns, and work
+// continues until its own timeouts.
+func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	if err := ctx.Err(); err != nil {
-		return err // nothing is started
+		var zero T
+		return zero, err // nothing is started
 	}
-	done := make(chan error, 1)
-	go func() { done <- work() }()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := work()
+		done <- outcome{value, err}
+	}()
 	select {
-	case err := <-done:
-		return err
+	case o := <-done:
+		return o.value, o.err
 	case <-ctx.Done():
-		return ctx.Err()
+		var zero T
+		return zero, ctx.Err()
 	}
+}
+
+// RunInterruptible is the same for work that returns only an error. Helm's libraries often take
+// no context.
+func RunInterruptible(ctx context.Context, work func() error) error {
+	_, err := interruptible(ctx, func() (struct{}, error) { return struct{}{}, work() })
+	return err
 }
 
 // NewRemoteError says that a chart could not be fetched, and what to do about it.
@@ -130,24 +144,15 @@ func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string
 		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
 }
 
-// DependencyOptions say how dependencies are fetched.
-type DependencyOptions struct {
-	LoadOptions
-	SkipRefresh bool // don't download the indexes of all repositories first
-	// Out is told in Helm's words what happens, Log what the registry client
-	// did; nil drops them.
-	Out, Log io.Writer
-}
-
-// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them into charts/ and
-// writes Chart.lock. It isn't interruptible, because it writes to the user's chart.
-func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
-	m, err := DependencyManager(ctx, dir, opts)
-	if err != nil {
+// updateDependencies fetches the dependencies of the chart in dir into its charts/. It isn't
+// interruptible, because it writes to the user's chart.
+func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if opts.Verify {
-		m.Verify = downloader.VerifyAlways
+	m, err := DependencyManager(dir, opts, lineWriter(opts.Progress), lineWriter(opts.Progress))
+	if err != nil {
+		return err
 	}
 	if err := m.Update(); err != nil {
 		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
@@ -155,13 +160,9 @@ func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions)
 	return ctx.Err()
 }
 
-// DependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify
-// signatures. Once ctx has ended, there is none.
-func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	out, log := cmp.Or[io.Writer](opts.Out, io.Discard), cmp.Or[io.Writer](opts.Log, io.Discard)
+// DependencyManager returns Helm's dependency manager for the chart in dir. It writes its
+// progress to out and the registry client's messages to log. It doesn't verify signatures.
+func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
 	env := opts.Settings.EnvSettings()
 	metadata, err := chartutil.LoadChartfile(filepath.Join(dir, chartutil.ChartfileName))
 	if err != nil {
@@ -184,7 +185,6 @@ func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 		Keyring:          keyring,
 		Getters:          check.over(opts.Access.getters(opts.Settings, log, registries...)),
 		RegistryClient:   client,
-		SkipUpdate:       opts.SkipRefresh,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 		Debug:            env.Debug,

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -153,14 +152,13 @@ func (r *valuesReader) read(name string) ([]byte, error) {
 	if err != nil {
 		return readFile(name)
 	}
-	var data *bytes.Buffer
-	if err := RunInterruptible(r.ctx, func() (err error) {
-		data, err = get.Get(name, getter.WithURL(name))
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return data.Bytes(), nil
+	return interruptible(r.ctx, func() ([]byte, error) {
+		data, err := get.Get(name, getter.WithURL(name))
+		if err != nil {
+			return nil, err
+		}
+		return data.Bytes(), nil
+	})
 }
 
 func readFile(name string) ([]byte, error) {
@@ -215,9 +213,9 @@ func DefaultValues(c *helmchart.Chart) []map[string]any {
 	if c == nil {
 		return nil
 	}
-	var out []map[string]any
-	for _, part := range allCharts(c) {
-		out = append(out, part.Values)
+	out := []map[string]any{c.Values}
+	for _, child := range c.Dependencies() {
+		out = append(out, DefaultValues(child)...)
 	}
 	return out
 }

@@ -101,6 +101,16 @@ func NameHeld(err error) bool {
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
+// FailsValidation reports whether the server refuses what an object says, whatever its namespace:
+// its schema, or the validation of its kind. Admission can answer with the same codes, so it is
+// told by its words.
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
+// k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go
+func FailsValidation(err error) bool {
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !refusesDryRun(err) &&
+		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
+}
+
 // isUnknownField says that the server's schema lacks a field of ours.
 func isUnknownField(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")

@@ -17,7 +17,9 @@ is. It overwrites files of the same names and keeps others.
 
 Examples:
   deployer create web
-  deployer create charts/web --starter company`,
+  deployer create charts/web --starter company
+
+Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute `PATH` of the starter to copy", Destination: &starter},
 		},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view/output"
 )
@@ -64,8 +63,10 @@ func dependencyUpdate(e *env) *cli.Command {
    and writes Chart.lock.
 
 Examples:
-  deployer dependency update ./chart`,
-	}, chart.UpdateDependencies)
+  deployer dependency update ./chart
+
+Exit codes: 0 done; 1 failed`,
+	}, develop.UpdateDependencies)
 }
 
 func dependencyBuild(e *env) *cli.Command {
@@ -80,8 +81,8 @@ Exit codes: 0 done; 1 failed, or Chart.lock does not match Chart.yaml`,
 	}, develop.BuildDependencies)
 }
 
-func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, chart.DependencyOptions) error) *cli.Command {
-	var o chart.DependencyOptions
+func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, develop.DependencyOptions) error) *cli.Command {
+	var o develop.DependencyOptions
 	c.ArgsUsage = "[CHART]"
 	c.Flags = append([]cli.Flag{
 		&cli.BoolFlag{Name: "verify", Usage: "verify the signatures of the charts", Destination: &o.Verify},

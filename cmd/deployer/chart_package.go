@@ -30,7 +30,9 @@ NAME-VERSION.tgz.prov.
 
 Examples:
   deployer package ./chart --version 1.2.0 --app-version 4.5
-  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
+  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -
+
+Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "version", Usage: "set the `VERSION` of the chart", Destination: &o.Version},
 			&cli.StringFlag{Name: "app-version", Usage: "set the appVersion of the chart, `VERSION`", Destination: &o.AppVersion},
@@ -88,5 +90,5 @@ func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir str
 	waiting := e.showTransfer("fetching the dependencies of", dir)
 	defer waiting.Stop()
 	o.fetch.Settings = e.helmFiles()
-	return chart.UpdateDependencies(ctx, dir, chart.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
+	return develop.UpdateDependencies(ctx, dir, develop.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"text/template"
@@ -12,13 +13,26 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// helpTemplate is the page of a command: what it does and how, examples, its commands or flags, the
-// flags that every command has, exit codes. The page of the program has no more than a usage and groups.
-const helpTemplate = `{{.Usage}}
+// appHelp is the page of the program and of commands that have commands.
+const appHelp = `{{.Usage}}
 
 Usage: {{.Line}}
-{{- with .Aliases}}
-Also:  {{.}}
+{{- range .Groups}}
+
+{{.Title}}:
+{{.Body}}
+{{- end}}
+
+{{.Footer}}
+`
+
+// commandHelp is the page of a command: what it does and how, examples, its
+// own flags, those that every command has, exit codes.
+const commandHelp = `{{.Usage}}
+
+Usage: {{.Line}}
+{{- if .Aliases}}
+Also:  {{.Aliases}}
 {{- end}}
 {{- with .Steps}}
 
@@ -38,7 +52,7 @@ Also:  {{.}}
 {{end}}{{.Footer}}
 `
 
-// A page is what helpTemplate is given.
+// A page is what the templates of the help are given.
 type page struct {
 	Usage, Line, Aliases, Steps, Examples, Codes, Footer string
 	Groups                                               []group
@@ -91,8 +105,9 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		path = append(path, c.Name)
 		commands = c.Subcommands
 	}
-	line := strings.Join(path, " ")
-	p := page{Usage: sentence(app.Usage), Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
+	p, text := page{Usage: sentence(app.Usage)}, appHelp
+	p.Line = strings.Join(path, " ") + " COMMAND [flags] [arguments]"
+	p.Footer = fmt.Sprintf("%s COMMAND --help tells more about a command.", strings.Join(path, " "))
 	switch {
 	case c == nil:
 		p.Groups = layOutGroups(app.Commands, width)
@@ -100,23 +115,27 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		p.Usage = sentence(c.Usage)
 		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
 	default:
-		p = commandPage(c, line, width)
+		text = commandHelp
+		p = commandPage(c, path, width)
 		p.Steps, p.Examples = e.call.underCalledName(p.Steps), e.call.underCalledName(p.Examples)
 		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
 			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
-			p.Footer = "For all flags, run: " + line + " --help"
+			p.Footer = "For all flags, run: " + strings.Join(path, " ") + " --help"
 		}
 	}
+	if c != nil && len(c.Aliases) > 0 {
+		p.Aliases = strings.Join(c.Aliases, ", ")
+	}
 	var out strings.Builder
-	if err := template.Must(template.New("help").Parse(helpTemplate)).Execute(&out, p); err != nil {
+	if err := template.Must(template.New("help").Parse(text)).Execute(&out, p); err != nil {
 		return "", err
 	}
 	return out.String(), nil
 }
 
-func commandPage(c *cli.Command, line string, width int) page {
-	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), Aliases: strings.Join(c.Aliases, ", ")}
+func commandPage(c *cli.Command, path []string, width int) page {
+	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(strings.Join(path, " ")+" [flags] "+c.ArgsUsage, " ")}
 	p.Steps, p.Examples, p.Codes = sections(c.Description)
 	p.Codes = strings.Join(wrap(p.Codes, width), "\n")
 	var titles []string
@@ -158,15 +177,12 @@ func (c call) underCalledName(description string) string {
 	return ownCommand().ReplaceAllString(description, c.name+" $1")
 }
 
-// exitCodes is the heading of a command's exit codes, the last part of its description.
-const exitCodes = "Exit codes:"
-
 // sections cuts a description into what the command does, its examples and
 // its exit codes.
 func sections(description string) (steps, examples, codes string) {
-	rest, codes, found := cutAtHeading(description, exitCodes)
+	rest, codes, found := cutAtHeading(description, "Exit codes:")
 	if found {
-		codes = exitCodes + codes
+		codes = "Exit codes:" + codes
 	}
 	steps, examples, found = cutAtHeading(rest, "Examples:")
 	if found {

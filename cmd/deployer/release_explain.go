@@ -8,7 +8,6 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/inspection"
-	"deployer/internal/view/output"
 )
 
 func explainCommand(e *env) *cli.Command {
@@ -31,8 +30,12 @@ Examples:
 
 Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 		Flags: []cli.Flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
-		Action: formatted(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
-			d, err := e.newDeployer(settings)
+		Action: action(2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string) error {
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
+			cluster, err := e.connect()
 			if err != nil {
 				return err
 			}
@@ -40,7 +43,7 @@ Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 			if len(args) == 3 {
 				field = args[2]
 			}
-			found, err := d.Explain(ctx, args[0], args[1], field)
+			found, err := e.newDeployer(cluster, settings).Explain(ctx, args[0], args[1], field)
 			if err != nil {
 				return err
 			}

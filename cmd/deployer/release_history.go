@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/view/helm"
-	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -19,12 +18,18 @@ func historyCommand(e *env) *cli.Command {
 		Description: `A revision that can't be read is listed as unreadable, and a warning says why.
 
 Examples:
-  deployer history web -o json`,
+  deployer history web -o json
+
+Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),
 		},
-		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
 			store, err := e.store()
 			if err != nil {
 				return err

@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/view/helm"
-	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -52,16 +51,22 @@ release that can't be read is listed as unreadable, and a warning says why.
 
 Examples:
   deployer list -A
-  deployer list -n prod --pending -o json`,
+  deployer list -n prod --pending -o json
+
+Exit codes: 0 done; 1 failed`,
 		Flags: flags,
-		Action: formatted(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
-			q.show.Format = format
+		Action: action(0, 0, "", func(ctx context.Context, _ []string) error {
 			return q.run(ctx, e)
 		}),
 	}
 }
 
-func (q *listQuery) run(ctx context.Context, e *env) (err error) {
+func (q *listQuery) run(ctx context.Context, e *env) error {
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	q.show.Format = format
 	if q.filter != "" {
 		if q.Filter, err = regexp.Compile(q.filter); err != nil {
 			return usagef("list", "--filter %q is not a regular expression: %w", q.filter, err)

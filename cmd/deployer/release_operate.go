@@ -71,11 +71,12 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if err := errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit)); err != nil {
 		return err
 	}
-	o.settings.Wait = o.wait == "true" || o.undo.atomic
-	d, err := e.newDeployer(o.settings)
+	cluster, err := e.connect()
 	if err != nil {
 		return withPrefix(o.failurePrefix, err)
 	}
+	o.settings.Wait = o.wait == "true" || o.undo.atomic
+	d := e.newDeployer(cluster, o.settings)
 	if planning {
 		e.failOnBrokenPipes()
 		d.ForShow = true

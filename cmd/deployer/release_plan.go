@@ -82,11 +82,12 @@ func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFu
 		if o.plan.options.Format, err = document.ParseDriftFormat(e.format); err != nil {
 			return &usageError{err: err, command: "plan"}
 		}
-		o.plan.options.Colour = e.colour
-		d, err := e.newDeployer(o.settings)
+		cluster, err := e.connect()
 		if err != nil {
 			return err
 		}
+		o.plan.options.Colour = e.colour
+		d := e.newDeployer(cluster, o.settings)
 		drift, err := d.Drift(ctx, args[0])
 		if err != nil {
 			return err

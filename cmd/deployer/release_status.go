@@ -52,17 +52,21 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			q.reports.resultFlag("", "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if q.watch {
-				return q.run(ctx, e, args[0], format)
+				return q.run(ctx, e, args[0])
 			}
 			ctx, done := limitReading(ctx, q.settings.Timeout)
-			return done(q.run(ctx, e, args[0], format))
+			return done(q.run(ctx, e, args[0]))
 		}),
 	}
 }
 
-func (q *statusQuery) run(ctx context.Context, e *env, name string, format output.Format) error {
+func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
@@ -73,10 +77,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	}); err != nil {
 		return err
 	}
-	d, err := e.newDeployer(q.settings)
-	if err != nil {
-		return err
-	}
+	d := e.newDeployer(e.cluster, q.settings)
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}

@@ -38,7 +38,9 @@ uses. Adding the same repository again succeeds.
 
 Examples:
   deployer repo add podinfo https://stefanprodan.github.io/podinfo
-  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin`,
+  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin
+
+Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of the same name", Destination: &a.Force},
 			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also allow repositories that are known to be shut down", Destination: &a.AllowDeprecated},
@@ -79,7 +81,11 @@ func repoList(e *env) *cli.Command {
 
 Exit codes: 0 done; 1 failed, or there are no repositories`,
 		Flags: []cli.Flag{outputFlag(e)},
-		Action: formatted(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
@@ -179,7 +185,9 @@ func repoIndex() *cli.Command {
 		Description: `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.
 
 Examples:
-  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml`,
+  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml
+
+Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "base `URL` of the archives", Destination: &o.URL},
 			&cli.StringFlag{Name: "merge", Usage: "index `FILE` to merge in", Destination: &o.Merge},

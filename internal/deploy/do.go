@@ -73,10 +73,14 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !l.decisionHolds(history) {
-		if err := l.redecide(ctx); err != nil {
-			return err
-		}
+	switch {
+	case !l.decisionHolds(history):
+		err = l.redecide(ctx)
+	case l.createdNamespace != nil:
+		err = l.redecideInNewNamespace(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if l.opts.BeforeExecute != nil {
 		return l.opts.BeforeExecute(l.op)
@@ -87,7 +91,7 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 // decisionHolds reports whether the decision from before the lock may be carried out: its
 // basis is unchanged, and no other run held the lock.
 func (l *lifecycle) decisionHolds(history *release.History) bool {
-	return l.op != nil && l.createdNamespace == nil && !l.lock.HadToWait() && l.op.Basis.Records == history.Identity()
+	return l.op != nil && !l.lock.HadToWait() && l.op.Basis.Records == history.Identity()
 }
 
 // lockAndRecover takes the lock and recovers what dead runs have left, within the time

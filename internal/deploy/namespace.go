@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,6 +39,25 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 		l.createdNamespace = made
 	}
 	return nil
+}
+
+// redecideInNewNamespace decides again about what had to wait for the namespace that was just
+// created. The rest of the decision holds.
+func (l *lifecycle) redecideInNewNamespace(ctx context.Context) (err error) {
+	ctx, done := LimitStep(ctx, StepDecide, l.Settings.Timeout)
+	defer func() { err = done(err) }()
+	l.op.NewNamespace = false
+	if err := l.awaitDefaultAccount(ctx, l.op); err != nil {
+		return err
+	}
+	err = l.newApplier(l.op).RedecideDeferred(ctx, l.op.Plan)
+	if rejected := (*apply.RejectedError)(nil); errors.As(err, &rejected) {
+		rejected.Late = false // nothing was changed but the namespace, which is deleted again
+	}
+	if err != nil {
+		return err
+	}
+	return l.op.CheckPermissions()
 }
 
 // removeCreatedNamespace deletes the namespace that was created for a release without any

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -195,6 +196,39 @@ func TestNamespaceMadeInVainGoes(t *testing.T) {
 		ns := w.newNamespace()
 		w.namespaceGone(ns, w.exits(3, "install", "x", w.chart(configMap("a", "1"), deployment("d", "other", "  replicas: -1")), "-n", ns, "--create-namespace"))
 	})
+	// The server is asked about Pods only when the namespace is there.
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {%s}}\nspec: {restartPolicy: Sometimes, containers: [{name: c, image: \"r/x:1\"}]}\n"
+	for name, annotation := range map[string]string{"a late rejection": "", "a late rejection of a hook": "helm.sh/hook: pre-install"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ns := w.newNamespace()
+			r := w.exits(3, "install", "x", w.chart(configMap("a", "1"), fmt.Sprintf(pod, annotation)), "-n", ns, "--create-namespace")
+			w.says(r, "stderr", "nothing was changed|Rejected before the first change", "Sometimes")
+			w.namespaceGone(ns, r)
+		})
+	}
+}
+
+// The new namespace is no reason to ask again about what isn't in it.
+func TestNewNamespaceLeavesTheDecisionAsItIs(t *testing.T) {
+	w := newWorld(t)
+	p, ns := w.proxied(), w.newNamespace()
+	w.dropCRD("widgets." + w.unique() + ".deployer.io")
+	chart := w.chartOf(map[string]string{"crds/widgets.yaml": widgetCRD(w.unique()), "templates/a.yaml": configMap("a", "1")})
+	w.ok("install", "x", chart, "-n", ns, "--create-namespace")
+	asked := map[string]int{}
+	for _, c := range p.seen() {
+		for _, resource := range []string{"customresourcedefinitions", ns + "/configmaps", "default/configmaps"} {
+			if strings.Contains(c.path, "/"+resource) && strings.Contains(c.path, "dryRun=All") {
+				asked[resource]++
+			}
+		}
+	}
+	for resource, n := range map[string]int{"customresourcedefinitions": 1, ns + "/configmaps": 1, "default/configmaps": 1} {
+		if asked[resource] != n {
+			t.Errorf("%d dry runs of %s, want %d: %v", asked[resource], resource, n, asked)
+		}
+	}
 }
 
 // What others have put into the namespace meanwhile isn't deleted with it.
