@@ -4,6 +4,7 @@
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY internal/govalidator/go.mod internal/govalidator/
 RUN go mod download
 COPY . .
 ARG VERSION=dev

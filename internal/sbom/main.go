@@ -97,7 +97,7 @@ func describe(info *debug.BuildInfo, name, version string, sum [sha256.Size]byte
 	}
 	components := []component{library("stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
 	for _, m := range info.Deps {
-		if m.Replace != nil {
+		if m.Replace != nil && m.Replace.Version != "" { // a directory of ours is a part of that version
 			m = m.Replace
 		}
 		c := library(m.Path, m.Version)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -62,5 +63,18 @@ func TestBillListsWhatIsInTheBinary(t *testing.T) {
 	}
 	if len(got) != len(want) || len(d.Dependencies) != len(d.Components)+1 {
 		t.Errorf("%d modules and %d dependencies are listed, %d are there", len(got), len(d.Dependencies), len(want))
+	}
+}
+
+// What replaces a module is listed instead of it, but a directory of this repository has no version that others know.
+func TestReplacedModules(t *testing.T) {
+	d := describe(&debug.BuildInfo{Deps: []*debug.Module{
+		{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v2.0.0"}},
+		{Path: "example.com/b", Version: "v3.0.0", Replace: &debug.Module{Path: "./internal/b"}},
+	}}, "deployer", "v1.2.3", [sha256.Size]byte{})
+	for i, want := range []string{"pkg:golang/example.com/fork@v2.0.0", "pkg:golang/example.com/b@v3.0.0"} {
+		if got := d.Components[i+1].PURL; got != want {
+			t.Errorf("module %d is listed as %s, want %s", i, got, want)
+		}
 	}
 }
