@@ -36,7 +36,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
-		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(obj, p))
+		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(withoutNames(obj, p))
 		if p.MissingObject != nil {
 			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name + "/" + p.MissingKey
 		}
@@ -55,7 +55,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 }
 
 // withoutNames is a message without the names of the object and its pods.
-func (s diagnosis) withoutNames(obj *trackedObject, p *Problem) string {
+func withoutNames(obj *trackedObject, p *Problem) string {
 	message := p.Message
 	for _, name := range slices.Concat(p.Pods, []string{obj.ID.Name}) {
 		message = strings.ReplaceAll(message, name, "#")
@@ -86,26 +86,24 @@ func (s diagnosis) causes() []Cause {
 		if blocked[g.first] {
 			continue
 		}
-		c := Cause{Class: g.first.status.Problem.Class, Title: g.first.status.Problem.Title, Problem: *g.first.status.Problem,
-			Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout, BeforeRelease: !g.first.Changed}
-		c.Objects = append(c.Objects, g.first.ID)
+		c := Cause{Problem: *g.first.status.Problem, Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout,
+			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: s.blockedObjects(g, blocked)}
 		for _, m := range g.members {
 			if m != g.first {
 				c.Objects = append(c.Objects, m.ID)
 			}
 		}
-		c.Blocks = s.blockedObjects(g, blocked)
 		out = append(out, c)
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
-	if len(out) > 0 && !out[0].Fatal {
+	isFatal := func(c Cause) bool { return c.Fatal }
+	if !slices.ContainsFunc(out, isFatal) { // only what others block has failed
 		for i := range out {
 			for obj := range blocked {
 				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && slices.Contains(out[i].Blocks, obj.ID)
 			}
 		}
-		sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
 	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
 	return out
 }
 
@@ -133,15 +131,16 @@ func (s diagnosis) providerOf(obj *trackedObject) *trackedObject {
 // claims whose volumes its pods wait for.
 func (t *trackedObject) missingRefs() []Ref {
 	p := t.status.Problem
-	if p.MissingObject != nil {
+	switch {
+	case p.MissingObject != nil:
 		return []Ref{*p.MissingObject}
+	case p.Class != class.ClaimUnbound:
+		return nil
 	}
 	var out []Ref
-	if p.Class == class.ClaimUnbound {
-		for _, history := range t.newPods.byUID {
-			for _, claim := range history.Pod.VolumeClaims {
-				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
-			}
+	for _, history := range t.newPods.byUID {
+		for _, claim := range history.Pod.VolumeClaims {
+			out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 		}
 	}
 	return out

@@ -75,7 +75,7 @@ func TestSameReasonIsOneCause(t *testing.T) {
 	}
 	run(40 * time.Second)
 	causes := diagnosis{session: s.session}.causes()
-	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePullPermanent {
+	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Problem.Class != class.ImagePullPermanent {
 		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
 	}
 	err := &FailedError{Causes: causes}
@@ -139,7 +139,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
 	run(70 * time.Second)
 	causes := diagnosis{session: s.session}.causes()
-	if len(causes) != 1 || causes[0].Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
+	if len(causes) != 1 || causes[0].Problem.Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
 	}
 }

@@ -213,7 +213,7 @@ func (w *world) meets(b broken) {
 	var p track.Problem
 	if b.timeout > 0 {
 		var late *track.TimeoutError
-		if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Fatal || late.Causes[0].Class != b.class {
+		if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Fatal || late.Causes[0].Problem.Class != b.class {
 			w.Fatalf("Wait = %v, want a timeout with %s as its cause; it saw %s", o.err, b.class, o.story())
 		}
 		p = late.Causes[0].Problem

@@ -11,8 +11,6 @@ import (
 // A Cause is one root of a failure. Objects that fail for the same reason
 // share one: the same missing image of seven Deployments is one cause.
 type Cause struct {
-	Class   Class
-	Title   string    // "Image can't be pulled"
 	Fatal   bool      // false: not final when the wait ended
 	Objects []kube.ID // that fail for this reason; the first is the example
 	Problem Problem   // of the example, with its events and logs
@@ -43,9 +41,9 @@ func (e *FailedError) Error() string {
 func (c Cause) line() string {
 	text := c.Objects[0].String() + andMore(len(c.Objects)-1)
 	if c.Problem.Message == "" {
-		return text + ": " + c.Title
+		return text + ": " + c.Problem.Title
 	}
-	return text + ": " + c.Title + ": " + c.Problem.Message
+	return text + ": " + c.Problem.Title + ": " + c.Problem.Message
 }
 
 // andMore follows the first of several names.

@@ -35,13 +35,13 @@ func (s diagnosis) addEvidence(ctx context.Context) {
 		p.Events = obj.eventsAbout(&p)
 		obj.status.Problem = &p
 		if p.Class == class.ClaimUnbound {
-			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, obj, &p)...); obj.status.Problem = &p })
+			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, obj, &p)...) })
 		}
 		if obj.logMode() == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
 			continue
 		}
 		read++
-		all.Go(func() { p.Logs = s.logTails(ctx, obj, &p); obj.status.Problem = &p })
+		all.Go(func() { p.Logs = s.logTails(ctx, obj, &p) })
 	}
 	all.Wait()
 }

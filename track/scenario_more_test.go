@@ -583,7 +583,7 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 		t.Fatalf("Wait = %v, want a report; it saw %s", o.err, o.story())
 	}
 	p := failure.Causes[0].Problem
-	if failure.Causes[0].Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
+	if failure.Causes[0].Problem.Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
 		return e.Object == "PersistentVolumeClaim/data-db-0" && strings.Contains(e.Message, "nobody")
 	}) {
 		t.Errorf("cause = %+v, problem = %+v, want that of the claim with its event", failure.Causes[0], p)

@@ -227,7 +227,7 @@ func TestTimeoutHasEvidence(t *testing.T) {
 	manifest = strings.Replace(manifest, "annotations: {sim", "annotations: {"+kubetest.LogsAnnotation+": waiting for a licence, sim", 1)
 	o := w.wait(track.Options{}, 19*time.Second, w.apply(manifest))
 	var late *track.TimeoutError
-	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.ReadinessProbeFailed {
+	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Problem.Class != class.ReadinessProbeFailed {
 		t.Fatalf("Wait = %v, want a timeout with the probe as its cause; it saw %s", o.err, o.story())
 	}
 	if logs := late.Causes[0].Problem.Logs; len(logs) == 0 || strings.Join(logs[0].Lines, "") != "waiting for a licence" {

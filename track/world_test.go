@@ -202,8 +202,8 @@ func (o *outcome) failed(want class.Class, from, to time.Duration) track.Cause {
 		o.Fatalf("Wait = %v after %s, want a failure by %s; it saw %s", o.err, o.took, want, o.story())
 	}
 	cause := failure.Causes[0]
-	if cause.Class != want || !cause.Fatal {
-		o.Fatalf("cause = %s (fatal %t), want %s: %v; it saw %s", cause.Class, cause.Fatal, want, o.err, o.story())
+	if cause.Problem.Class != want || !cause.Fatal {
+		o.Fatalf("cause = %s (fatal %t), want %s: %v; it saw %s", cause.Problem.Class, cause.Fatal, want, o.err, o.story())
 	}
 	if took := failure.Waited; took < from || took > to+slack {
 		o.Errorf("Wait failed after %s, want between %s and %s; it saw %s", took, from, to, o.story())

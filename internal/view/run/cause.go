@@ -242,7 +242,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			continue
 		}
 		if s.Problem != nil {
-			c.tracked([]track.Cause{{Class: s.Problem.Class, Title: s.Problem.Title, Objects: []kube.ID{s.ID}, Problem: *s.Problem, Rollout: s.Rollout}})
+			c.tracked([]track.Cause{{Objects: []kube.ID{s.ID}, Problem: *s.Problem, Rollout: s.Rollout}})
 			continue
 		}
 		message := s.Message
@@ -271,12 +271,9 @@ func (t *runState) cause(from track.Cause) Cause {
 	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
 	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
-		Class: from.Class, Title: from.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
+		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
 		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
 		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
-	}
-	if out.Title == "" {
-		out.Title = p.Title
 	}
 	for _, id := range from.Objects {
 		out.Objects = append(out.Objects, id.String())
@@ -303,8 +300,8 @@ func (t *runState) cause(from track.Cause) Cause {
 	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changesToBlame(change, p.Container, from.Class, t.hidden())
-	out.Next = nextSteps(from.Class, id, p)
+	out.Changed = changesToBlame(change, p.Container, p.Class, t.hidden())
+	out.Next = nextSteps(p.Class, id, p)
 	return out
 }
 

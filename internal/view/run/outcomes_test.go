@@ -62,7 +62,7 @@ func (s *studio) timesOut(t testing.TB) {
 	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
 	err := &track.TimeoutError{
-		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}}},
+		Causes:   []track.Cause{{Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}}},
 		NotReady: []track.Status{web, foo}, Total: 7, Goal: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})

@@ -134,8 +134,8 @@ func failedError() error {
 	}
 	return &track.FailedError{
 		Causes: []track.Cause{
-			{Class: class.ImagePullPermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
-			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
+			{Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
+			{Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
 		},
 		Waited: 15 * time.Second,
 	}
@@ -319,7 +319,7 @@ func hookFailure() error {
 		AffectedPods:     track.AffectedPods{Pods: []string{"migrate-x7k2p"}},
 		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}}},
 	}
-	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
+	return &track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
 }
 
 // TestHeartbeat says after half a minute of silence what the run is at.
@@ -398,7 +398,7 @@ func TestNoWayBackToTheSame(t *testing.T) {
 	for action, want := range map[apply.Action]bool{apply.Unchanged: false, apply.Update: true} {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
-		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}
+		err := &track.FailedError{Causes: []track.Cause{{Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}, Problem: track.Problem{Class: class.CrashLoop}}}}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
 		s.Observe(deploy.Ended{Operation: op, Err: err})
@@ -458,7 +458,7 @@ func TestEventsInjection(t *testing.T) {
 			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Problem: &p})
 			s.after(35 * time.Second)
 			s.Warn(evil)
-			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Title: evil, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
+			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
 			s.Observe(deploy.Ended{Operation: op, Err: err})
 			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
@@ -534,7 +534,7 @@ func TestEventsHide(t *testing.T) {
 			Evidence: track.Evidence{Events: []track.Event{{Message: secret}}, Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}},
 		}
 		s.Warn("beware of " + secret)
-		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
+		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
 		out := string(s.closed(t))
 		for _, name := range []string{"summary", "result", "junit"} {
 			data, err := os.ReadFile(file(name))
