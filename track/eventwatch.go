@@ -22,9 +22,7 @@ const (
 // eventWatches are the watches of warning events, one for each namespace with a slow
 // rollout, and the objects that own the events.
 type eventWatches struct {
-	session      *session
-	health       *apiHealth
-	streams      *streams
+	*session
 	namespaces   map[string]bool // with slow rollouts
 	open         map[string]bool // watched; the empty name stands for all namespaces
 	owners       map[types.UID]eventOwner
@@ -33,8 +31,8 @@ type eventWatches struct {
 	queued       map[eventQuery]map[types.UID]*trackedObject
 }
 
-func newEventWatches(s *session, health *apiHealth, streams *streams) eventWatches {
-	return eventWatches{session: s, health: health, streams: streams, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
+func newEventWatches(s *session) eventWatches {
+	return eventWatches{session: s, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
 		unowned: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
 }
 
@@ -63,7 +61,7 @@ func (w *eventWatches) watch(namespace string) {
 		return
 	}
 	w.namespaces[namespace] = true
-	if w.streams.allNamespaces {
+	if w.allNamespaces {
 		namespace = ""
 	}
 	if w.open[namespace] || w.open[""] {
@@ -71,15 +69,15 @@ func (w *eventWatches) watch(namespace string) {
 	}
 	w.open[namespace] = true
 	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
-	w.streams.start(w.session.tasks.ctx, watchRequest{
-		resource: "events", namespace: namespace, source: watch.SourceOf(w.session.typed.CoreV1().Events(namespace)), query: query,
+	w.startWatch(w.tasks.ctx, watchRequest{
+		resource: "events", namespace: namespace, source: watch.SourceOf(w.typed.CoreV1().Events(namespace)), query: query,
 		handle: w.handle, watchEachNamespace: w.watchEachNamespace, unavailable: "events",
 	})
 }
 
 // watchEachNamespace watches each namespace of interest in place of all namespaces.
 func (w *eventWatches) watchEachNamespace() {
-	w.streams.allNamespaces = false
+	w.allNamespaces = false
 	delete(w.open, "")
 	for name := range w.namespaces {
 		w.watch(name)
@@ -102,15 +100,14 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 		}
 		return
 	}
-	s := w.session
-	now := s.opts.Now()
+	now := w.opts.Now()
 	w.health.noteAnswer()
 	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
 	if owner.object.addEvent(e, owner.pod, now) {
 		owner.object.timers.isDue = true
-		s.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
+		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 
@@ -158,7 +155,7 @@ func (w *eventWatches) queueRead(obj *trackedObject, uid types.UID) {
 func (w *eventWatches) readQueued() {
 	for key, objects := range w.queued {
 		for _, selector := range key.selectors(objects) {
-			w.session.tasks.group.Go(func() { w.read(key, objects, selector) })
+			w.tasks.group.Go(func() { w.read(key, objects, selector) })
 		}
 	}
 	clear(w.queued)
@@ -179,8 +176,8 @@ func (k eventQuery) selectors(objects map[types.UID]*trackedObject) []fields.Set
 }
 
 func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject, selector fields.Set) {
-	found, err := w.session.typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
-	w.session.tasks.send(func() {
+	found, err := w.typed.CoreV1().Events(key.namespace).List(w.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
+	w.tasks.send(func() {
 		for _, obj := range objects {
 			obj.lookups.inFlight, obj.timers.isDue = false, true
 			if apierrors.IsForbidden(err) {
@@ -193,7 +190,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 		for i := range found.Items {
 			uid := found.Items[i].InvolvedObject.UID
 			if obj := objects[uid]; obj != nil {
-				obj.addEvent(eventOf(&found.Items[i]), w.owners[uid].pod, w.session.opts.Now())
+				obj.addEvent(eventOf(&found.Items[i]), w.owners[uid].pod, w.opts.Now())
 			}
 		}
 	})
@@ -202,7 +199,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 // forbidden handles missing permission to read events. Only an event says that a claim
 // waits for its first pod, so without events a claim is unverified.
 func (w *eventWatches) forbidden(obj *trackedObject) {
-	w.session.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
+	w.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
 	if obj.gk.Kind == "PersistentVolumeClaim" {
 		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 	}

@@ -21,7 +21,7 @@ const (
 
 // logFollower follows the logs that are wanted live.
 type logFollower struct {
-	session         *session
+	*session
 	lines           chan *LogLine
 	followed        map[containerRun]bool
 	lastLine        map[containerRun]time.Time // time of the last line that was read, by pod and container
@@ -115,7 +115,7 @@ func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 
 // report reports a line.
 func (f *logFollower) report(line *LogLine) {
-	f.session.onReport(Report{Kind: LogWritten, Time: f.session.opts.Now(), Status: Status{ID: line.Object}, Log: line})
+	f.onReport(Report{Kind: LogWritten, Time: f.opts.Now(), Status: Status{ID: line.Object}, Log: line})
 }
 
 // flush reports the lines that have come so far.
@@ -129,7 +129,7 @@ func (f *logFollower) flush() {
 // readers have had their turns. The log of a Job that finished before it was followed is
 // read now.
 func (f *logFollower) finish() {
-	for _, obj := range f.session.objects {
+	for _, obj := range f.objects {
 		if obj.showsLogs() && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
 			f.readFinishedLog(obj)
 		}
@@ -148,7 +148,7 @@ func (f *logFollower) finish() {
 		select {
 		case line := <-f.lines:
 			f.report(line)
-		case call := <-f.session.tasks.inbox:
+		case call := <-f.tasks.inbox:
 			call()
 		case <-limit.C:
 			over = true

@@ -39,7 +39,7 @@ type logReader struct {
 
 func (f *logFollower) newReader(obj *trackedObject) *logReader {
 	return &logReader{follower: f, object: obj, id: obj.ID, settings: obj.settings.logs,
-		isSampled: f.session.opts.Logs != LogsLive && obj.settings.logs.mode == ""}
+		isSampled: f.opts.Logs != LogsLive && obj.settings.logs.mode == ""}
 }
 
 func (r *logReader) sampler(pod, container string) *lineSampler {
@@ -77,7 +77,7 @@ func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, f
 	if !since.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: since}
 	}
-	body, err := r.follower.session.typed.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
+	body, err := r.follower.typed.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,8 @@ type missingReference struct {
 // been written since: so the API server is asked when something is first missed, and once
 // more before that fails an object.
 type missingReferences struct {
-	session *session
-	health  *apiHealth
-	known   map[missingID]*missingReference
+	*session
+	known map[missingID]*missingReference
 }
 
 type missingID struct {
@@ -77,32 +76,30 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 		m.known[id] = known
 	}
 	isNew := !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
-	switch {
-	case known.inFlight, known.askedAt.IsZero(), status.State == Failed && !isNew:
-		m.ask(id, known, now)
+	if known.inFlight || known.askedAt.IsZero() || status.State == Failed && !isNew {
+		m.ask(id, known)
 		return status.State != Failed
 	}
 	return true
 }
 
-func (m *missingReferences) ask(id missingID, known *missingReference, now time.Time) {
+func (m *missingReferences) ask(id missingID, known *missingReference) {
 	if known.inFlight {
 		return
 	}
-	s := m.session
 	known.inFlight = true
-	s.tasks.group.Go(func() {
-		ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
+	m.tasks.group.Go(func() {
+		ctx, stop := context.WithTimeout(m.tasks.ctx, lookupTimeout)
 		defer stop()
 		of := kube.ID{Kind: id.Kind, Namespace: id.namespace, Name: id.Name}
-		object, err := s.cluster.Get(ctx, of)
-		s.tasks.send(func() {
-			known.inFlight, known.askedAt = false, s.opts.Now()
+		object, err := m.cluster.Get(ctx, of)
+		m.tasks.send(func() {
+			known.inFlight, known.askedAt = false, m.opts.Now()
 			if err == nil {
 				m.health.noteAnswer()
 			}
-			known.update(object, err, id.Key, s.declares(of), known.askedAt)
-			for _, obj := range s.objects {
+			known.update(object, err, id.Key, m.declares(of), known.askedAt)
+			for _, obj := range m.objects {
 				if obj.ID.Namespace == id.namespace {
 					obj.timers.isDue = true
 				}

@@ -33,7 +33,7 @@ type objectWatch struct {
 func newObjectWatch(w *objectWatches, mapping kube.Mapping, namespace string) *objectWatch {
 	o := &objectWatch{watches: w, mapping: mapping, namespace: namespace,
 		objects: map[string]*trackedObject{}, watchedByName: map[string]bool{}}
-	o.ctx, o.stop = context.WithCancel(w.session.tasks.ctx)
+	o.ctx, o.stop = context.WithCancel(w.tasks.ctx)
 	o.outage.activity = "watching " + o.description()
 	return o
 }
@@ -58,13 +58,13 @@ func (o *objectWatch) start() error {
 }
 
 func (o *objectWatch) watchNames(names []string, query watch.Query) error {
-	client, err := o.watches.session.cluster.ResourceClient(o.mapping, o.namespace)
+	client, err := o.watches.cluster.ResourceClient(o.mapping, o.namespace)
 	if err != nil {
 		return err
 	}
 	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
 		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.outage.objects)}
-	tasks := &o.watches.session.tasks
+	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
 		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) bool {
 			return tasks.send(func() { o.handle(e) })
@@ -153,7 +153,6 @@ func (o *objectWatch) handle(e watch.Event) {
 	if o.ctx.Err() != nil {
 		return
 	}
-	s := o.watches.session
 	switch e.Kind {
 	case watch.Changed:
 		o.watches.health.noteAnswer()
@@ -172,17 +171,17 @@ func (o *objectWatch) handle(e watch.Event) {
 		o.listed(e)
 	case watch.Unreachable:
 		o.unanswered++
-		o.watches.health.begin(&o.outage, s.opts.Now(), e.Err)
+		o.watches.health.begin(&o.outage, o.watches.opts.Now(), e.Err)
 	case watch.Reachable:
 		if o.unanswered--; o.unanswered == 0 {
 			o.watches.health.end(&o.outage)
 		}
 	case watch.FellBack:
-		s.warn(fallbackText(e))
+		o.watches.warn(fallbackText(e))
 	case watch.Denied:
 		o.setUnverifiable(e)
 	case watch.Unauthorized:
-		s.fatal = &unauthorizedError{e.Err}
+		o.watches.fatal = &unauthorizedError{e.Err}
 	}
 }
 
@@ -191,8 +190,7 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 	if obj == nil || obj.status.State.IsFinal() {
 		return
 	}
-	s := o.watches.session
-	obj.update(live, s.opts.Now())
+	obj.update(live, o.watches.opts.Now())
 	o.watches.events.addOwner(live.GetUID(), obj, "")
 	o.watches.logs.followBarePod(obj)
 }
@@ -234,18 +232,17 @@ func (o *objectWatch) watchByName(name string) {
 	}
 	o.watchedByName[name] = true
 	if err := o.watchNames([]string{name}, watch.Query{}); err != nil {
-		o.watches.session.fatal = err
+		o.watches.fatal = err
 	}
 }
 
 // setUnverifiable notes that an object can neither be watched nor read.
 func (o *objectWatch) setUnverifiable(e watch.Event) {
-	s := o.watches.session
 	if obj := o.objects[e.Name]; obj != nil {
 		obj.observed.unverifiable = "not verified: " + e.Text
 		obj.timers.isDue = true
 	}
-	s.warn(e.Text)
+	o.watches.warn(e.Text)
 }
 
 // fallbackText describes a fallback, with the reason unless it is a missing permission,

@@ -33,9 +33,7 @@ const (
 // The names of pods and events aren't known beforehand, so their fallback ends with step 2.
 // Steps 3 to 5 are those of [watch.WatchWithFallback].
 type objectWatches struct {
-	session   *session
-	health    *apiHealth
-	streams   *streams
+	*session
 	events    *eventWatches
 	logs      *logFollower
 	open      []*objectWatch
@@ -63,12 +61,11 @@ func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mappin
 	if gvk.Empty() {
 		gvk = obj.ID.GroupKind().WithVersion("")
 	}
-	cluster := w.session.cluster
-	mapping, err = cluster.Mapping(ctx, gvk, true)
+	mapping, err = w.cluster.Mapping(ctx, gvk, true)
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && obj.Until != UntilGone {
-		cluster.ForgetKinds()
-		mapping, err = cluster.Mapping(ctx, gvk, true)
+		w.cluster.ForgetKinds()
+		mapping, err = w.cluster.Mapping(ctx, gvk, true)
 	}
 	switch {
 	case err == nil:
@@ -111,28 +108,28 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 		all = append(all, o.outage.objects...)
 	}
 	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	client, err := w.session.cluster.ResourceClient(group[0].mapping, "")
+	client, err := w.cluster.ResourceClient(group[0].mapping, "")
 	if err != nil || query.Labels == "" {
 		return false
 	}
-	w.streams.allNamespaces = true
-	ctx, stop := context.WithCancel(w.session.tasks.ctx)
+	w.allNamespaces = true
+	ctx, stop := context.WithCancel(w.tasks.ctx)
 	for _, o := range group {
 		o.query = query
 	}
-	w.session.tasks.group.Go(func() {
+	w.tasks.group.Go(func() {
 		defer stop()
 		for _, o := range group {
 			<-o.ctx.Done()
 		}
 	})
-	w.streams.start(ctx, watchRequest{
+	w.startWatch(ctx, watchRequest{
 		resource: group[0].mapping.Resource.GroupResource().String(), source: watch.SourceOf(client), query: query,
 		handle: func(e watch.Event) { dispatch(group, e) },
 		watchEachNamespace: func() {
 			for _, o := range group {
 				if err := o.start(); err != nil {
-					w.session.fatal = err
+					w.fatal = err
 				}
 			}
 		},

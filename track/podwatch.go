@@ -26,9 +26,7 @@ const (
 
 // podWatches are the watches of new pods, and the workloads that own the pods.
 type podWatches struct {
-	session   *session
-	health    *apiHealth
-	streams   *streams
+	*session
 	events    *eventWatches
 	logs      *logFollower
 	owners    map[string]*trackedObject // by ownerKey
@@ -40,8 +38,8 @@ type podWatches struct {
 	revisionsListedAt map[string]time.Time // by namespace
 }
 
-func newPodWatches(s *session, health *apiHealth, streams *streams, events *eventWatches, logs *logFollower) podWatches {
-	return podWatches{session: s, health: health, streams: streams, events: events, logs: logs, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
+func newPodWatches(s *session, events *eventWatches, logs *logFollower) podWatches {
+	return podWatches{session: s, events: events, logs: logs, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
 }
 
 type podWatch struct {
@@ -62,7 +60,7 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // later revision.
 func (p *podWatches) want(obj *trackedObject) {
 	query, value, owner := refreshRevision(obj)
-	if p.streams.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
+	if p.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
 	if owner != "" && owner != obj.newPods.owner || obj.newPods.revision == "" {
@@ -158,11 +156,11 @@ func (p *podWatches) start(query podQuery, values []string) {
 		}
 	}
 	var ctx context.Context
-	ctx, w.stop = context.WithCancel(p.session.tasks.ctx)
+	ctx, w.stop = context.WithCancel(p.tasks.ctx)
 	p.open = append(p.open, w)
-	source := watch.SourceOf(p.session.typed.CoreV1().Pods(query.namespace))
+	source := watch.SourceOf(p.typed.CoreV1().Pods(query.namespace))
 	source.Transform = trimPod
-	p.streams.start(ctx, watchRequest{
+	p.startWatch(ctx, watchRequest{
 		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},
 		handle: func(e watch.Event) { p.handle(w, e) }, watchEachNamespace: func() { p.watchEachNamespace(w) }, unavailable: "pod details",
 	})
@@ -179,7 +177,7 @@ func trimPod(object runtime.Object) any {
 // watchEachNamespace closes a watch of all namespaces and makes its workloads be watched by
 // namespace.
 func (p *podWatches) watchEachNamespace(w *podWatch) {
-	p.streams.allNamespaces = false
+	p.allNamespaces = false
 	for owner, obj := range p.owners {
 		if slices.Contains(w.outage.objects, obj) {
 			delete(p.owners, owner)
@@ -193,7 +191,6 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	if w.stop == nil {
 		return // another watch has taken its place
 	}
-	s := p.session
 	switch e.Kind {
 	case watch.Changed, watch.Deleted:
 		p.health.noteAnswer()
@@ -203,7 +200,7 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	case watch.Listed:
 		p.handleListed(w, e.UIDs)
 	case watch.Unreachable:
-		p.health.begin(&w.outage, s.opts.Now(), e.Err)
+		p.health.begin(&w.outage, p.opts.Now(), e.Err)
 	case watch.Reachable:
 		p.health.end(&w.outage)
 	}

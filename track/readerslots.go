@@ -36,7 +36,7 @@ func (f *logFollower) follow(obj *trackedObject, p pods.Pod, container string) {
 // logs whose objects are final if others wait.
 func (f *logFollower) startReaders() {
 	t := &f.slots
-	if f.session.tasks.ctx.Err() != nil {
+	if f.tasks.ctx.Err() != nil {
 		return
 	}
 	for len(t.waiting) > 0 && len(t.reading) < maxReaders {
@@ -57,14 +57,14 @@ func (f *logFollower) startReaders() {
 }
 
 func (f *logFollower) start(r *logReader) {
-	ctx, stop := context.WithCancel(f.session.tasks.ctx)
+	ctx, stop := context.WithCancel(f.tasks.ctx)
 	r.stop = stop
 	f.slots.reading = append(f.slots.reading, r)
-	f.session.tasks.group.Go(func() {
+	f.tasks.group.Go(func() {
 		err := r.read(ctx)
 		stopped := ctx.Err() != nil
 		stop()
-		f.session.tasks.send(func() { f.readerEnded(r, err, stopped) })
+		f.tasks.send(func() { f.readerEnded(r, err, stopped) })
 	})
 }
 
@@ -76,7 +76,7 @@ func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 	case r.hasWaited && apierrors.IsNotFound(err):
 		t.missed++
 	default:
-		f.session.warn("logs unavailable: " + noLogsReason(err, r.object.ID.Namespace))
+		f.warn("logs unavailable: " + noLogsReason(err, r.object.ID.Namespace))
 	}
 	f.startReaders()
 }
@@ -84,7 +84,7 @@ func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 // warnMissed warns of containers whose logs were wanted but never read.
 func (f *logFollower) warnMissed() {
 	if n := len(f.slots.waiting) + f.slots.missed; n > 0 {
-		f.session.warn(fmt.Sprintf("the logs of %s are not shown: deployer follows %d containers at a time; "+
+		f.warn(fmt.Sprintf("the logs of %s are not shown: deployer follows %d containers at a time; "+
 			"choose with %s, %s or %s", containersText(n), maxReaders, annotation.Logs.Name, annotation.LogsContainers.Name, annotation.LogsPods.Name))
 	}
 }
@@ -108,7 +108,7 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 		found := known
 		if !isPod {
 			var err error
-			if found, err = f.session.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
+			if found, err = f.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
 				return nil //nolint:nilerr // the log is a courtesy
 			}
 		}

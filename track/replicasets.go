@@ -13,9 +13,8 @@ const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 // findRevisions lists the ReplicaSets of Deployments whose status doesn't name
 // the new one, as after a rollback: one list for each namespace.
 func (p *podWatches) findRevisions(now time.Time) {
-	s := p.session
 	unknown := map[string][]*trackedObject{}
-	for _, obj := range s.objects {
+	for _, obj := range p.objects {
 		if (obj.lookups.isSlow || obj.showsLogs()) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
 			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.observed.isCurrent() {
 			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
@@ -34,8 +33,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 }
 
 func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {
-	s := p.session
-	client, err := s.cluster.Metadata()
+	client, err := p.cluster.Metadata()
 	if err != nil {
 		return // Wait has used the connection already
 	}
@@ -48,13 +46,13 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 	for _, obj := range objects {
 		obj.lookups.inFlight = true
 	}
-	s.tasks.group.Go(func() {
-		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.tasks.ctx, opts)
-		s.tasks.send(func() {
-			again := s.opts.Now().Add(revisionRecheck)
+	p.tasks.group.Go(func() {
+		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(p.tasks.ctx, opts)
+		p.tasks.send(func() {
+			again := p.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
 				again = again.Add(24 * time.Hour)
-				s.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
+				p.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
 			}
 			for _, obj := range objects {
 				obj.lookups.inFlight, obj.lookups.nextAt = false, again

@@ -6,8 +6,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// A session is what the parts of a wait share: the cluster, the tracked objects, the reports and
-// the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
+// A session is what the parts of a wait share: the cluster and its health, the tracked objects, the
+// reports and the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
 // their results through tasks.
 type session struct {
 	cluster  *kube.Cluster
@@ -17,7 +17,11 @@ type session struct {
 	onReport func(Report)
 	warned   map[string]bool // texts, each reported once
 	tasks    tasks
+	health   apiHealth
 	fatal    error // ends the wait: credentials refused, or a watch that can't be opened
+	// allNamespaces says that pods and events of all namespaces are watched at once, because the
+	// targets are in many.
+	allNamespaces bool
 }
 
 // warn reports a warning, once.

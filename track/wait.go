@@ -20,8 +20,6 @@ const (
 type wait struct {
 	*session
 	tracker   *Tracker
-	health    apiHealth
-	streams   streams
 	events    eventWatches
 	logs      *logFollower
 	pods      podWatches
@@ -49,13 +47,12 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 		obj.release.missing = func(what pods.Missing) missingReference { return w.missing.get(obj.ID.Namespace, what) }
 		s.objects = append(s.objects, obj)
 	}
-	w.health = apiHealth{session: s, answeredAt: now, storage: outage{activity: "asking the API server", objects: s.objects}}
-	w.streams = streams{session: s}
-	w.events = newEventWatches(s, &w.health, &w.streams)
+	s.health = apiHealth{session: s, answeredAt: now, storage: outage{activity: "asking the API server", objects: s.objects}}
+	w.events = newEventWatches(s)
 	w.logs = newLogFollower(s)
-	w.pods = newPodWatches(s, &w.health, &w.streams, &w.events, w.logs)
-	w.watches = objectWatches{session: s, health: &w.health, streams: &w.streams, events: &w.events, logs: w.logs, readLimit: rate.NewLimiter(readsPerSecond, 1)}
-	w.missing = missingReferences{session: s, health: &w.health, known: map[missingID]*missingReference{}}
+	w.pods = newPodWatches(s, &w.events, w.logs)
+	w.watches = objectWatches{session: s, events: &w.events, logs: w.logs, readLimit: rate.NewLimiter(readsPerSecond, 1)}
+	w.missing = missingReferences{session: s, known: map[missingID]*missingReference{}}
 	return w
 }
 

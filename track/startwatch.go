@@ -8,13 +8,6 @@ import (
 	"deployer/track/watch"
 )
 
-// streams are the watches of many objects. With targets in many namespaces all are watched
-// at once, if that is permitted.
-type streams struct {
-	session       *session
-	allNamespaces bool // pods and events of all namespaces are watched at once
-}
-
 // A watchRequest asks for the objects of one resource, in one namespace or in all.
 type watchRequest struct {
 	resource           string // for people: "pods"
@@ -26,30 +19,29 @@ type watchRequest struct {
 	unavailable        string            // what is missing without the watch, for people
 }
 
-// start opens a watch until ctx ends.
-func (s *streams) start(ctx context.Context, r watchRequest) {
-	tasks := &s.session.tasks
-	tasks.group.Go(func() {
+// startWatch opens a watch until ctx ends.
+func (s *session) startWatch(ctx context.Context, r watchRequest) {
+	s.tasks.group.Go(func() {
 		err := watch.Watch(ctx, r.source, r.query, func(e watch.Event) bool {
-			return tasks.send(func() { r.handle(e) })
+			return s.tasks.send(func() { r.handle(e) })
 		})
 		if err != nil && ctx.Err() == nil {
-			tasks.send(func() { s.fallBack(r, err) })
+			s.tasks.send(func() { s.fallBack(r, err) })
 		}
 	})
 }
 
 // fallBack handles a watch that the API server has refused: it watches each namespace
 // instead, or does without.
-func (s *streams) fallBack(r watchRequest, err error) {
+func (s *session) fallBack(r watchRequest, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		s.session.fatal = &unauthorizedError{err}
+		s.fatal = &unauthorizedError{err}
 	case r.namespace != "":
-		s.session.warn(r.unavailable + " unavailable: " + noWatchReason(err, r.resource, r.namespace))
+		s.warn(r.unavailable + " unavailable: " + noWatchReason(err, r.resource, r.namespace))
 	default:
 		if !apierrors.IsForbidden(err) {
-			s.session.warn("watching " + r.resource + " in each namespace: " + err.Error())
+			s.warn("watching " + r.resource + " in each namespace: " + err.Error())
 		}
 		r.watchEachNamespace()
 	}
