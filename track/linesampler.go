@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -33,12 +34,7 @@ func (s *lineSampler) add(l logs.Line) {
 }
 
 func (s *lineSampler) mayPass(now time.Time) bool {
-	for _, limit := range s.limits {
-		if !limit.AllowN(now, 1) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.limits, func(limit *rate.Limiter) bool { return !limit.AllowN(now, 1) })
 }
 
 // send returns false if too many lines are on their way.

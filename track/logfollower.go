@@ -24,8 +24,7 @@ type logFollower struct {
 	*session
 	lines           chan *LogLine
 	followed        map[containerRun]bool
-	lastLine        map[containerRun]time.Time // time of the last line that was read, by pod and container
-	mu              sync.Mutex                 // guards lastLine
+	lastLine        sync.Map // of time.Time, by containerRun without restarts: the time of the last line that was read
 	slots           readerSlots
 	followedObjects map[*trackedObject]bool
 	totalLimit      *rate.Limiter // of all containers
@@ -40,20 +39,7 @@ type containerRun struct {
 
 func newLogFollower(s *session) *logFollower {
 	return &logFollower{session: s, lines: make(chan *LogLine, maxQueue), followed: map[containerRun]bool{},
-		lastLine: map[containerRun]time.Time{}, followedObjects: map[*trackedObject]bool{},
-		totalLimit: rate.NewLimiter(totalRate, totalBurst)}
-}
-
-func (f *logFollower) lastLineOf(run containerRun) time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.lastLine[run]
-}
-
-func (f *logFollower) setLastLine(run containerRun, at time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lastLine[run] = at
+		followedObjects: map[*trackedObject]bool{}, totalLimit: rate.NewLimiter(totalRate, totalBurst)}
 }
 
 // logMode returns which logs of the object are wanted. The default is live logs for Jobs and

@@ -73,7 +73,8 @@ func (r *logReader) readToEnd(ctx context.Context, p pods.Pod, container string)
 func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, follow bool) error {
 	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
 	key := containerRun{pod: p.UID, container: container}
-	since := r.follower.lastLineOf(key)
+	last, _ := r.follower.lastLine.Load(key)
+	since, _ := last.(time.Time)
 	if !since.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: since}
 	}
@@ -91,7 +92,7 @@ func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, f
 		if !l.Time.IsZero() && !l.Time.After(since) {
 			return
 		}
-		r.follower.setLastLine(key, l.Time)
+		r.follower.lastLine.Store(key, l.Time)
 		if r.settings.wantsLine(container, l.Text) {
 			out.add(l)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,14 +19,14 @@ func (w *wait) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if err := w.health.failure(now); err != nil {
 		return true, err
 	}
-	waiting := w.countUnfinished()
+	isFinished := w.isFinished()
 	switch {
-	case waiting == 0 && w.failedAt.IsZero():
+	case isFinished && w.failedAt.IsZero():
 		w.logs.finish()
 		return true, nil
 	case w.failedAt.IsZero():
 		return false, nil
-	case waiting == 0, now.Sub(w.failedAt) >= collectCausesFor:
+	case isFinished, now.Sub(w.failedAt) >= collectCausesFor:
 		w.logs.finish()
 		d := diagnosis{session: w.session}
 		d.addEvidence(ctx)
@@ -57,7 +58,7 @@ func (w *wait) outOfTime(ctx context.Context) error {
 			obj.status.Waited = now.Sub(obj.timers.appliedAt)
 		}
 	}
-	if w.countUnfinished() == 0 && w.failedAt.IsZero() {
+	if w.isFinished() && w.failedAt.IsZero() {
 		return nil
 	}
 	d := diagnosis{session: w.session, timedOut: expired && w.failedAt.IsZero()}
@@ -70,16 +71,8 @@ func (w *wait) outOfTime(ctx context.Context) error {
 	return &TimeoutError{Causes: d.causes(), NotReady: w.unready(), Total: len(w.objects), Goal: w.goal(), Waited: now.Sub(w.startedAt), Err: err}
 }
 
-// countUnfinished counts the objects whose status isn't final, without background ones.
-func (w *wait) countUnfinished() int {
-	n := 0
-	for _, obj := range w.objects {
-		if !obj.status.State.IsFinal() && !obj.settings.isBackground() {
-			n++
-		}
-	}
-	return n
-}
+// isFinished reports whether the status of all objects is final that are waited for.
+func (w *wait) isFinished() bool { return !slices.ContainsFunc(w.objects, (*trackedObject).isAwaited) }
 
 // goal is the state that the targets are expected to reach.
 func (w *wait) goal() State {
@@ -96,7 +89,7 @@ func (w *wait) unready() []Status {
 		switch {
 		case obj.status.State == Failed:
 			failed = append(failed, obj.status)
-		case !obj.status.State.IsFinal() && !obj.settings.isBackground():
+		case obj.isAwaited():
 			other = append(other, obj.status)
 		}
 	}

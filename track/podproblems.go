@@ -155,21 +155,14 @@ func (s *podSummary) affectedPods(g *problemGroup) AffectedPods {
 func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
-	case g.Class == class.Evicted && s.gk != kube.PodKind:
-		if len(g.members) >= maxEvictions {
-			return s.now
-		}
-		return time.Time{}
 	case s.gk == kube.PodKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
 		return s.now
-	case info.Scope == class.Informational, s.gk == kube.JobKind && isRunFailure(g.Class):
-		return time.Time{} // a Job's controller counts failed runs itself
-	case g.Class == class.PodFailed:
-		return time.Time{} // its controller makes another one
-	case g.finalAt.IsZero():
+	case g.Class == class.Evicted && len(g.members) >= maxEvictions:
+		return s.now
+	case info.Scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
-	}
-	switch {
+	case g.Class == class.PodFailed, s.gk == kube.JobKind && isRunFailure(g.Class):
+		return time.Time{} // the controller makes another pod, and a Job's counts failed runs itself
 	case !s.affectsAllPods(g, info):
 		return g.finalAt.Add(badNodeGrace)
 	case pods.IsCrash(g.Class) && s.final < s.failing:
@@ -196,15 +189,11 @@ func (s *podSummary) affectsAllPods(g *problemGroup, info class.Info) bool {
 	if s.updatesInOrder() {
 		return true
 	}
-	if info.Scope == class.Deterministic {
-		for _, history := range s.newPods.byUID {
-			if history.GotPast(g.Class, g.finding.Container) {
-				return s.ready == 0 && s.failing >= s.total
-			}
-		}
-		return true
+	mayAffectOne := info.Scope != class.Deterministic
+	for _, history := range s.newPods.byUID {
+		mayAffectOne = mayAffectOne || history.GotPast(g.Class, g.finding.Container)
 	}
-	return s.ready == 0 && s.failing >= s.total
+	return !mayAffectOne || s.ready == 0 && s.failing >= s.total
 }
 
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod

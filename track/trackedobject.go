@@ -71,6 +71,11 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	return obj
 }
 
+// isAwaited reports whether the object's status isn't final and somebody waits until it is.
+func (t *trackedObject) isAwaited() bool {
+	return !t.status.State.IsFinal() && !t.settings.isBackground()
+}
+
 // update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.timers.isDue = true

@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -70,7 +71,7 @@ func (w *wait) run(ctx context.Context) (err error) {
 	for _, obj := range w.objects {
 		w.updateStatus(obj, now)
 	}
-	if w.countUnfinished() == 0 && w.failedAt.IsZero() {
+	if w.isFinished() && w.failedAt.IsZero() {
 		return nil
 	}
 	if err := w.openWatches(ctx); err != nil {
@@ -151,10 +152,9 @@ func (w *wait) loop(ctx context.Context) error {
 
 // noteWorkloads notes whether any workload is still unready.
 func (w *wait) noteWorkloads(now time.Time) {
-	busy := false
-	for _, obj := range w.objects {
-		busy = busy || obj.isWorkload() && !obj.settings.isBackground() && obj.Until != UntilGone && !obj.status.State.IsFinal()
-	}
+	busy := slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
+		return obj.isWorkload() && obj.Until != UntilGone && obj.isAwaited()
+	})
 	if w.workloads.Busy && !busy {
 		w.workloads.ReadySince = now
 	}

@@ -132,7 +132,7 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 
 // describeCrash sets the class and message of a crash.
 func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
-	liveness := h.events[class.LivenessProbeFailed]
+	liveness, isKilled := h.events[class.LivenessProbeFailed]
 	message := h.execErrors[c.Name]
 	if last != nil && last.Message != "" {
 		message = last.Message
@@ -153,8 +153,8 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
 		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
-	case liveness != nil:
-		f.Class, f.Message = class.LivenessProbeFailed, liveness.Message
+	case isKilled:
+		f.Class, f.Message = class.LivenessProbeFailed, liveness.message
 	default:
 		f.Message = fmt.Sprintf("exit code %d", last.ExitCode)
 		if last.Reason != "" && last.Reason != "Error" {
@@ -190,8 +190,8 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 		return Finding{}, false
 	}
 	f := Finding{Class: class.ReadinessProbeFailed, Message: "readiness probe is failing", ContainerFailure: ContainerFailure{Container: c.Name}}
-	if event := h.events[class.ReadinessProbeFailed]; event != nil {
-		f.Message = event.Message
+	if event, known := h.events[class.ReadinessProbeFailed]; known {
+		f.Message = event.message
 	}
 	return f, true
 }

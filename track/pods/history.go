@@ -48,22 +48,22 @@ type History struct {
 	pullEvents     map[imageClass]pulls
 	wasReady       map[string]bool   // containers that were ready in this rollout
 	execErrors     map[string]string // by container: the only line of the log of its crashed run
-	events         map[class.Class]*EventProblem
+	events         map[class.Class]eventProblem
 	nodeComing     bool // the autoscaler adds a node
 	nodeImpossible bool // the autoscaler can't help
 }
 
-// EventProblem is what events say about one class.
-type EventProblem struct {
-	Message string
-	Count   int
+// eventProblem is what events say about one class.
+type eventProblem struct {
+	message string
+	count   int
 }
 
 // NewHistory starts to follow a pod. Crashes of a pod that is older than the
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
 	h := &History{crashesBefore: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
-		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]*EventProblem{}}
+		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]eventProblem{}}
 	if old := r.AppliedAt.IsZero() || p.Created.Before(r.AppliedAt.Add(-time.Second)); old && !r.Unchanged {
 		for i := range p.Containers {
 			h.crashesBefore[p.Containers[i].Name] = p.Containers[i].crashes()
@@ -95,22 +95,16 @@ func (h *History) AddEvent(reason, message string, count int) {
 	case "Failed":
 		h.notePullEvent(message, count)
 	}
-	c := MountFailureClass(reason, message)
+	c := mountFailureClass(reason, message)
 	switch {
 	case reason == "Unhealthy" && strings.HasPrefix(message, "Readiness"):
 		c = class.ReadinessProbeFailed
 	case reason == "Unhealthy", reason == "Killing" && strings.Contains(message, "probe"):
 		c = class.LivenessProbeFailed
 	}
-	if c == "" {
-		return
+	if c != "" {
+		h.events[c] = eventProblem{shorten(message), max(h.events[c].count+1, count)}
 	}
-	event := h.events[c]
-	if event == nil {
-		event = &EventProblem{}
-		h.events[c] = event
-	}
-	event.Message, event.Count = shorten(message), max(event.Count+1, count)
 }
 
 // ShiftTimers moves the timers on by a time in which the pod could not be observed.
@@ -254,7 +248,7 @@ func (h *History) podProblems(r Policy) []Finding {
 		f.Class = class.ClaimUnbound
 	case h.nodeComing:
 		f.Class = class.WaitingForNode
-	case ExcludesEveryNode(p.Scheduling.Message), h.nodeImpossible:
+	case excludesEveryNode(p.Scheduling.Message), h.nodeImpossible:
 		f.Class = class.NoNodeFits
 	case r.OldPodsLeaving && strings.Contains(p.Scheduling.Message, "Insufficient"):
 		f.Class = class.WaitingForRoom
@@ -288,8 +282,8 @@ func (h *History) eventProblems(found []Finding) []Finding {
 		return nil
 	}
 	for _, c := range []class.Class{class.MountedObjectMissing, class.MountFailed, class.MultiAttach, class.PodSandboxFailed} {
-		if event := h.events[c]; event != nil {
-			return []Finding{{Class: c, Message: event.Message, ContainerFailure: ContainerFailure{Attempts: event.Count}}}
+		if event, known := h.events[c]; known {
+			return []Finding{{Class: c, Message: event.message, ContainerFailure: ContainerFailure{Attempts: event.count}}}
 		}
 	}
 	return nil

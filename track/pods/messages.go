@@ -97,10 +97,10 @@ var (
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
 const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
-// ExcludesEveryNode reports whether the scheduler's message excludes every node for
+// excludesEveryNode reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError
-func ExcludesEveryNode(message string) bool {
+func excludesEveryNode(message string) bool {
 	if missingClaim().MatchString(message) {
 		return true
 	}
@@ -147,9 +147,9 @@ func CreationFailureClass(message string) class.Class {
 	return class.PodCreateTransient
 }
 
-// MountFailureClass is why a volume can't be mounted, by the reason and message of
+// mountFailureClass is why a volume can't be mounted, by the reason and message of
 // an event; empty for other events.
-func MountFailureClass(reason, message string) class.Class {
+func mountFailureClass(reason, message string) class.Class {
 	switch reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
 	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":

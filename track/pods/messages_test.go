@@ -95,7 +95,7 @@ func TestStructural(t *testing.T) {
 		"no nodes available to schedule pods":                                                                                   false,
 		"":                                                                                                                      false,
 	} {
-		if got := ExcludesEveryNode(message); got != want {
+		if got := excludesEveryNode(message); got != want {
 			t.Errorf("Structural(%q) = %t, want %t", message, got, want)
 		}
 	}

@@ -14,8 +14,8 @@ type Missing struct {
 	Key        string // of a ConfigMap or Secret that is there; empty when the object is missing
 }
 
-// A VolumeKey is a key of a ConfigMap or Secret that a volume asks for by name.
-type VolumeKey struct {
+// A volumeKey is a key of a ConfigMap or Secret that a volume asks for by name.
+type volumeKey struct {
 	Volume string
 	Missing
 }
@@ -55,7 +55,7 @@ func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
 		return Missing{}, false
 	}
 	var found []Missing
-	for _, k := range p.VolumeKeys {
+	for _, k := range p.volumeKeys {
 		if k.Volume == volume[1] && k.Kind == kind && k.Key == key {
 			found = append(found, k.Missing)
 		}
@@ -77,7 +77,7 @@ func kindOf(word string) string {
 func (p *Pod) addVolumeKeys(v *corev1.Volume) {
 	add := func(kind, name string, items []corev1.KeyToPath) {
 		for _, item := range items {
-			p.VolumeKeys = append(p.VolumeKeys, VolumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
+			p.volumeKeys = append(p.volumeKeys, volumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
 		}
 	}
 	if s := v.Secret; s != nil {

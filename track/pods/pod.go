@@ -29,7 +29,7 @@ type Pod struct {
 	Scheduling       Scheduling
 	DisruptionReason string
 	VolumeClaims     []string // PersistentVolumeClaims that it mounts
-	VolumeKeys       []VolumeKey
+	volumeKeys       []volumeKey
 	Containers       []Container
 }
 

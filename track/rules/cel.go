@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 )
 
@@ -22,11 +23,6 @@ type program struct {
 // programs are the expressions of a Rule.
 type programs struct{ ready, failed, message, note, unverified *program }
 
-var (
-	wantBool   = cel.BoolType
-	wantString = cel.StringType
-)
-
 func (r *Rule) compile() error {
 	var p programs
 	var errs []error
@@ -35,11 +31,11 @@ func (r *Rule) compile() error {
 		source string
 		want   *cel.Type
 	}{
-		{&p.ready, r.Ready, wantBool},
-		{&p.failed, r.Failed, wantBool},
-		{&p.message, r.Message, wantString},
-		{&p.note, r.Note, wantString},
-		{&p.unverified, r.Unverified, wantBool},
+		{&p.ready, r.Ready, cel.BoolType},
+		{&p.failed, r.Failed, cel.BoolType},
+		{&p.message, r.Message, cel.StringType},
+		{&p.note, r.Note, cel.StringType},
+		{&p.unverified, r.Unverified, cel.BoolType},
 	} {
 		compiled, err := compile(e.source, e.want)
 		errs = append(errs, err)
@@ -98,24 +94,25 @@ func compile(source string, want *cel.Type) (*program, error) {
 	return &program{source: source, cel: compiled}, nil
 }
 
-func (p *program) bool(vars map[string]any) (bool, error) {
+// eval evaluates an expression. It returns nil for the empty one.
+func (p *program) eval(vars map[string]any) (ref.Val, error) {
 	if p == nil {
-		return false, nil
+		return nil, nil
 	}
 	out, _, err := p.cel.Eval(vars)
-	if err != nil {
-		return false, err
-	}
-	return out == types.True, nil
+	return out, err
+}
+
+// isTrue is false when a field is missing.
+func (p *program) isTrue(vars map[string]any) bool {
+	out, err := p.eval(vars)
+	return err == nil && out == types.True
 }
 
 // string evaluates to the empty string when a field is missing.
 func (p *program) string(vars map[string]any) string {
-	if p == nil {
-		return ""
-	}
-	out, _, err := p.cel.Eval(vars)
-	if err != nil {
+	out, err := p.eval(vars)
+	if err != nil || out == nil {
 		return ""
 	}
 	s, _ := out.Value().(string)

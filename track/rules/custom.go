@@ -63,19 +63,6 @@ func byConditions(in Input) (Verdict, bool) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
-	types := readyConditions
-	if len(Conditions(in.Object)) == 1 {
-		types = slices.Concat(types, []string{"Synced"})
-	}
-	verdict := func(c map[string]any) (Verdict, bool) {
-		switch {
-		case conditionIs(c, "True"):
-			return ready(conditionText(c)), true
-		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
-		}
-		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
-	}
 	for _, kind := range motionConditions {
 		c := Condition(in.Object, kind)
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
@@ -84,10 +71,21 @@ func byConditions(in Input) (Verdict, bool) {
 			return progressing(text(c, "type") + withColon(conditionText(c))), true
 		}
 	}
+	types := readyConditions
+	if len(Conditions(in.Object)) == 1 {
+		types = slices.Concat(types, []string{"Synced"})
+	}
 	for _, kind := range types {
-		if c := Condition(in.Object, kind); c != nil {
-			return verdict(c)
+		c := Condition(in.Object, kind)
+		switch {
+		case c == nil:
+			continue
+		case conditionIs(c, "True"):
+			return ready(conditionText(c)), true
+		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
+		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
 	}
 	return Verdict{}, false
 }

@@ -79,6 +79,12 @@ func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	return got >= obj.GetGeneration(), true
 }
 
+// changeObserved reports whether the controller says that it has seen the present generation.
+func changeObserved(obj *unstructured.Unstructured) bool {
+	seen, known := generationObserved(obj)
+	return seen && known
+}
+
 // Conditions returns the conditions of an object's status; none for nil.
 func Conditions(obj *unstructured.Unstructured) []map[string]any {
 	if obj == nil {

@@ -49,24 +49,16 @@ func deploymentUnavailable(o map[string]any, desired int) int {
 	return unavailable(field(o, "spec", "strategy", "rollingUpdate"), "25%", "25%", desired, false)
 }
 
-// statefulSetUnavailable returns how many pods are replaced at a time. Percentages are
-// rounded down. The default is 1. With OnDelete it is 0.
+// setUnavailable returns how many pods of a StatefulSet are replaced at a time, and how many
+// nodes of a DaemonSet may have no available pod. Percentages are rounded down for the first and
+// up for the second. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
-func statefulSetUnavailable(o map[string]any, desired int) int {
-	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
-		return 0
-	}
-	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, false)
-}
-
-// daemonSetUnavailable returns how many nodes may have no available pod. Percentages of
-// maxUnavailable are rounded up. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts
-func daemonSetUnavailable(o map[string]any, desired int) int {
+func setUnavailable(o map[string]any, desired int, up bool) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, true)
+	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, up)
 }
 
 // unavailable returns the maxUnavailable of a rolling update. It is 1 where it and maxSurge,

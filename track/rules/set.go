@@ -5,10 +5,14 @@ import (
 	_ "embed" // for the rules of well-known kinds
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -122,10 +126,7 @@ var wellKnown = sync.OnceValue(func() *Set {
 	if err != nil {
 		panic("wellknown.yaml: " + err.Error()) // a test reads it
 	}
-	for _, r := range set.rules {
-		r.builtIn = true
-	}
-	for _, r := range set.wildcards {
+	for _, r := range slices.AppendSeq(set.wildcards, maps.Values(set.rules)) {
 		r.builtIn = true
 	}
 	return set
@@ -140,11 +141,10 @@ func (r *Rule) evaluate(in Input) Verdict {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
 		}
 	}
-	if is, err := r.compiled.failed.bool(vars); is && err == nil {
+	if r.compiled.failed.isTrue(vars) {
 		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
-	ok, err := r.compiled.ready.bool(vars)
-	if ok && err == nil {
+	if r.compiled.ready.isTrue(vars) {
 		v, observed := awaitObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay))
 		if observed {
 			v = ready(r.compiled.message.string(vars))
@@ -156,7 +156,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 		return v
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
-	if unmanaged, err := r.compiled.unverified.bool(vars); unmanaged && err == nil {
+	if r.compiled.unverified.isTrue(vars) {
 		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, "no controller appears to manage it")
 	}
 	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
@@ -170,9 +170,9 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	if m := r.compiled.message.string(vars); m != "" {
 		return oneLine(m)
 	}
-	for _, kind := range append(append(append([]string{}, fatalConditions...), "Synced"), readyConditions...) {
+	for _, kind := range slices.Concat(fatalConditions, []string{"Synced"}, readyConditions) {
 		c := Condition(in.Object, kind)
-		bad := conditionIs(c, "True") == (kind == "Stalled" || kind == "Failed")
+		bad := conditionIs(c, "True") == slices.Contains(fatalConditions, kind)
 		if c != nil && bad && conditionText(c) != "" {
 			return conditionText(c)
 		}
@@ -211,8 +211,8 @@ func NewOverride(ready, failed string) (*Override, error) {
 	}
 	var o Override
 	var errs [2]error
-	o.ready, errs[0] = compile(ready, wantBool)
-	o.failed, errs[1] = compile(failed, wantBool)
+	o.ready, errs[0] = compile(ready, cel.BoolType)
+	o.failed, errs[1] = compile(failed, cel.BoolType)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -221,17 +221,17 @@ func NewOverride(ready, failed string) (*Override, error) {
 
 func (o *Override) evaluate(in Input) (Verdict, bool) {
 	vars := variables(in)
-	if is, err := o.failed.bool(vars); is && err == nil {
+	if o.failed.isTrue(vars) {
 		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + o.failed.source}, true
 	}
 	if o.ready == nil {
 		return Verdict{}, false
 	}
-	is, err := o.ready.bool(vars)
+	is, err := o.ready.eval(vars)
 	switch {
 	case err != nil:
 		return progressing("waiting for: " + o.ready.source + " (" + oneLine(err.Error()) + ")"), true
-	case !is:
+	case is != types.True:
 		return progressing("waiting for: " + o.ready.source), true
 	}
 	if v, observed := awaitObserved(in, observeDelay); !observed {

@@ -27,7 +27,7 @@ func deployment(in Input) Verdict {
 	}
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)
-	if seen, known := generationObserved(in.Object); !seen || !known {
+	if !changeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: r.Desired, NoProgress: deadline}
 	}
 	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Desired), Total: r.Desired, NoProgress: deadline}
@@ -88,7 +88,7 @@ func statefulSet(in Input) Verdict {
 		Available: count(o, "status", "availableReplicas"),
 	}
 	total, readyReplicas := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
-	if seen, known := generationObserved(in.Object); !seen || !known {
+	if !changeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: r.Desired}
 	}
 	revisionsEqual := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
@@ -99,7 +99,7 @@ func statefulSet(in Input) Verdict {
 	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Desired}
 	v.Done = min(r.Updated, readyReplicas, r.Desired)
 	allAvailable := readyReplicas == r.Desired && total == r.Desired && r.Available >= r.Desired
-	need, partial := requiredPods(in.RolloutRequired, r.Desired, statefulSetUnavailable(o, r.Desired))
+	need, partial := requiredPods(in.RolloutRequired, r.Desired, setUnavailable(o, r.Desired, false))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(readyReplicas, r.Desired)
 		if allAvailable && !partial || partial && r.Available >= need {
@@ -150,7 +150,7 @@ func daemonSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
-	if seen, known := generationObserved(in.Object); !seen || !known {
+	if !changeObserved(in.Object) {
 		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
@@ -159,7 +159,7 @@ func daemonSet(in Input) Verdict {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
-	need, partial := requiredPods(in.RolloutRequired, desired, daemonSetUnavailable(o, desired))
+	need, partial := requiredPods(in.RolloutRequired, desired, setUnavailable(o, desired, true))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(count(o, "status", "numberReady"), desired)
 		if v.Done == desired && !partial || partial && r.Available >= need {
@@ -182,7 +182,7 @@ func replicaSet(in Input) Verdict {
 	o := in.Object.Object
 	desired := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
-	if seen, known := generationObserved(in.Object); !seen || !known {
+	if !changeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: desired}
 	}
 	v := Verdict{Total: desired, Done: min(available, desired), Message: fmt.Sprintf("%d of %d pods available", available, desired)}
