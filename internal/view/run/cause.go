@@ -138,7 +138,7 @@ func (c *collector) walk(err error) bool {
 		return true
 	case *release.PendingError, *release.BusyError:
 		c.verdict = "REJECTED"
-		c.causes = append(c.causes, Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
+		c.append(Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
 		return true
 	case *apply.ObjectError:
 		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
@@ -169,8 +169,7 @@ func (c *collector) plain(err error) {
 		}
 		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", stoppedVerdict
 	}
-	c.setHook(&cause)
-	c.causes = append(c.causes, cause)
+	c.append(cause)
 }
 
 // add makes a cause of a failure at one object. Failures of the same kind with
@@ -183,9 +182,7 @@ func (c *collector) add(of class.Class, title string, id kube.ID, source string,
 			return
 		}
 	}
-	cause := Cause{Class: of, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
-	c.setHook(&cause)
-	c.causes = append(c.causes, cause)
+	c.append(Cause{Class: of, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)})
 }
 
 // inHook collects the causes of a failed hook.
@@ -202,7 +199,8 @@ func (c *collector) inHook(e *deploy.HookError) bool {
 	return true
 }
 
-func (c *collector) setHook(cause *Cause) {
+// append adds a cause, with the hook in which it happened.
+func (c *collector) append(cause Cause) {
 	if c.hook != nil {
 		cause.Hook = fmt.Sprintf("%s hook %s", c.hook.Event, c.hook.Hook)
 		cause.Source = c.hook.Hook
@@ -210,13 +208,12 @@ func (c *collector) setHook(cause *Cause) {
 			cause.Impact = "" // after the change, or there was none to come
 		}
 	}
+	c.causes = append(c.causes, cause)
 }
 
 func (c *collector) tracked(causes []track.Cause) {
 	for _, from := range causes {
-		cause := c.state.cause(from)
-		c.setHook(&cause)
-		c.causes = append(c.causes, cause)
+		c.append(c.state.cause(from))
 	}
 }
 
@@ -249,11 +246,8 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
-		cause := Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message}
-		cause.Source = c.state.changes[s.ID].Source
-		cause.Next = nextSteps(of, s.ID, track.Problem{})
-		c.setHook(&cause)
-		c.causes = append(c.causes, cause)
+		c.append(Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message,
+			Source: c.state.changes[s.ID].Source, Next: nextSteps(of, s.ID, track.Problem{})})
 	}
 }
 
@@ -274,12 +268,7 @@ func (t *runState) cause(from track.Cause) Cause {
 		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
 		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
 		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
-	}
-	for _, id := range from.Objects {
-		out.Objects = append(out.Objects, id.String())
-	}
-	for _, id := range from.Blocks {
-		out.Blocks = append(out.Blocks, id.String())
+		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks),
 	}
 	for _, e := range p.Events {
 		event := CauseEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count}
@@ -291,9 +280,6 @@ func (t *runState) cause(from track.Cause) Cause {
 	for _, l := range p.Logs {
 		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), UnavailableReason: l.UnavailableReason})
 	}
-	if len(from.Objects) == 0 {
-		return out
-	}
 	id := from.Objects[0]
 	change := t.changes[id]
 	out.Source = change.Source
@@ -302,6 +288,14 @@ func (t *runState) cause(from track.Cause) Cause {
 	}
 	out.Changed = changesToBlame(change, p.Container, p.Class, t.hidden())
 	out.Next = nextSteps(p.Class, id, p)
+	return out
+}
+
+func namesOf(ids []kube.ID) []string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, id.String())
+	}
 	return out
 }
 

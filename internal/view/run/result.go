@@ -1,16 +1,17 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
@@ -158,8 +159,10 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 		err = t.ended.Err
 	}
 	if !ran {
-		r := Result{Format: output.JSONVersion, Document: "result", Verb: rolled.Verb, Release: rolled.Release, Status: "failed"}
-		r.Causes, r.Objects, r.Warnings = []Cause{}, []ObjectResult{}, []string{}
+		r := Result{
+			Format: output.JSONVersion, Document: "result", Verb: rolled.Verb, Release: rolled.Release, Status: "failed",
+			Causes: []Cause{}, Objects: []ObjectResult{}, Warnings: []string{},
+		}
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -178,11 +181,8 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
+		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
 		Began: t.began.UTC().Format(time.RFC3339), Seconds: roundedSeconds(t.now().Sub(t.began)),
-	}
-	if r.Warnings == nil {
-		r.Warnings = []string{}
 	}
 	if t.op != nil {
 		r.Verb, r.Release, r.Namespace, r.Chart = t.op.Verb, t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
@@ -198,10 +198,7 @@ func (t *runState) result(err error) Result {
 		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
 		c := &collector{state: t}
 		c.collect(err)
-		r.Causes, r.verdict = c.causes, c.verdict
-		if r.Causes == nil {
-			r.Causes = []Cause{}
-		}
+		r.Causes, r.verdict = append(r.Causes, c.causes...), c.verdict
 	}
 	r.Summary = t.summary()
 	return r
@@ -233,38 +230,32 @@ func (t *runState) summary() ResultSummary {
 func (t *runState) objects() []ObjectResult {
 	out := []ObjectResult{}
 	for id, c := range t.changes {
-		o := ObjectResult{Object: id.String(), Group: id.Group, Action: c.Action, Source: c.Source}
-		if tracked := t.tracked[id]; tracked != nil {
-			tracked.describe(&o, t)
-		}
-		out = append(out, o)
+		out = append(out, t.objectResult(id, c))
 	}
-	for id, tracked := range t.tracked {
+	for id := range t.tracked {
 		if _, planned := t.changes[id]; !planned {
-			o := ObjectResult{Object: id.String(), Group: id.Group}
-			tracked.describe(&o, t)
-			out = append(out, o)
+			out = append(out, t.objectResult(id, apply.Change{}))
 		}
 	}
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Object != out[j].Object {
-			return out[i].Object < out[j].Object
-		}
-		return out[i].Group < out[j].Group
+	slices.SortFunc(out, func(a, b ObjectResult) int {
+		return cmp.Or(strings.Compare(a.Object, b.Object), strings.Compare(a.Group, b.Group))
 	})
 	return out
 }
 
-func (o *trackedObject) describe(out *ObjectResult, t *runState) {
+func (t *runState) objectResult(id kube.ID, c apply.Change) ObjectResult {
+	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.Action, Source: c.Source}
+	o := t.tracked[id]
+	if o == nil {
+		return out
+	}
 	s := o.status
 	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
 	out.Seconds = roundedSeconds(t.age(o))
 	if s.Problem != nil {
-		out.Class = s.Problem.Class
-		if out.Message == "" {
-			out.Message = s.Problem.Message
-		}
+		out.Class, out.Message = s.Problem.Class, cmp.Or(s.Message, s.Problem.Message)
 	}
+	return out
 }
 
 func roundedSeconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
