@@ -1,10 +1,11 @@
 package document
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
-	"strings"
+	"io"
 )
 
 //go:embed page.html
@@ -44,16 +45,19 @@ func Anchor(section, entry int) string { return fmt.Sprintf("o%d-%d", section, e
 // folded.
 const maxUnfolded = 40
 
-// Render is one page that needs nothing else. All text in it is escaped by
+// Write writes one page that needs nothing else. All text in it is escaped by
 // html/template.
-func (p HTMLPage) Render() (string, error) {
+func (p HTMLPage) Write(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"anchor": Anchor, "sign": func(b byte) string { return string(b) }}).Parse(pageTemplate)
 	if err != nil {
-		return "", err
+		return err
 	}
-	var b strings.Builder
-	err = t.Execute(&b, p)
-	return b.String(), err
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		return err
+	}
+	_, err = b.WriteTo(w)
+	return err
 }
 
 // Open reports whether the entries are unfolded at first.

@@ -21,11 +21,7 @@ func ShowDrift(s output.Streams, drift *deploy.Drift, o document.Options) error 
 	case document.FormatMarkdown:
 		return document.Write(s, o, d.page(o.Context).Markdown())
 	case document.FormatHTML:
-		page, err := document.HTMLPage{Page: d.page(o.Context)}.Render()
-		if err != nil {
-			return err
-		}
-		return document.Write(s, o, page)
+		return document.HTMLPage{Page: d.page(o.Context)}.Write(s.Out)
 	}
 	return document.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
 }

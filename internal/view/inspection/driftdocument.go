@@ -8,17 +8,29 @@ import (
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/release"
 )
+
+// A head is how documents about the objects of a release begin.
+type head struct {
+	Format    int    `json:"format"`
+	Document  string `json:"document"` // "drift" or "explanation"
+	Release   string `json:"release"`
+	Namespace string `json:"namespace"`
+	Chart     string `json:"chart,omitempty"`
+	Revision  int    `json:"revision"`
+}
+
+func headOf(documentName, releaseName, namespace string, r *release.Record) head {
+	return head{
+		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Chart: document.ChartName(r), Revision: r.Version,
+	}
+}
 
 // A driftDocument is a drift as all its formats show it. Its JSON is a promise,
 // see docs/json.md. No confidential value is in it.
 type driftDocument struct {
-	Format         int                `json:"format"`
-	Document       string             `json:"document"` // "drift"
-	Release        string             `json:"release"`
-	Namespace      string             `json:"namespace"`
-	Chart          string             `json:"chart,omitempty"`
-	Revision       int                `json:"revision"`
+	head
 	LatestRevision int                `json:"latest_revision"`
 	LatestStatus   string             `json:"latest_status"`
 	HasDrift       bool               `json:"has_drift"`
@@ -73,9 +85,9 @@ var origins = []inspect.Origin{inspect.OriginManual, inspect.OriginFailedRelease
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
-		Format: output.JSONVersion, Document: "drift", Release: f.Release, Namespace: f.Namespace, Revision: f.Record.Version,
+		head:           headOf("drift", f.Release, f.Namespace, f.Record),
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
-		Objects: []driftObject{}, Warnings: []document.Warning{}, Chart: document.ChartName(f.Record),
+		Objects: []driftObject{}, Warnings: []document.Warning{},
 	}
 	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[inspect.Origin]driftCount{}}
 	for _, o := range f.Objects {
@@ -145,12 +157,11 @@ func (d *driftDocument) count() {
 			continue
 		}
 		n := d.Summary.Origins[o.Origin]
-		switch {
-		case o.State != inspect.DriftChanged && o.Expected:
+		if o.State != inspect.DriftChanged {
 			n.Objects++
-			n.Expected++
-		case o.State != inspect.DriftChanged:
-			n.Objects++
+			if o.Expected {
+				n.Expected++
+			}
 		}
 		for _, f := range o.Fields {
 			n.Fields++

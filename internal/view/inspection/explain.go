@@ -17,12 +17,7 @@ import (
 // An explanation says who set the fields of an object, as all formats show it.
 // Its JSON is a promise, see docs/json.md. No confidential value is in it.
 type explanation struct {
-	Format     int              `json:"format"`
-	Document   string           `json:"document"` // "explanation"
-	Release    string           `json:"release"`
-	Namespace  string           `json:"namespace"`
-	Chart      string           `json:"chart,omitempty"`
-	Revision   int              `json:"revision"`
+	head
 	Object     string           `json:"object"`
 	Group      string           `json:"group"`
 	Source     string           `json:"source,omitempty"`
@@ -62,8 +57,8 @@ func ShowExplanation(s output.Streams, e *deploy.Explanation, o document.Options
 func newExplanation(e *deploy.Explanation) explanation {
 	o := e.Object
 	d := explanation{
-		Format: output.JSONVersion, Document: "explanation", Release: e.Release, Namespace: e.Namespace, Chart: document.ChartName(e.Record),
-		Revision: e.Record.Version, Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
+		head:   headOf("explanation", e.Release, e.Namespace, e.Record),
+		Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}
 	if o.State == inspect.DriftChanged {

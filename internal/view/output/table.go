@@ -10,15 +10,17 @@ import (
 )
 
 // Table writes rows under their headings the way Helm's tables look: columns
-// set apart by a tab, as wide as their widest cell. No headings, no heading row.
+// set apart by a tab, as wide as their widest cell. No headings, no heading row. It cleans the
+// cells of rows.
 func Table(w io.Writer, headings []string, rows [][]string) error {
 	if len(headings) > 0 {
 		rows = append([][]string{headings}, rows...)
 	}
-	rows = cleanCells(rows)
 	widths := map[int]int{}
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = strings.ReplaceAll(textfmt.CleanText(cell), "\n", " ") // it may come from a cluster
+			row[i] = cell
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
@@ -36,16 +38,4 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 		}
 	}
 	return nil
-}
-
-// cleanCells takes control characters out of what may come from a cluster.
-func cleanCells(rows [][]string) [][]string {
-	out := make([][]string, len(rows))
-	for i, row := range rows {
-		out[i] = make([]string, len(row))
-		for j, cell := range row {
-			out[i][j] = strings.ReplaceAll(textfmt.CleanText(cell), "\n", " ")
-		}
-	}
-	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // html is the plan as one page that needs nothing else.
-func (d Document) html(o document.Options) (string, error) {
+func (d Document) html(o document.Options) document.HTMLPage {
 	page := document.HTMLPage{Counts: d.Summary.counts(), Steps: d.steps()}
 	page.Page = document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
 	for _, s := range d.Steps {
@@ -17,7 +17,7 @@ func (d Document) html(o document.Options) (string, error) {
 		}
 		page.Page.Sections = append(page.Page.Sections, section)
 	}
-	return page.Render()
+	return page
 }
 
 // counts are the numbers at the head of the page, without those that are zero.

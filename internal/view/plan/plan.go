@@ -41,11 +41,7 @@ func (d Document) show(s output.Streams, o document.Options) error {
 	case document.FormatMarkdown:
 		return document.Write(s, o, d.markdown(o))
 	case document.FormatHTML:
-		page, err := d.html(o)
-		if err != nil {
-			return err
-		}
-		return document.Write(s, o, page)
+		return d.html(o).Write(s.Out)
 	case document.FormatMermaid:
 		return document.Write(s, o, d.mermaid())
 	case document.FormatDot:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -44,26 +45,13 @@ func (o object) randomWords() string {
 	return "only random values"
 }
 
-// sign of an object's action.
-func (o object) sign() byte {
-	switch o.Action {
-	case apply.Create:
-		return '+'
-	case apply.Update:
-		return '~'
-	case apply.Recreate:
-		return '!'
-	case apply.Delete:
-		return '-'
-	case apply.GiveBack:
-		return '<'
-	case apply.Keep:
-		return '='
-	case "hook", "wait":
-		return '>'
-	}
-	return ' '
+// signs are the signs of actions.
+var signs = map[apply.Action]byte{
+	apply.Create: '+', apply.Update: '~', apply.Recreate: '!', apply.Delete: '-', apply.GiveBack: '<', apply.Keep: '=',
+	"hook": '>', "wait": '>',
 }
+
+func (o object) sign() byte { return cmp.Or(signs[o.Action], ' ') }
 
 // title is the heading of a plan.
 func (d Document) title() string {
@@ -104,38 +92,24 @@ func (s Summary) sentence() string {
 	text := fmt.Sprintf("Plan: %d to create, %d to update, %d to delete", s.Create, s.Update, s.Delete)
 	for _, part := range []struct {
 		n    int
-		what string
+		text string
 	}{
-		{s.Recreate, "to recreate"}, {s.GiveBack, "to give back"}, {s.Unchanged, "unchanged"}, {s.Keep, "kept"},
+		{s.Recreate, fmt.Sprintf(", %d to recreate", s.Recreate)},
+		{s.GiveBack, fmt.Sprintf(", %d to give back", s.GiveBack)},
+		{s.Unchanged, fmt.Sprintf(", %d unchanged", s.Unchanged)},
+		{s.Keep, fmt.Sprintf(", %d kept", s.Keep)},
+		{s.Taken, "; " + textfmt.Count(s.Taken, "field") + " taken over"},
+		{s.Yielded, "; " + textfmt.Count(s.Yielded, "field") + " left to others"},
+		{s.Refused, "; " + textfmt.Count(s.Refused, "field") + " refused"},
+		{s.Hooks, "; " + textfmt.Count(s.Hooks, "hook")},
+		{s.Random, fmt.Sprintf("; %d only for random values", s.Random)},
+		{s.Kept, "; " + textfmt.Count(s.Kept, "generated value") + " kept"},
+		{s.Renewed, "; " + textfmt.Count(s.Renewed, "generated value") + " renewed"},
+		{s.Unverified, fmt.Sprintf("; %d not verified", s.Unverified)},
 	} {
 		if part.n > 0 {
-			text += fmt.Sprintf(", %d %s", part.n, part.what)
+			text += part.text
 		}
-	}
-	for _, part := range []struct {
-		n    int
-		what string
-	}{
-		{s.Taken, "taken over"}, {s.Yielded, "left to others"}, {s.Refused, "refused"},
-	} {
-		if part.n > 0 {
-			text += "; " + textfmt.Count(part.n, "field") + " " + part.what
-		}
-	}
-	if s.Hooks > 0 {
-		text += "; " + textfmt.Count(s.Hooks, "hook")
-	}
-	if s.Random > 0 {
-		text += fmt.Sprintf("; %d only for random values", s.Random)
-	}
-	if s.Kept > 0 {
-		text += "; " + textfmt.Count(s.Kept, "generated value") + " kept"
-	}
-	if s.Renewed > 0 {
-		text += "; " + textfmt.Count(s.Renewed, "generated value") + " renewed"
-	}
-	if s.Unverified > 0 {
-		text += fmt.Sprintf("; %d not verified", s.Unverified)
 	}
 	return text
 }

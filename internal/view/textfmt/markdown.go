@@ -12,31 +12,30 @@ import (
 // image, mention, HTML or code, and ends none.
 // https://spec.commonmark.org/0.31.2/#backslash-escapes
 func EscapeMarkdown(s string) string {
-	var b strings.Builder
-	for _, r := range unlinked(CleanLine(s)) {
-		switch {
-		case strings.ContainsRune("<>&@", r):
-			b.WriteString(entity(r))
-			continue
-		case strings.ContainsRune("\\`*_{}[]#!|~$", r):
-			b.WriteByte('\\')
+	return escaped(s, func(r rune) string {
+		if strings.ContainsRune("<>&@", r) {
+			return entity(r)
 		}
-		b.WriteRune(r)
-	}
-	return b.String()
+		return `\` + string(r)
+	})
 }
 
 // EscapeMarkdownHTML escapes text for HTML inside Markdown. Backslash escapes work only in
 // some places there, so each special character becomes an HTML entity.
 // https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
 func EscapeMarkdownHTML(s string) string {
+	return escaped(s, entity)
+}
+
+// escaped writes the characters of a text that mean something in Markdown by escape.
+func escaped(s string, escape func(rune) string) string {
 	var b strings.Builder
 	for _, r := range unlinked(CleanLine(s)) {
 		if strings.ContainsRune("<>&@\\`*_{}[]#!|~$", r) {
-			b.WriteString(entity(r))
-			continue
+			b.WriteString(escape(r))
+		} else {
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }
