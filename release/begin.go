@@ -239,7 +239,8 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 }
 
 // Finish records how a revision ended: deployed, failed, or another status that isn't
-// pending. It has its own short timeout, so it also works after ctx has ended. A deployed
+// pending. It has its own short timeout, so it also works after ctx has ended; before that, it
+// outlasts a restart of the API server. A deployed
 // revision is recorded before older ones become superseded, so there is always a deployed
 // one. A record that somebody has deleted is written again, with a warning. If another
 // run has taken over, nothing is written, and the error is a *LockLostError.
@@ -249,15 +250,27 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	}
 	// No check of the lock is needed: the write only replaces our own version of the
 	// record.
-	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
-	defer cancel()
 	rec.Info.Status = status
 	rec.Info.Description = description
+	began := time.Now()
+	for {
+		err := l.finishOnce(ctx, rec)
+		if err == nil || ctx.Err() != nil || !mayBeRestarting(err, began) {
+			return err
+		}
+	}
+}
+
+// finishOnce writes the last state of a revision and marks older ones superseded, in a short time
+// that doesn't end with ctx.
+func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
+	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
+	defer cancel()
 	listed, err := l.saveAndList(ctx, rec)
 	if err != nil {
 		return err
 	}
-	if status == helmrelease.StatusDeployed && listed != nil {
+	if rec.Info.Status == helmrelease.StatusDeployed && listed != nil {
 		l.supersede(ctx, rec.Version, listed)
 	}
 	l.afterFinish = listed

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"deployer/internal/kube"
 )
@@ -14,6 +15,10 @@ import (
 const (
 	// maxTries is how often a request is tried while it fails by transient errors.
 	maxTries = 8
+
+	// restartTime is how long a server that refuses connections may take to restart. A Lease lasts
+	// as long.
+	restartTime = 30 * time.Second
 
 	// firstPause before the second try; it doubles up to maxPause.
 	firstPause = 50 * time.Millisecond
@@ -30,10 +35,11 @@ var errRetry = errors.New("another client changed the record at every try")
 // retry calls do until it succeeds or fails permanently. do must be safe to repeat,
 // because an answer may be lost.
 func retry(ctx context.Context, do func(context.Context) error) error {
-	wait := firstPause
+	wait, began := firstPause, time.Now()
 	for n := 1; ; n++ {
 		err := tryOnce(ctx, do)
-		if err == nil || ctx.Err() != nil || n == maxTries || !isTransient(err) {
+		isLast := n >= maxTries && !mayBeRestarting(err, began)
+		if err == nil || ctx.Err() != nil || isLast || !isTransient(err) {
 			return err
 		}
 		if kube.Sleep(ctx, wait) != nil {
@@ -41,6 +47,12 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 		}
 		wait = min(2*wait, maxPause)
 	}
+}
+
+// mayBeRestarting reports whether an error of requests made since began says that the server is
+// down, and not yet for longer than a restart takes.
+func mayBeRestarting(err error, began time.Time) bool {
+	return utilnet.IsConnectionRefused(err) && time.Since(began) < restartTime
 }
 
 // tryOnce limits one try to half of the remaining time, so that a request that hangs

@@ -507,7 +507,7 @@ func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
 	l := lock(t, store, "web", LockOptions{})
 	defer unlock(t, l)
 	rec := begun(t, l)
-	refusals.Store(3)
+	refusals.Store(12) // for longer than other failures are tried again
 	finish(t, l, rec, deployed)
 	wantStatuses(t, s.store, "web", "1:deployed")
 }
