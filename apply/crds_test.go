@@ -295,3 +295,29 @@ func TestConversionComesUp(t *testing.T) {
 	}
 	s.expect(s.deploy(crd + cr))
 }
+
+// What moves from the templates to crds/ isn't deleted with all resources of its kind, also if
+// definitions may be pruned: it has changed its place only.
+func TestDefinitionMovedToCRDsStays(t *testing.T) {
+	for _, policy := range []apply.CRDPolicy{apply.AddCRDs, apply.CreateCRDs, apply.SkipCRDs} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			s.deploy(definition(0, "") + config("a"))
+			s.opts.CRDs, s.opts.PruneKinds = policy, []string{"CustomResourceDefinition"}
+			s.crds = definition(0, "")
+			p := s.plan(config("a"))
+			for _, c := range p.Prune {
+				t.Errorf("%s %s: %s", c.Action, c.ID, c.Reason)
+			}
+			s.run(p)
+			live := s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", s.crdName())
+			if live == nil || live.GetDeletionTimestamp() != nil {
+				t.Fatal("the definition is gone")
+			}
+			if owned := live.GetLabels()["app.kubernetes.io/managed-by"] != ""; policy == apply.AddCRDs && owned {
+				t.Error("it still belongs to the release")
+			}
+		})
+	}
+}

@@ -26,6 +26,7 @@ import (
 type planning struct {
 	a             *Applier
 	req           Request
+	crds          []kube.Manifest // of crds/, also if they are skipped
 	history       *releaseHistory
 	targetsByID   map[kube.ID]*target // main objects
 	resolver      *resolver
@@ -119,6 +120,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if err != nil {
 		return nil, nil, err
 	}
+	inCRDs := req.CRDs
 	if a.opts.CRDs == SkipCRDs {
 		req.CRDs = nil
 	}
@@ -129,6 +131,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	p = &planning{
 		a:             a,
 		req:           req,
+		crds:          inCRDs,
 		targetsByID:   map[kube.ID]*target{},
 		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable},
 		definitions:   definitions,

@@ -91,7 +91,7 @@ func (p *pruner) keepUnreadable(o orphan) Change {
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
 func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
-	hooks := p.hooksOfChart(ctx)
+	elsewhere := p.besidesTemplates(ctx)
 	var out []orphan
 	add := func(c orphan) error {
 		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
@@ -107,7 +107,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 			c.id.Namespace = "" // was not known when its kind could not be looked up
 		}
 		c.mapping = mapping
-		if p.targetsByID[c.id] == nil && !hooks[c.id] {
+		if p.targetsByID[c.id] == nil && !elsewhere[c.id] {
 			out = append(out, c)
 		}
 		return nil
@@ -140,12 +140,12 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	return out, nil
 }
 
-// hooksOfChart returns the objects of all hooks of the chart, also of those that don't
-// run now. An object that has become such a hook isn't deleted: a first install would
-// have it too.
-func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
+// besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
+// if those are skipped, and as hooks, also of those that don't run now. An object that was moved
+// there isn't deleted: a first install would have it too.
+func (p *pruner) besidesTemplates(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
-	for _, m := range slices.Concat(p.req.Hooks, p.req.OtherHooks) {
+	for _, m := range slices.Concat(p.crds, p.req.Hooks, p.req.OtherHooks) {
 		// indexRevisions reads the kinds first: an error of discovery has been reported there.
 		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
 	}

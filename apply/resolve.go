@@ -93,7 +93,7 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 		}
 	}
 	return out, kube.ForEach(len(out), runtime.GOMAXPROCS(0), func(i int) error {
-		out[i].manifestHash = r.hash(out[i].obj)
+		out[i].manifestHash = r.hash(out[i])
 		return nil
 	})
 }
@@ -211,14 +211,17 @@ func (r *resolver) inNamespace(obj *unstructured.Unstructured, m kube.Mapping) *
 // older fingerprints no longer match.
 const hashFormat = "1"
 
-func (r *resolver) hash(obj *unstructured.Unstructured) string {
+func (r *resolver) hash(t *target) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.a.owner, r.a.opts.Conflicts, r.a.opts.Validation)
 	if r.a.opts.RevertManual {
 		fmt.Fprintln(h, "revert")
 	}
+	if t.fromCRDs {
+		fmt.Fprintln(h, "crds/") // it loses its ownership when it is moved there
+	}
 	w := canonicalWriter{to: h}
-	if err := w.writeObject(obj.Object); err != nil {
+	if err := w.writeObject(t.obj.Object); err != nil {
 		return "" // no fingerprint: it will be looked at
 	}
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])

@@ -84,9 +84,22 @@ func (r *run) removeObjects(ctx context.Context) error {
 	return r.inSequence(ctx,
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.prune(ctx) },
+		func() error { return unreadable(r.op.Plan.Prune) },
 		func() error { return r.waitUntilGone(ctx) },
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 	)
+}
+
+// unreadable returns an error for the objects that an uninstall leaves only because they couldn't be
+// read. Without the records nobody would find them again.
+func unreadable(changes []apply.Change) error {
+	var errs []error
+	for _, c := range changes {
+		if c.Action == apply.Keep && c.Live == nil {
+			errs = append(errs, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason + "; uninstall the release again when it can be read")})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // waitUntilGone waits until what was deleted is gone.
