@@ -132,7 +132,7 @@ func (p *planning) create(ctx context.Context, t *target, desired *unstructured.
 			return p.decideExisting(ctx, t, desired, found.full)
 		}
 	}
-	return p.decideRefused(ctx, t, desired, c, err)
+	return p.decideRefused(ctx, t, c, err)
 }
 
 // decideUnobserved decides about an object that turned out to exist: it lacks Helm's
@@ -158,7 +158,7 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, desired *uns
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
-func (p *planning) decideRefused(ctx context.Context, t *target, desired *unstructured.Unstructured, c Change, err error) (Change, error) {
+func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err error) (Change, error) {
 	refusal := decide.Refusal{
 		Verdict:         verify.VerdictOf(t.id, err),
 		UnconvertedKind: t.failsConversion(err),
@@ -174,9 +174,9 @@ func (p *planning) decideRefused(ctx context.Context, t *target, desired *unstru
 	case decide.EstimateLocally:
 		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
 	case decide.AwaitConverter:
-		return p.deferChange(t, p.newObject(t, desired), t.conversionDeferral()), nil
+		return p.deferChange(t, c, t.conversionDeferral()), nil
 	case decide.AwaitKind:
-		return p.newObject(t, desired), nil // decide defers it
+		return c, nil // decide defers it
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.redecide(ctx, t)

@@ -63,6 +63,18 @@ func TestNotJudgedByTheOldDefinition(t *testing.T) {
 	}
 }
 
+// An object that waits for a new definition of its kind is still known to be there.
+func TestDeferredUpdateIsNoCreation(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.deploy(definition(0, "kind_: {type: string, enum: [a]}") + foo(0, "size: 1"))
+	p := s.plan(definition(0, "kind_: {type: string, enum: [a, b]}") + foo(0, "size: 1, kind_: b"))
+	if c := change(t, p, "Foo0", "f"); c.Action != apply.Update || c.Live == nil || c.Deferral == nil {
+		t.Errorf("%s is planned as %s, its live object is known: %v, it waits: %v", c.ID, c.Action, c.Live != nil, c.Deferral != nil)
+	}
+	s.run(p)
+}
+
 func contains(list []kube.ID, id kube.ID) bool {
 	for _, one := range list {
 		if one == id {

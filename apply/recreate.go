@@ -60,7 +60,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	case verify.NameHeld(err):
 		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
 	default:
-		if c, err = p.decideRefused(ctx, t, c.Desired, c, err); err != nil || c.Action != Recreate {
+		if c, err = p.decideRefused(ctx, t, c, err); err != nil || c.Action != Recreate {
 			return c, err
 		}
 	}

@@ -151,7 +151,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 		}
 	}
 	u.change.Predicted = nil
-	c, err := u.p.decideRefused(ctx, u.t, u.prediction.Desired, u.change, err)
+	c, err := u.p.decideRefused(ctx, u.t, u.change, err)
 	// A change of another live object was decided anew, and has its own writes.
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
