@@ -175,3 +175,10 @@ func ItemName(item any) string {
 	m, _ := item.(map[string]any)
 	return AsString(m["name"])
 }
+
+// UsesVariable reports whether the value of an environment variable refers to the variable of a
+// name. The kubelet takes the value that the variable has at that place of the list.
+func UsesVariable(item any, name string) bool {
+	m, _ := item.(map[string]any)
+	return strings.Contains(AsString(m["value"]), "$("+name+")")
+}

@@ -35,7 +35,7 @@ func (n *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 			out = append(out, item)
 			continue
 		}
-		if reflect.DeepEqual(out[at], item) {
+		if reflect.DeepEqual(out[at], item) && !(isEnv(path) && fields.UsesVariable(item, fields.ItemName(item))) {
 			continue
 		}
 		out = n.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
@@ -103,15 +103,18 @@ type duplicateItem struct {
 }
 
 func (n *normaliser) resolveDuplicate(c duplicateItem) []any {
-	last := c.path[strings.LastIndexByte(c.path, '.')+1:]
-	switch last {
-	case "env":
+	switch {
+	case isEnv(c.path):
 		return n.clashingEnv(c)
-	case "hostAliases":
+	case lastName(c.path) == "hostAliases":
 		return n.clashingHosts(c)
 	}
 	return n.keepDuplicate(c, "two different items have %s", c.key)
 }
+
+func isEnv(path string) bool { return lastName(path) == "env" }
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // keepDuplicate keeps both items, because only the server knows what they mean.
 func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) []any {
@@ -123,16 +126,18 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 }
 
 // clashingEnv keeps only the last value of a variable, at the last position, as the
-// kubelet would. If another variable between the two uses it, both are kept, because the
-// positions mean different things.
+// kubelet would. If the later one, or another variable between the two, uses the earlier one,
+// both are kept, because the positions mean different things.
+// k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables
 func (n *normaliser) clashingEnv(c duplicateItem) []any {
 	name := fields.ItemName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
-		if m, ok := item.(map[string]any); ok {
-			if v, ok := m["value"].(string); ok && strings.Contains(v, "$("+name+")") {
-				return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, fields.ItemName(item))
-			}
+		if fields.UsesVariable(item, name) {
+			return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, fields.ItemName(item))
 		}
+	}
+	if fields.UsesVariable(c.list[c.index], name) {
+		return n.keepDuplicate(c, "%s is set twice, and the later one uses the earlier one", name)
 	}
 	n.note(c.path, "%s is set twice: the last one is sent", name)
 	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)

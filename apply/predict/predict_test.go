@@ -154,6 +154,12 @@ func TestPredictions(t *testing.T) {
 			want:     deployment + "  {template: {spec: {containers: [{name: c, env: [{name: A, value: two}, {name: B, value: z}]}]}}}",
 			repaired: true,
 		},
+		"a variable of others that refers to itself stays": {
+			live:    deployment + "  {template: {spec: {containers: [{name: c, env: [{name: A, value: one}, {name: A, value: $(A)two}]}]}}}",
+			wrote:   managers{"helm Update": deployment + "  {template: {spec: {containers: [{name: c}]}}}"},
+			desired: deployment + "  {template: {spec: {containers: [{name: c, env: [{name: B, value: z}]}]}}}",
+			want:    deployment + "  {template: {spec: {containers: [{name: c, env: [{name: A, value: one}, {name: A, value: $(A)two}, {name: B, value: z}]}]}}}",
+		},
 		"a field that the chart empties stays empty": {
 			live:     deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {medium: Memory}}]}}}",
 			wrote:    managers{"helm Apply": deployment + "  {template: {spec: {volumes: [{name: tmp, emptyDir: {medium: Memory}}]}}}"},

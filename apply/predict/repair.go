@@ -173,7 +173,7 @@ func dedupeEnv(desired, predicted any) bool {
 				continue
 			}
 			stated, _ := w[key].([]any)
-			if once := lastOfEach(env); len(once) < len(env) && len(lastOfEach(stated)) == len(stated) {
+			if once := lastOfEach(env, stated); len(once) < len(env) && len(lastOfEach(stated, stated)) == len(stated) {
 				p[key], found = once, true
 			}
 			for _, item := range env {
@@ -219,15 +219,18 @@ func indexOf(v any, list []any) int {
 	return slices.IndexFunc(list, func(item any) bool { return name != "" && fields.ItemName(item) == name })
 }
 
-// lastOfEach keeps the last of the items with the same name.
-func lastOfEach(env []any) []any {
+// lastOfEach keeps the last of the variables with the same name, and earlier ones that stated
+// doesn't have and a variable up to the last one uses.
+func lastOfEach(env, stated []any) []any {
 	last := map[string]int{}
 	for i, item := range env {
 		last[fields.ItemName(item)] = i
 	}
 	var out []any
 	for i, item := range env {
-		if name := fields.ItemName(item); name == "" || last[name] == i {
+		name := fields.ItemName(item)
+		usesName := func(later any) bool { return fields.UsesVariable(later, name) }
+		if name == "" || last[name] == i || itemNamed(item, stated) == nil && slices.ContainsFunc(env[i+1:last[name]+1], usesName) {
 			out = append(out, item)
 		}
 	}
