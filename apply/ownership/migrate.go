@@ -80,17 +80,17 @@ type claim struct {
 // claimFrom takes the fields that become ours from another manager's entry.
 func (c *claim) claimFrom(e Entry) {
 	lost := c.lostBy(e)
+	if !c.Served(e.APIVersion) && e.Subresource == "" {
+		// The server forgets the owners of such fields at the next write,
+		// or fails to convert them (kubernetes#111937).
+		e = e.With(e.Set)
+		e.APIVersion = c.APIVersion
+		c.changed = true
+	}
 	// Under Helm's name, undesired fields would become ours in the next release and be
 	// removed.
 	dropRest := c.Adopting && e.Class() == Helm && e.Subresource == ""
 	if lost.Empty() && !dropRest {
-		if !c.Served(e.APIVersion) && e.Subresource == "" {
-			// The server forgets the owners of such fields at the next write,
-			// or fails to convert them (kubernetes#111937).
-			e = e.With(e.Set)
-			e.APIVersion = c.APIVersion
-			c.changed = true
-		}
 		c.rest = append(c.rest, e)
 		return
 	}

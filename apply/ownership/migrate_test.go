@@ -93,6 +93,10 @@ func TestMigrate(t *testing.T) {
 			Migration{Entries: []Entry{applied("helm", "apps/v1beta1", "spec.a"), update("x", "apps/v1beta1", "spec.b")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a\nx (Update) apps/v1: spec.b",
 		},
+		"what is left of an entry of a version that is gone keeps its owner": {
+			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("kubectl-edit", "apps/v1beta1", "spec.b", "spec.c")}, Desired: set("spec.a"), Declared: set("spec.b")},
+			"helm (Apply) apps/v1: spec.a spec.b\nkubectl-edit (Update) apps/v1: spec.c",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.state.APIVersion, c.state.Live, c.state.Served = "apps/v1", all, served
