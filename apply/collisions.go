@@ -53,10 +53,12 @@ func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPo
 // conflictsOf describes a collision, once for each owner of the other manager's item.
 func (u *updateDecision) conflictsOf(col predict.Collision, policy ConflictPolicy) []FieldConflict {
 	var out []FieldConflict
+	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
+	before, after := shownPair(u.live, nil, col.Theirs, secret, u.p.a.opts.Hidden)
 	for _, owner := range col.Owners {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), Owner: owner,
-			Before: shown(u.live, col.Theirs, hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)), After: fields.Text(nil, false),
+			Before: before, After: after,
 			Outcome: policy.outcome(), CollidesWith: fields.String(col.Ours), path: col.Theirs,
 		})
 	}

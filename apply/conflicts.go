@@ -33,8 +33,7 @@ func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c 
 	}
 	var refused []FieldConflict
 	for _, con := range conflicts {
-		f := conflictOf(t, con, c.Live, prediction.Desired)
-		f.Before, f.After = p.a.opts.Hidden.HideTextPair(f.Before, f.After)
+		f := conflictOf(t, con, c.Live, prediction.Desired, p.a.opts.Hidden)
 		f.Outcome = policy.outcome()
 		switch policy {
 		case FailOnConflict:
@@ -52,7 +51,7 @@ func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c 
 	return refused, nil
 }
 
-func conflictOf(t *target, con predict.Conflict, live, desired *unstructured.Unstructured) FieldConflict {
+func conflictOf(t *target, con predict.Conflict, live, desired *unstructured.Unstructured, hidden *hide.Texts) FieldConflict {
 	f := FieldConflict{
 		Path:  fields.String(con.Path),
 		Owner: con.By.Owner(),
@@ -60,15 +59,32 @@ func conflictOf(t *target, con predict.Conflict, live, desired *unstructured.Uns
 	}
 	secret := hide.ConfidentialFields(live, desired, t.obj)
 	f.Path = secret.HidePath(f.Path, nil)
-	f.Before, f.After = shown(live, con.Path, secret), shown(desired, con.Path, secret)
+	f.Before, f.After = shownPair(live, desired, con.Path, secret, hidden)
 	return f
 }
 
-// shown writes a value for people, unless it is confidential.
-func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields) string {
-	v, ok := fields.Value(obj.Object, path)
-	if ok && secret.HasHiddenWithin(fields.Names(path)) {
-		return "(hidden)"
+// shownPair writes the values of a field in two objects for people. The second object may be
+// nil. Confidential texts are hidden before values are cut: the beginning of one can't be
+// told from other texts.
+func shownPair(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields, hidden *hide.Texts) (string, string) {
+	var values [2]any
+	var has [2]bool
+	for i, obj := range []*unstructured.Unstructured{a, b} {
+		if obj == nil {
+			continue
+		}
+		if values[i], has[i] = fields.Value(obj.Object, path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
+			values[i] = hide.Placeholder
+		}
+	}
+	values[0], values[1] = hidden.HidePair(values[0], values[1])
+	return hidden.HideTextPair(shown(values[0], has[0]), shown(values[1], has[1])) // the keys of maps
+}
+
+// shown writes a value, or the placeholder as it is.
+func shown(v any, ok bool) string {
+	if v == hide.Placeholder {
+		return hide.Placeholder
 	}
 	return fields.Text(v, ok)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/internal/hide"
 )
 
 // conflicts are those of all changes of a plan.
@@ -364,5 +365,40 @@ spec:
 	s.deploy(chart)
 	if now := s.get("v1", "Service", "web").Object["spec"]; fmt.Sprint(now) != fmt.Sprint(was) {
 		t.Errorf("spec\n%v\nwas\n%v", now, was)
+	}
+}
+
+// TestLongConfidentialTextsAreHidden prevents that the beginning of a confidential text is shown
+// because the value of a conflict is cut before its texts are hidden, and that a text is shown
+// which is only hidden as a whole value.
+func TestLongConfidentialTextsAreHidden(t *testing.T) {
+	long := strings.Repeat("Kq7zXw2pLm9v", 30)
+	for name, c := range map[string]struct{ chart, patch, kind, apiVersion, object, want string }{
+		"conflict": {
+			config("a"), `[{"op":"replace","path":"/data/k","value":"LONG"}]`, "ConfigMap", "v1", "a",
+			"data.k: (hidden) -> (hidden) (taken by kubectl-edit)",
+		},
+		"conflict about a short text": {
+			config("a"), `[{"op":"replace","path":"/data/k","value":"x7q"}]`, "ConfigMap", "v1", "a",
+			"data.k: (hidden) -> (hidden) (taken by kubectl-edit)",
+		},
+		"collision": {
+			podOf("}, {name: d, image: i", ""),
+			`[{"op":"remove","path":"/spec/template/spec/containers/1"},{"op":"add","path":"/spec/template/spec/initContainers","value":[{"name":"d","image":"i","restartPolicy":"Always","args":["LONG"]}]}]`,
+			"Deployment", "apps/v1", "x", `"args":["(hidden)"]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.opts.Hidden = &hide.Texts{}
+			s.opts.Hidden.AddText(long)
+			s.opts.Hidden.AddValues(map[string]any{"password": "x7q"})
+			s.deploy(c.chart)
+			s.patch(c.apiVersion, c.kind, c.object, jsonPatch, strings.Replace(c.patch, "LONG", long, 1), "kubectl-edit")
+			got := outcomes(s.plan(c.chart))
+			if !strings.Contains(got, c.want) || strings.Contains(got, long[:20]) || strings.Contains(got, "x7q") {
+				t.Errorf("conflicts: %s, want %s", got, c.want)
+			}
+		})
 	}
 }
