@@ -86,14 +86,24 @@ func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unst
 
 // sendJSONPatch sends a JSON patch that fails with a conflict unless the live object is
 // of version rv. It replaces the version instead of testing it: a failed test
-// would be an invalid request, a wrong version is a conflict.
+// would be an invalid request, a wrong version is a conflict. The server applies the patch before it
+// compares versions, so a patch that doesn't fit another version, such as the removal of a field
+// that is gone, is an invalid request too: then the version is read.
+// k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyJSPatch
 func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops []patchOperation, m mode) (*unstructured.Unstructured, error) {
 	ops = append(ops[:len(ops):len(ops)], patchOperation{"replace", "/metadata/resourceVersion", rv})
 	data, err := json.Marshal(ops)
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}
-	return r.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+	out, err := r.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+	if apierrors.IsInvalid(err) {
+		live, readErr := r.get(ctx, t.mapping, t.id)
+		if readErr == nil && (live == nil || live.GetResourceVersion() != rv) {
+			return nil, apierrors.NewConflict(t.mapping.Resource.GroupResource(), t.id.Name, err)
+		}
+	}
+	return out, err
 }
 
 func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {

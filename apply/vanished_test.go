@@ -72,3 +72,36 @@ func TestObjectsThatVanish(t *testing.T) {
 		}
 	}
 }
+
+// TestPatchesOfFieldsThatVanish prevents that a race counts as a rejection: the server answers
+// that a JSON patch is invalid, not that there is a conflict, if somebody has removed what the patch
+// removes.
+func TestPatchesOfFieldsThatVanish(t *testing.T) {
+	chart := strings.Replace(scaled, "image: nginx:1", "image: nginx:1, env: [{name: A, value: x}]", 1)
+	before := strings.Replace(chart, "{name: A, value: x}", "{name: A, value: x}, {name: A, value: x}", 1)
+	before = strings.Replace(before, "metadata: {name: web}", "metadata: {name: web, finalizers: [example.com/held]}", 1)
+	for _, when := range []string{"before it is asked about", "before it is written"} {
+		t.Run(when, func(t *testing.T) {
+			s := begin(t)
+			s.helm3Install(before)
+			s.record("deployed", before)
+			deployments := s.client("apps/v1", "Deployment")
+			var race sync.Once
+			s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+				if r.Header.Get("Content-Type") == string(jsonPatch) && real(r) == (when == "before it is written") {
+					race.Do(func() {
+						if _, err := deployments.Patch(bg, "web", merge, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return nil, nil
+			}})
+			s.deploy(chart)
+			race.Do(func() { t.Error("no JSON patch was sent") })
+			if got := names(at(s.get("apps/v1", "Deployment", "web"), "spec.template.spec.containers.app.env")); got != "A" {
+				t.Errorf("env: %s", got)
+			}
+		})
+	}
+}
