@@ -63,10 +63,7 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
-	c.Predicted, err = p.a.post(ctx, t, desired, asDryRun)
-	if apierrors.IsAlreadyExists(err) {
-		c.Predicted, err = h.dryRunReplacement(ctx, t, &c)
-	}
+	c.Predicted, err = h.predict(ctx, t, &c)
 	if err == nil {
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
@@ -104,14 +101,29 @@ func (h *hookPlanner) decideRefused(t *target, c Change, err error) (Change, err
 	return c, nil
 }
 
-// dryRunReplacement is for a hook whose name is taken: if that may be removed, the
-// server is asked about the hook under another name.
-func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
-	p := h.p
-	live, err := p.a.get(ctx, t.mapping, t.id)
-	if err != nil || live == nil {
-		return nil, err
+// predict asks the server what it would create. If the name is taken by an object that is gone
+// when it is read, such as a Job after its TTL, the server is asked again.
+func (h *hookPlanner) predict(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
+	for try := 0; ; try++ {
+		predicted, err := h.p.a.post(ctx, t, c.Desired, asDryRun)
+		if !apierrors.IsAlreadyExists(err) || try == maxAttempts {
+			return predicted, err
+		}
+		live, err := h.p.a.get(ctx, t.mapping, t.id)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			return h.dryRunReplacement(ctx, t, c, live)
+		}
+		pauseAfterRace(ctx, try)
 	}
+}
+
+// dryRunReplacement is for a hook whose name is taken by a live object: if that may be removed,
+// the server is asked about the hook under another name.
+func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Change, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	p := h.p
 	c.Live = live
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
 		return nil, &HookExistsError{Why: why}

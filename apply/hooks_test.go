@@ -3,9 +3,12 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
@@ -254,5 +257,30 @@ func TestDroppedHooks(t *testing.T) {
 	s.run(p)
 	if s.get("batch/v1", "Job", "migrate") != nil || s.get("v1", "ConfigMap", "made") == nil {
 		t.Error("the Job is left, or the ConfigMap is gone")
+	}
+}
+
+// TestHookGoneWhenItIsRead prevents a crash when a hook's dry run finds its name taken by a Job
+// that is gone, by its TTL or somebody else, when it is read.
+func TestHookGoneWhenItIsRead(t *testing.T) {
+	s := begin(t)
+	s.mustHook(migration)
+	jobs := s.client("batch/v1", "Job")
+	var gone sync.Once
+	s.through(&faulty{after: func(r *http.Request, resp *http.Response) error {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") && resp.StatusCode == http.StatusConflict {
+			gone.Do(func() {
+				background := metav1.DeletePropagationBackground
+				if err := jobs.Delete(bg, "migrate", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return nil
+	}})
+	s.hooks = migration
+	p := s.plan(config("a"))
+	if len(p.Hooks) != 1 || p.Hooks[0].Predicted == nil || p.Hooks[0].Reason != "" || p.Hooks[0].Unverified != "" {
+		t.Errorf("hooks: %+v", p.Hooks)
 	}
 }
