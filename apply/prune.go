@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -91,7 +92,10 @@ func (p *pruner) keepUnreadable(o orphan) Change {
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
 func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
-	elsewhere := p.besidesTemplates(ctx)
+	elsewhere, err := p.besidesTemplates(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []orphan
 	add := func(c orphan) error {
 		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
@@ -143,13 +147,14 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 // besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
 // if those are skipped, and as hooks, also of those that don't run now. An object that was moved
 // there isn't deleted: a first install would have it too.
-func (p *pruner) besidesTemplates(ctx context.Context) map[kube.ID]bool {
+func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.crds, p.req.Hooks, p.req.OtherHooks) {
-		// indexRevisions reads the kinds first: an error of discovery has been reported there.
-		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
+		if err := p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true }); err != nil {
+			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
+		}
 	}
-	return out
+	return out, nil
 }
 
 // observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
