@@ -319,6 +319,9 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 			list, err = client.List(ctx, opts)
 			return err
 		})
+		if apierrors.IsResourceExpired(err) {
+			break // the list expired between two pages: the rest is read one by one
+		}
 		if err != nil {
 			return listError(at, err)
 		}
@@ -333,7 +336,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 			break
 		}
 	}
-	for _, t := range byName { // it or its label was removed since
+	for _, t := range byName { // it or its label was removed since, or the list is incomplete
 		s, err := o.read(ctx, t)
 		if err != nil {
 			return err

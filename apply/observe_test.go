@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
 	"deployer/internal/kube"
@@ -142,5 +145,47 @@ func TestReadsKeepToParallel(t *testing.T) {
 	defer mu.Unlock()
 	if most == 0 || most > 2 {
 		t.Errorf("%d objects were read at once, want up to 2", most)
+	}
+}
+
+// TestListExpiresBetweenPages prevents that a plan fails because the rest of a list of whole
+// objects is no longer there when it is asked for.
+func TestListExpiresBetweenPages(t *testing.T) {
+	s := begin(t)
+	chart := config("a") + config("b") + config("c") + config("d")
+	s.deploy(chart)
+	isList := func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/configmaps") && !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
+	}
+	var expired atomic.Bool
+	s.through(&faulty{
+		before: func(r *http.Request) (*http.Response, error) {
+			if !isList(r) || r.URL.Query().Get("continue") == "" {
+				return nil, nil
+			}
+			expired.Store(true)
+			return answered(r, http.StatusGone, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`), nil
+		},
+		replace: func(r *http.Request, body []byte) []byte {
+			if !isList(r) {
+				return body
+			}
+			var list unstructured.UnstructuredList
+			if err := list.UnmarshalJSON(body); err != nil {
+				t.Error(err)
+				return body
+			}
+			list.Items = list.Items[:1]
+			list.SetContinue("next")
+			first, err := list.MarshalJSON()
+			if err != nil {
+				t.Error(err)
+			}
+			return first
+		},
+	})
+	s.expect(s.deploy(strings.ReplaceAll(chart, "k: v", "k: w")), "update ConfigMap/a", "update ConfigMap/b", "update ConfigMap/c", "update ConfigMap/d")
+	if !expired.Load() {
+		t.Error("no second page was asked for")
 	}
 }
