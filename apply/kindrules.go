@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -33,7 +34,13 @@ func (p *permissions) survive(ctx context.Context, live *unstructured.Unstructur
 		answer, err = typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		return err
 	})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		immutable.Never = true
+		immutable.Advice = fmt.Sprintf("the API server can't say which account deployer runs as (Kubernetes 1.28 and later can), and %s may grant permissions to it,"+
+			" so deployer doesn't delete it: delete it yourself, or give the new one another name", immutable.ID)
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	us := answer.Status.UserInfo

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -153,4 +154,30 @@ func TestCharactersThatYAMLDoesNotAllow(t *testing.T) {
 		t.Errorf("got %q, want %q", got, text)
 	}
 	s.expect(s.plan(chart))
+}
+
+// TestBindingOfOldServers prevents that a plan fails as a whole because an API server before 1.28
+// can't say which account asks: the binding is refused with advice.
+func TestBindingOfOldServers(t *testing.T) {
+	s := begin(t)
+	s.opts.AllowRecreate = true
+	const chart = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: b}
+subjects: [{kind: ServiceAccount, name: other, namespace: NS}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}
+`
+	s.deploy(chart)
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if !strings.HasSuffix(r.URL.Path, "/selfsubjectreviews") {
+			return nil, nil
+		}
+		return answered(r, http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"the server could not find the requested resource"}`), nil
+	}})
+	err := s.refuse(strings.Replace(chart, "name: one", "name: two", 1))
+	var rejected *apply.RejectedError
+	if !errors.As(err, &rejected) || !strings.Contains(hint(err), "can't say which account deployer runs as") {
+		t.Errorf("%v, hint %q", err, hint(err))
+	}
 }
