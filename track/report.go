@@ -29,7 +29,7 @@ type Report struct {
 	Log       *LogLine      // for LogWritten
 	Event     *Event        // for EventSeen
 	ShowEvent bool          // for EventSeen: an annotation of the object asks for it to be shown
-	Text      string        // for Warned and APILost
+	Text      string        `text:"free"` // for Warned and APILost
 	Lost      time.Duration // for APIRegained
 }
 
@@ -38,6 +38,6 @@ type LogLine struct {
 	Object         kube.ID // the tracked object whose pod wrote it
 	Pod, Container string
 	Time           time.Time // by the node's clock; zero when unknown
-	Text           string    // without line end; lines over 8 KiB are cut and say so
+	Text           string    `text:"free"` // without line end; lines over 8 KiB are cut and say so
 	Dropped        int       // lines lost before this one because they came too fast
 }

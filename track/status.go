@@ -26,12 +26,13 @@ const (
 // Class names a kind of problem; the names are in package class.
 type Class = class.Class
 
-// Status is the status of one object at one time.
+// Status is the status of one object at one time. Fields tagged text:"free", here and in what
+// belongs to it, hold text that the cluster wrote.
 type Status struct {
 	ID          kube.ID
 	UID         types.UID
 	State       State
-	Message     string // one line for people: "2 of 3 pods ready; web-7d9: image not found"
+	Message     string `text:"free"` // one line for people: "2 of 3 pods ready; web-7d9: image not found"
 	Done, Total int    // both 0 when the kind has nothing to count
 
 	// Unverified marks a Ready without proof: no rule knows the kind, its controller writes
@@ -39,7 +40,7 @@ type Status struct {
 	Unverified bool
 	// Notes are remarks about an object that is ready nevertheless: "paused: not rolled
 	// out".
-	Notes []string
+	Notes []string `text:"free"`
 	// Problem is why the object isn't ready, or why it Failed; nil when there is none.
 	Problem *Problem
 	// Rollout counts the pods of a workload; nil for other kinds.
@@ -61,13 +62,13 @@ type Rollout = rules.Rollout
 // A Problem is one reason why an object isn't ready.
 type Problem struct {
 	Class   Class
-	Title   string // heading of the class: "Image can't be pulled"
-	Message string // what the cluster said, on one line
+	Title   string `text:"free"` // heading of the class: "Image can't be pulled"
+	Message string `text:"free"` // what the cluster said, on one line
 	ContainerFailure
 	AffectedPods
 	Since         time.Time
 	FinalAt       time.Time // when it becomes final if nothing changes; zero when it never does by itself
-	Advice        string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
+	Advice        string    `text:"free"` // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
 	MissingObject *Ref      // whose absence is the cause, or that lacks MissingKey; nil when that isn't known
 	MissingKey    string    // of the MissingObject, which is there; empty when it isn't
 	Evidence
@@ -98,7 +99,7 @@ type Ref struct{ Kind, Name string }
 type Event struct {
 	Type    string // Warning or Normal
 	Reason  string
-	Message string
+	Message string `text:"free"`
 	Object  string // Pod/web-5c7-x2x
 	Count   int
 	Last    time.Time // by the cluster's clock
@@ -107,9 +108,9 @@ type Event struct {
 // A LogTail is the end of a container's log.
 type LogTail struct {
 	Pod, Container    string
-	Previous          bool // of the run before the present one
-	Lines             []string
-	UnavailableReason string // why there are no lines: "no permission to get pods/log"
+	Previous          bool     // of the run before the present one
+	Lines             []string `text:"free"`
+	UnavailableReason string   `text:"free"` // why there are no lines: "no permission to get pods/log"
 }
 
 // statusOf converts a verdict to a status.

@@ -553,6 +553,44 @@ func TestEventsHide(t *testing.T) {
 	}
 }
 
+// TestReportsHide has what is confidential in all texts of reports that come while a run is
+// shown, and looks for it in lines, on a terminal and in JSON.
+func TestReportsHide(t *testing.T) {
+	const secret = "correct-horse-battery"
+	hidden := &hide.Texts{}
+	hidden.AddValues(map[string]any{"password": secret})
+	problem := track.Problem{Class: "x", Title: "title " + secret, Message: "message " + secret, Advice: "advice " + secret}
+	event := track.Event{Reason: "Odd", Message: "event " + secret, Object: "Pod/web"}
+	for name, o := range map[string]Options{"lines": {Progress: "plain"}, "terminal": {}, "json": {Format: output.FormatJSON}} {
+		o.Hidden = hidden
+		s := newStudio(o, name == "terminal")
+		s.Observe(deploy.Began{Operation: viewtest.Upgrade(t)})
+		status := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "status " + secret, Problem: &problem}
+		s.saw(track.ProblemSeen, status)
+		s.after(time.Second)
+		s.saw(track.Recovered, track.Status{ID: status.ID, State: track.Progressing, Message: status.Message})
+		s.saw(track.StatusChanged, track.Status{ID: status.ID, State: track.Ready, Notes: []string{"note " + secret}})
+		for _, r := range []track.Report{
+			{Kind: track.LogWritten, Log: &track.LogLine{Object: status.ID, Pod: "web-1", Text: "log " + secret}},
+			{Kind: track.EventSeen, Status: track.Status{ID: status.ID}, Event: &event, ShowEvent: true},
+			{Kind: track.Warned, Text: "warning " + secret},
+			{Kind: track.APILost, Text: "lost " + secret},
+		} {
+			s.Observe(deploy.Tracked{Report: r})
+		}
+		out := string(s.closed(t))
+		if strings.Contains(out, secret) {
+			t.Errorf("%s: a confidential text is shown:\n%s", name, out)
+		}
+		if n := strings.Count(out, hide.Placeholder); n < 6 {
+			t.Errorf("%s: only %d places:\n%s", name, n, out)
+		}
+	}
+	if problem.Message != "message "+secret || event.Message != "event "+secret {
+		t.Error("the view has changed what others hold")
+	}
+}
+
 // TestEventsSilence is a run of 90 s without news: it is never silent for long,
 // and never says much.
 func TestEventsSilence(t *testing.T) {

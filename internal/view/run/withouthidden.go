@@ -2,7 +2,7 @@ package run
 
 import (
 	"deployer/internal/deploy"
-	"deployer/track"
+	"deployer/internal/hide"
 )
 
 // hideText is text from elsewhere without what is hidden, and with the name that the
@@ -24,58 +24,8 @@ func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 		event.Change.Reason = d.hideText(event.Change.Reason)
 		return event
 	case deploy.Tracked:
-		event.Report = d.reportWithoutHidden(event.Report)
+		event.Report = hide.Document(event.Report, d.hideText, d.withProgramName)
 		return event
 	}
 	return event
-}
-
-func (d *display) reportWithoutHidden(r track.Report) track.Report {
-	r.Text = d.hideText(r.Text)
-	if r.Log != nil {
-		log := *r.Log
-		log.Text = d.hideText(log.Text)
-		r.Log = &log
-	}
-	if r.Event != nil {
-		event := d.eventWithoutHidden(*r.Event)
-		r.Event = &event
-	}
-	r.Status = d.statusWithoutHidden(r.Status)
-	return r
-}
-
-func (d *display) statusWithoutHidden(s track.Status) track.Status {
-	s.Message, s.Notes = d.hideText(s.Message), d.hideTexts(s.Notes)
-	if s.Problem == nil {
-		return s
-	}
-	p := *s.Problem
-	p.Title, p.Message, p.Advice = d.hideText(p.Title), d.hideText(p.Message), d.hideText(p.Advice)
-	p.Events = append([]track.Event{}, p.Events...)
-	for i := range p.Events {
-		p.Events[i] = d.eventWithoutHidden(p.Events[i])
-	}
-	p.Logs = append([]track.LogTail{}, p.Logs...)
-	for i := range p.Logs {
-		p.Logs[i].Lines, p.Logs[i].UnavailableReason = d.hideTexts(p.Logs[i].Lines), d.hideText(p.Logs[i].UnavailableReason)
-	}
-	s.Problem = &p
-	return s
-}
-
-func (d *display) eventWithoutHidden(event track.Event) track.Event {
-	event.Message = d.hideText(event.Message)
-	return event
-}
-
-func (d *display) hideTexts(list []string) []string {
-	if list == nil {
-		return nil
-	}
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = d.hideText(s)
-	}
-	return out
 }
