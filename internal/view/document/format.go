@@ -50,9 +50,6 @@ type Options struct {
 	// ShowUnchanged lists the objects of a plan that stay as they are; else they
 	// are counted.
 	ShowUnchanged bool
-	// ShowCreated writes out the new objects of a plan also when all are new, as in
-	// a first install; else those are only named.
-	ShowCreated bool
 	// Full shows a long plan completely; otherwise objects with the same change share an entry
 	// and the rest is counted.
 	Full bool

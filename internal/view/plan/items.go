@@ -49,7 +49,7 @@ const unlimited = -1
 // up, objects are only named, and those that are created or updated only
 // counted. What is deleted or made anew is always named.
 func (d Document) items(o document.Options, budget int) []item {
-	created := o.ShowCreated || d.BaseRevision > 0
+	created := d.BaseRevision > 0 // on a first install, where all are new, objects are only named
 	unverified := d.unverifiedReasons()
 	var all []item
 	for _, s := range d.Steps {

@@ -117,7 +117,7 @@ func TestPlanVerbs(t *testing.T) {
 	for name, op := range map[string]*deploy.Operation{"install": install, "rollback": rollback, "uninstall": uninstall, "same": same, "empty": empty} {
 		viewtest.Golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, document.Options{Context: 3})))
 		for format := range planFormats {
-			all.WriteString(planOf(t, op, document.Options{Format: format, ShowUnchanged: true, ShowCreated: true}))
+			all.WriteString(planOf(t, op, document.Options{Format: format, ShowUnchanged: true}))
 		}
 	}
 	viewtest.CheckSecrets(t, all.String())
@@ -157,7 +157,7 @@ func TestPlanHTML(t *testing.T) {
 
 func TestPlanInjection(t *testing.T) {
 	for format := range planFormats {
-		got := planOf(t, viewtest.HostileOperation(t), document.Options{Format: format, ShowCreated: true})
+		got := planOf(t, viewtest.HostileOperation(t), document.Options{Format: format})
 		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), textfmt.IsControl) && format != output.FormatJSON && format != output.FormatYAML {
 			t.Errorf("%s: control characters in the output: %q", format, got)
 		}
