@@ -248,7 +248,7 @@ func (p *prophecy) same(cluster *kube.Cluster, when string, c apply.Change, want
 
 // compare lists what differs between two states of an object, or where it isn't
 // as it was wanted, by the server's schema.
-func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change {
+func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Field {
 	p.Helper()
 	conv, err := cluster.TypeConverter(p.Context(), c.Live.GroupVersionKind().GroupVersion())
 	if err != nil {
@@ -267,7 +267,7 @@ func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change 
 	return diff.Fields(c, nil)
 }
 
-func (p *prophecy) differ(when string, c apply.Change, changes []diff.Change) {
+func (p *prophecy) differ(when string, c apply.Change, changes []diff.Field) {
 	p.Helper()
 	for _, f := range changes {
 		p.Errorf("%s: %s (%s): %s is %v, planned was %v", when, c.ID, c.Action, f.Path, f.After, f.Before)

@@ -18,32 +18,41 @@ import (
 	"deployer/internal/hide"
 )
 
-// A Change is one field that differs. Fields of a subtree that is new, or goes,
-// as a whole are one change.
-type Change struct {
+// A Field is one field that changes. Fields of a subtree that is new, or goes, as a whole are
+// one.
+type Field struct {
 	// Path is written as package apply writes it:
 	// spec.template.spec.containers[name="web"].image
-	Path string
-	Kind compare.Kind // Added, Removed or Changed
-	// Before and After are the values, plain JSON data; nil when absent, or
-	// Hidden, also deep inside, where confidential values stood.
-	Before, After any
-	// IsHidden says that the values are hidden.
-	IsHidden bool
+	Path string       `json:"path"`
+	Kind compare.Kind `json:"kind"` // added, removed or changed
+	// Before and After are the values, plain JSON data; nil when absent.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+	// Hidden says that a value is confidential: Before and After are left out.
+	Hidden bool `json:"hidden,omitempty"`
 	// ByServer marks a field that the desired object doesn't have: a default, or set by an
 	// admission webhook.
-	ByServer bool
+	ByServer bool `json:"by_server,omitempty"`
 	// Random marks a change that is only due to nondeterministic templates: see
 	// Nondeterminism.
-	Random bool
+	Random bool `json:"random,omitempty"`
 	// Revision is the latest revision that declared a removed field; 0 when no stored one
 	// did.
-	Revision int
+	Revision int `json:"from_revision,omitempty"`
+}
+
+// WithoutHidden returns the field without confidential texts in its values and its path.
+func (f Field) WithoutHidden(hidden *hide.Texts) Field {
+	f.Path = hide.Fields{}.HidePath(f.Path, hidden)
+	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
+		f.Before, f.After, f.Hidden = nil, nil, true
+	}
+	return f
 }
 
 // Fields lists the field changes of an object. Added values don't include the server's
 // defaults. v is nil for an object that is rendered the same each time.
-func Fields(c apply.Change, v *Nondeterminism) []Change {
+func Fields(c apply.Change, v *Nondeterminism) []Field {
 	w := &walker{
 		afterIsPartial: c.After() == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
 		hidden: hide.ConfidentialFields(c.Live, c.After(), c.Desired), nondeterminism: v,
@@ -59,7 +68,7 @@ type walker struct {
 	hasDesired     bool // the change has a desired object
 	hidden         hide.Fields
 	nondeterminism *Nondeterminism
-	out            []Change
+	out            []Field
 }
 
 func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured) {
@@ -71,9 +80,9 @@ func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured)
 	case compare.Added:
 		w.add(f.Path, f.After, desiredValue)
 	case compare.Removed:
-		w.emit(Change{Kind: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
+		w.emit(Field{Kind: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
 	case compare.Reordered:
-		w.emit(Change{Kind: compare.Changed, Before: f.Before, After: f.After}, f.Path)
+		w.emit(Field{Kind: compare.Changed, Before: f.Before, After: f.After}, f.Path)
 	default:
 		w.value(f.Path, f.Before, f.After, desiredValue)
 	}
@@ -89,7 +98,7 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 		return
 	case after == nil:
 		if !w.afterIsPartial {
-			w.emit(Change{Kind: compare.Removed, Before: before}, path)
+			w.emit(Field{Kind: compare.Removed, Before: before}, path)
 		}
 		return
 	}
@@ -106,7 +115,7 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 		return
 	}
 	if !equal(before, after) && !(w.afterIsPartial && compare.SameQuantity(fields.Names(path), before, after)) {
-		w.emit(Change{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && desired == nil}, path)
+		w.emit(Field{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && desired == nil}, path)
 	}
 }
 
@@ -123,26 +132,21 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 
 // add tells of something new, without what the server added to it.
 func (w *walker) add(path fieldpath.Path, after, desired any) {
-	c := Change{Kind: compare.Added, After: after}
-	if w.hasDesired {
-		c.ByServer = desired == nil
-		if desired != nil {
-			c.After = restrictTo(after, desired)
-		}
+	f := Field{Kind: compare.Added, After: after, ByServer: w.hasDesired && desired == nil}
+	if desired != nil {
+		f.After = restrictTo(after, desired)
 	}
-	w.emit(c, path)
+	w.emit(f, path)
 }
 
 // emit hides what has to be hidden.
-func (w *walker) emit(c Change, path fieldpath.Path) {
-	c.Path, c.Random = fields.String(path), w.nondeterminism.explains(path, c)
+func (w *walker) emit(f Field, path fieldpath.Path) {
+	f.Path, f.Random = fields.String(path), w.nondeterminism.explains(path, f)
 	if w.hidden.Any() {
-		c.Path = w.hidden.HidePath(c.Path, nil)
-		names := fields.Names(path)
-		c.Before, c.After = masked(w.hidden, names, c.Before), masked(w.hidden, names, c.After)
-		c.IsHidden = hasHidden(c.Before) || hasHidden(c.After)
+		f.Path = w.hidden.HidePath(f.Path, nil)
+		f.Before, f.After, f.Hidden = HidePair(w.hidden, nil, fields.Names(path), f.Before, f.After)
 	}
-	w.out = append(w.out, c)
+	w.out = append(w.out, f)
 }
 
 // RestrictToDesired returns the part of the predicted object that the desired object also

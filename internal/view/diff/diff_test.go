@@ -45,13 +45,13 @@ func changeOf(t testing.TB, before, after, stated *unstructured.Unstructured, pa
 }
 
 // lines writes changes so that a test can be read.
-func lines(changes []Change) string {
+func lines(changes []Field) string {
 	var b strings.Builder
 	for _, c := range changes {
 		before, _ := json.Marshal(c.Before)
 		after, _ := json.Marshal(c.After)
 		fmt.Fprintf(&b, "%s %s %s -> %s", c.Kind, c.Path, before, after)
-		if c.IsHidden {
+		if c.Hidden {
 			b.WriteString(" secret")
 		}
 		if c.ByServer {
@@ -152,16 +152,16 @@ func TestFields(t *testing.T) {
 			name:   "secret",
 			before: "apiVersion: v1\nkind: Secret\ndata: {a: c2VjcmV0, gone: c2VjcmV0, same: c2VjcmV0}\nmetadata: {labels: {x: a}, annotations: {copy: secret}}",
 			after:  "apiVersion: v1\nkind: Secret\ndata: {a: c2VjcmV0MQ==, same: c2VjcmV0}\nmetadata: {labels: {x: b}, annotations: {copy: secret1, helm.sh/x: a}}",
-			want: "changed data.a \"(hidden)\" -> \"(hidden)\" secret\n" +
-				"removed data.gone \"(hidden)\" -> null secret\n" +
-				"changed metadata.annotations.copy \"(hidden)\" -> \"(hidden)\" secret\n" +
+			want: "changed data.a null -> null secret\n" +
+				"removed data.gone null -> null secret\n" +
+				"changed metadata.annotations.copy null -> null secret\n" +
 				"added metadata.annotations.\"helm.sh/x\" null -> \"a\"\n" +
 				"changed metadata.labels.x \"a\" -> \"b\"\n",
 		},
 		{
 			name: "new secret", after: "apiVersion: v1\nkind: Secret\nstringData: {a: b}\nodd: [secret]\nextra: secret",
-			want: "added apiVersion null -> \"v1\"\nadded extra null -> \"(hidden)\" secret\nadded kind null -> \"Secret\"\n" +
-				"added odd null -> [\"(hidden)\"] secret\nadded stringData null -> {\"a\":\"(hidden)\"} secret\n",
+			want: "added apiVersion null -> \"v1\"\nadded extra null -> null secret\nadded kind null -> \"Secret\"\n" +
+				"added odd null -> null secret\nadded stringData null -> null secret\n",
 		},
 		{
 			name: "a CustomResource called Secret is open", before: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: b}", after: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: c}",

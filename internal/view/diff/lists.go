@@ -124,7 +124,7 @@ func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, desire
 		return
 	}
 	if a, b := order(keys, before), order(keys, after); !equal(a, b) {
-		w.emit(Change{Kind: compare.Changed, Before: a, After: b}, path)
+		w.emit(Field{Kind: compare.Changed, Before: a, After: b}, path)
 	}
 }
 
@@ -155,18 +155,13 @@ func (w *walker) positions(path fieldpath.Path, before, after, desired []any) {
 			w.value(place(j), before[i], after[j], at(desired, j))
 		}
 		for ; i < gap.a1; i++ {
-			w.gone(place(i), before[i])
+			if before[i] != nil {
+				w.emit(Field{Kind: compare.Removed, Before: before[i]}, place(i))
+			}
 		}
 		for ; j < gap.b1; j++ {
 			w.value(place(j), nil, after[j], at(desired, j))
 		}
-	}
-}
-
-// gone tells of an item that went from a list that is compared as a whole.
-func (w *walker) gone(path fieldpath.Path, before any) {
-	if before != nil {
-		w.emit(Change{Kind: compare.Removed, Before: before}, path)
 	}
 }
 

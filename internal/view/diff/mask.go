@@ -67,11 +67,19 @@ func tidied(v any) any {
 	return out
 }
 
-// Mask replaces what is confidential in a value that stands at a path, and
-// tells whether anything is.
-func Mask(f hide.Fields, names []string, v any) (any, bool) {
-	out := masked(f, names, v)
-	return out, hasHidden(out)
+// HidePair returns two values of one field as they may be shown; true means that neither may,
+// because one is confidential.
+func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
+	if hasConfidential(secret, names, a) || hasConfidential(secret, names, b) {
+		return nil, nil, true
+	}
+	f := Field{Before: a, After: b}.WithoutHidden(hidden)
+	return f.Before, f.After, f.Hidden
+}
+
+// hasConfidential reports whether a value that stands at a path is confidential, or a part of it.
+func hasConfidential(f hide.Fields, names []string, v any) bool {
+	return hasHidden(masked(f, names, v))
 }
 
 // masked replaces what is confidential in a value that stands at a path.

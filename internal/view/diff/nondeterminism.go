@@ -55,7 +55,7 @@ func encoded(object map[string]any, secret bool) map[string]any {
 
 // explains reports whether a field changes only because of nondeterministic templates. A text
 // must change only in the parts that differ between renderings.
-func (v *Nondeterminism) explains(path fieldpath.Path, c Change) bool {
+func (v *Nondeterminism) explains(path fieldpath.Path, f Field) bool {
 	if v == nil {
 		return false
 	}
@@ -72,10 +72,10 @@ func (v *Nondeterminism) explains(path fieldpath.Path, c Change) bool {
 			again = append(again, text)
 		}
 	}
-	if !random || c.Kind != compare.Changed {
+	if !random || f.Kind != compare.Changed {
 		return false
 	}
-	was, ok := v.text(path, c.Before)
+	was, ok := v.text(path, f.Before)
 	is, alsoText := v.text(path, first)
 	return !ok || !alsoText || onlyRandom(was, is, again) // a number or the like has no parts
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply/compare"
-	"deployer/internal/hide"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/textfmt"
 )
@@ -18,8 +17,9 @@ import (
 // maxInline is how long a value may be to stand on the line of its path.
 const maxInline = 100
 
-// Lines returns the lines of a field change.
-func (f Field) Lines(context int) []Line {
+// FieldLines returns the lines of a field change, with as many unchanged lines around each changed
+// line of a text of several lines.
+func FieldLines(f diff.Field, context int) []Line {
 	path := textfmt.CleanLine(f.Path)
 	note := ""
 	if f.Revision > 0 {
@@ -117,39 +117,4 @@ func Inline(v any) string {
 		return "(unreadable)"
 	}
 	return textfmt.CleanLine(b.String())
-}
-
-// A Field is a field that changes.
-type Field struct {
-	Path     string       `json:"path"`
-	Kind     compare.Kind `json:"kind"` // added, removed or changed
-	Before   any          `json:"before,omitempty"`
-	After    any          `json:"after,omitempty"`
-	Hidden   bool         `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
-	ByServer bool         `json:"by_server,omitempty"`     // not stated by the chart
-	Random   bool         `json:"random,omitempty"`        // changes only because the template makes the value up
-	Revision int          `json:"from_revision,omitempty"` // removed: the latest revision that had it
-}
-
-// WithoutHidden returns the field without confidential texts in its values and its path.
-func (f Field) WithoutHidden(hidden *hide.Texts) Field {
-	f.Path = hide.Fields{}.HidePath(f.Path, hidden)
-	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
-		f.Before, f.After, f.Hidden = nil, nil, true
-	}
-	return f
-}
-
-// HidePair returns two values of one field as they may be shown; true means that neither may,
-// because one is confidential.
-func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
-	a, hiddenA := diff.Mask(secret, names, a)
-	b, hiddenB := diff.Mask(secret, names, b)
-	if hiddenA || hiddenB {
-		return nil, nil, true
-	}
-	if a, b = hidden.HidePair(a, b); a == hide.Placeholder && b == hide.Placeholder {
-		return nil, nil, true
-	}
-	return a, b, false
 }

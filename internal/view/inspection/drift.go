@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
+	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
@@ -157,8 +158,8 @@ func (o driftObject) lines(context int) []document.Line {
 		out = append(out, document.Remark("not verified: %s", o.Unverified))
 	}
 	for _, f := range o.Fields {
-		shown := document.Field{Path: f.Path, Kind: f.Kind, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
-		out = append(out, shown.Lines(context)...)
+		shown := diff.Field{Path: f.Path, Kind: f.Kind, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
+		out = append(out, document.FieldLines(shown, context)...)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/release"
@@ -143,7 +144,7 @@ func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) 
 	case !f.HasLive:
 		out.Kind = compare.Removed
 	}
-	out.Released, out.Live, out.Hidden = document.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
+	out.Released, out.Live, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
@@ -86,7 +87,7 @@ func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Te
 	for _, w := range f.Owners {
 		out.Owners = append(out.Owners, document.FieldManagerOf(w))
 	}
-	out.Value, out.Becomes, out.Hidden = document.HidePair(secret, hidden, f.Names, f.Live, f.Predicted)
+	out.Value, out.Becomes, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
 }
 
@@ -140,7 +141,7 @@ func (f explainedField) heading() document.Heading {
 
 // lines tells of the value, and of what it would become.
 func (f explainedField) lines() []document.Line {
-	shown := document.Field{Path: f.Path, Kind: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
+	shown := diff.Field{Path: f.Path, Kind: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
 		return []document.Line{document.Context("%s: %s", f.Path, hide.Placeholder)}
@@ -153,7 +154,7 @@ func (f explainedField) lines() []document.Line {
 	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
 		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
 	}
-	return shown.Lines(3)
+	return document.FieldLines(shown, 3)
 }
 
 // text has an entry for the object, and one for each group of fields with the same heading.

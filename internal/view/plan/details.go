@@ -35,7 +35,7 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 		conflictsByPath[c.Path] = append(conflictsByPath[c.Path], c)
 	}
 	for _, f := range o.Fields {
-		out = append(out, f.Lines(opts.Context)...)
+		out = append(out, document.FieldLines(f, opts.Context)...)
 		for _, c := range conflictsByPath[f.Path] {
 			out = append(out, document.Line{Sign: '?', Text: "  " + textfmt.CleanLine(c.outcomeText())})
 		}

@@ -83,7 +83,7 @@ type object struct {
 	After      []dependency     `json:"after,omitempty"`
 	Weight     *int             `json:"weight,omitempty"`
 	Generated  []generatedField `json:"generated,omitempty"`
-	Fields     []document.Field `json:"fields,omitempty"`
+	Fields     []diff.Field     `json:"fields,omitempty"`
 	Conflicts  []Conflict       `json:"conflicts,omitempty"`
 	TakenFrom  []string         `json:"taken_from,omitempty"`
 	Hook       *hook            `json:"hook,omitempty"`

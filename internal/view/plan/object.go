@@ -48,7 +48,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 				o.Fields[i].Random = false // somebody has changed it, and it is put back
 			}
 		}
-		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f document.Field) bool { return !f.Random })
+		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f diff.Field) bool { return !f.Random })
 	case apply.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
@@ -87,20 +87,12 @@ func dependenciesOf(needs []ordering.Dependency) []dependency {
 }
 
 // FieldsOf lists what a change makes of an object's fields.
-func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.Field {
+func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field {
 	var variation *diff.Nondeterminism
 	if nondeterminism.Rendered != nil {
 		variation = diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...)
 	}
-	var out []document.Field
-	for _, f := range diff.Fields(c, variation) {
-		field := document.Field{Path: f.Path, Kind: f.Kind, Before: f.Before, After: f.After, ByServer: f.ByServer, Random: f.Random, Revision: f.Revision}
-		if f.IsHidden {
-			field.Before, field.After, field.Hidden = nil, nil, true
-		}
-		out = append(out, field)
-	}
-	return out
+	return diff.Fields(c, variation)
 }
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {

@@ -8,6 +8,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/plan"
 	"deployer/track/class"
@@ -46,7 +47,7 @@ func changesToBlame(c apply.Change, container string, of class.Class, hidden *hi
 	if c.Action != apply.Update && c.Action != apply.Recreate || hide.IsSecretKind(c.ID.GroupKind()) {
 		return nil
 	}
-	var fields []document.Field
+	var fields []diff.Field
 	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
 		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
 		if ok {
@@ -58,7 +59,7 @@ func changesToBlame(c apply.Change, container string, of class.Class, hidden *hi
 	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	var out []string
 	for _, f := range fields[:min(len(fields), maxChanged)] {
-		lines := f.Lines(0)
+		lines := document.FieldLines(f, 0)
 		if len(lines) > maxChanged { // a file: that it changed is news enough
 			lines = lines[:1]
 		}
