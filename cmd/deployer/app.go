@@ -39,12 +39,15 @@ func newApp(e *env) *cli.App {
 }
 
 // setUpCommand adds to a command what all commands have: the global flags, which they share because
-// only one of them runs, an environment variable for each flag of its own, and our usage errors. path
-// is the command with its parents, such as "repo add".
+// only one of them runs, an environment variable for each flag of its own, our usage errors, and the
+// usual exit codes unless it tells its own. path is the command with its parents, such as "repo add".
 func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
 	if len(c.Subcommands) == 0 {
+		if c.Category != pluginGroup && !strings.Contains(c.Description, exitCodes) {
+			c.Description += "\n\n" + exitCodes + " 0 done; 1 failed"
+		}
 		setUpVariables(e, c.Flags)
 		c.Flags = append(c.Flags, global...)
 		tolerateBrokenPipes(e, c, path)

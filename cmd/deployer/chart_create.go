@@ -17,9 +17,7 @@ is. It overwrites files of the same names and keeps others.
 
 Examples:
   deployer create web
-  deployer create charts/web --starter company
-
-Exit codes: 0 done; 1 failed`,
+  deployer create charts/web --starter company`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute `PATH` of the starter to copy", Destination: &starter},
 		},

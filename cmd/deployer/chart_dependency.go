@@ -63,9 +63,7 @@ func dependencyUpdate(e *env) *cli.Command {
    and writes Chart.lock.
 
 Examples:
-  deployer dependency update ./chart
-
-Exit codes: 0 done; 1 failed`,
+  deployer dependency update ./chart`,
 	}, develop.UpdateDependencies)
 }
 

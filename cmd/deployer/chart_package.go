@@ -30,9 +30,7 @@ NAME-VERSION.tgz.prov.
 
 Examples:
   deployer package ./chart --version 1.2.0 --app-version 4.5
-  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -
-
-Exit codes: 0 done; 1 failed`,
+  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "version", Usage: "set the `VERSION` of the chart", Destination: &o.Version},
 			&cli.StringFlag{Name: "app-version", Usage: "set the appVersion of the chart, `VERSION`", Destination: &o.AppVersion},

@@ -35,9 +35,7 @@ func showPart(e *env, part develop.Part, usage string) *cli.Command {
 
 Examples:
   deployer show ` + string(part) + ` ./chart
-  deployer show ` + string(part) + ` bitnami/nginx --version ^18
-
-Exit codes: 0 done; 1 failed`,
+  deployer show ` + string(part) + ` bitnami/nginx --version ^18`,
 		Flags: flags,
 		Action: action(1, 1, "a chart", func(ctx context.Context, args []string) error {
 			o.Settings, o.ForInspection = e.helmFiles(), true

@@ -57,9 +57,7 @@ or --dry-run=server.
 
 Examples:
   deployer template web ./chart -f values.yaml
-  deployer template ./chart --show-only templates/deployment.yaml
-
-Exit codes: 0 done; 1 failed`,
+  deployer template ./chart --show-only templates/deployment.yaml`,
 		Flags: slices.Concat(flags, o.valueFlags(), o.chartFlags(), o.renderFlags(), templateNoOpFlags(e)),
 		Action: action(1, 2, "a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)

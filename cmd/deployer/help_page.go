@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"text/template"
@@ -13,26 +12,13 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// appHelp is the page of the program and of commands that have commands.
-const appHelp = `{{.Usage}}
+// helpTemplate is the page of a command: what it does and how, examples, its commands or flags, the
+// flags that every command has, exit codes. The page of the program has no more than a usage and groups.
+const helpTemplate = `{{.Usage}}
 
 Usage: {{.Line}}
-{{- range .Groups}}
-
-{{.Title}}:
-{{.Body}}
-{{- end}}
-
-{{.Footer}}
-`
-
-// commandHelp is the page of a command: what it does and how, examples, its
-// own flags, those that every command has, exit codes.
-const commandHelp = `{{.Usage}}
-
-Usage: {{.Line}}
-{{- if .Aliases}}
-Also:  {{.Aliases}}
+{{- with .Aliases}}
+Also:  {{.}}
 {{- end}}
 {{- with .Steps}}
 
@@ -52,7 +38,7 @@ Also:  {{.Aliases}}
 {{end}}{{.Footer}}
 `
 
-// A page is what the templates of the help are given.
+// A page is what helpTemplate is given.
 type page struct {
 	Usage, Line, Aliases, Steps, Examples, Codes, Footer string
 	Groups                                               []group
@@ -105,9 +91,8 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		path = append(path, c.Name)
 		commands = c.Subcommands
 	}
-	p, text := page{Usage: sentence(app.Usage)}, appHelp
-	p.Line = strings.Join(path, " ") + " COMMAND [flags] [arguments]"
-	p.Footer = fmt.Sprintf("%s COMMAND --help tells more about a command.", strings.Join(path, " "))
+	line := strings.Join(path, " ")
+	p := page{Usage: sentence(app.Usage), Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
 	switch {
 	case c == nil:
 		p.Groups = layOutGroups(app.Commands, width)
@@ -115,27 +100,23 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		p.Usage = sentence(c.Usage)
 		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
 	default:
-		text = commandHelp
-		p = commandPage(c, path, width)
+		p = commandPage(c, line, width)
 		p.Steps, p.Examples = e.call.underCalledName(p.Steps), e.call.underCalledName(p.Examples)
 		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
 			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
-			p.Footer = "For all flags, run: " + strings.Join(path, " ") + " --help"
+			p.Footer = "For all flags, run: " + line + " --help"
 		}
 	}
-	if c != nil && len(c.Aliases) > 0 {
-		p.Aliases = strings.Join(c.Aliases, ", ")
-	}
 	var out strings.Builder
-	if err := template.Must(template.New("help").Parse(text)).Execute(&out, p); err != nil {
+	if err := template.Must(template.New("help").Parse(helpTemplate)).Execute(&out, p); err != nil {
 		return "", err
 	}
 	return out.String(), nil
 }
 
-func commandPage(c *cli.Command, path []string, width int) page {
-	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(strings.Join(path, " ")+" [flags] "+c.ArgsUsage, " ")}
+func commandPage(c *cli.Command, line string, width int) page {
+	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), Aliases: strings.Join(c.Aliases, ", ")}
 	p.Steps, p.Examples, p.Codes = sections(c.Description)
 	p.Codes = strings.Join(wrap(p.Codes, width), "\n")
 	var titles []string
@@ -177,12 +158,15 @@ func (c call) underCalledName(description string) string {
 	return ownCommand().ReplaceAllString(description, c.name+" $1")
 }
 
+// exitCodes is the heading of a command's exit codes, the last part of its description.
+const exitCodes = "Exit codes:"
+
 // sections cuts a description into what the command does, its examples and
 // its exit codes.
 func sections(description string) (steps, examples, codes string) {
-	rest, codes, found := cutAtHeading(description, "Exit codes:")
+	rest, codes, found := cutAtHeading(description, exitCodes)
 	if found {
-		codes = "Exit codes:" + codes
+		codes = exitCodes + codes
 	}
 	steps, examples, found = cutAtHeading(rest, "Examples:")
 	if found {

@@ -103,9 +103,7 @@ hooks. A plugin that was installed with --version stays at that version. If an
 update fails, the plugin stays as it was.
 
 Examples:
-  deployer plugin update diff
-
-Exit codes: 0 done; 1 failed`,
+  deployer plugin update diff`,
 		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
 				return ps.host().Update(ctx, ps.places(), p)
@@ -121,9 +119,7 @@ func pluginUninstall(ps plugins) *cli.Command {
 installed from a directory, it deletes the link only.
 
 Examples:
-  deployer plugin uninstall diff
-
-Exit codes: 0 done; 1 failed`,
+  deployer plugin uninstall diff`,
 		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
 				return ps.host().Uninstall(ctx, p)

@@ -15,9 +15,7 @@ func envCommand(e *env) *cli.Command {
 		Name: "env", Usage: "show the Helm files and settings in use", ArgsUsage: "[VARIABLE]",
 		Description: `Examples:
   deployer env
-  deployer env HELM_REPOSITORY_CONFIG
-
-Exit codes: 0 done; 1 failed`,
+  deployer env HELM_REPOSITORY_CONFIG`,
 		Action: action(0, 1, "a variable", func(_ context.Context, args []string) error {
 			variables := e.helmVariables()
 			if len(args) == 1 {

@@ -33,9 +33,7 @@ because scripts decide by it what they may use.
 
 Examples:
   deployer version
-  deployer version --template '{{.Version}}'
-
-Exit codes: 0 done; 1 failed`,
+  deployer version --template '{{.Version}}'`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "short", Usage: "print the version number only", Destination: &short},
 			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", Destination: &format},

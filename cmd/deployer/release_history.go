@@ -18,9 +18,7 @@ func historyCommand(e *env) *cli.Command {
 		Description: `A revision that can't be read is listed as unreadable, and a warning says why.
 
 Examples:
-  deployer history web -o json
-
-Exit codes: 0 done; 1 failed`,
+  deployer history web -o json`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),

@@ -51,9 +51,7 @@ release that can't be read is listed as unreadable, and a warning says why.
 
 Examples:
   deployer list -A
-  deployer list -n prod --pending -o json
-
-Exit codes: 0 done; 1 failed`,
+  deployer list -n prod --pending -o json`,
 		Flags: flags,
 		Action: action(0, 0, "", func(ctx context.Context, _ []string) error {
 			return q.run(ctx, e)

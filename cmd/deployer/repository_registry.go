@@ -25,9 +25,7 @@ func registryLogin(e *env) *cli.Command {
 		Description: `Checks the credentials and stores them where Helm also finds them.
 
 Examples:
-  echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin
-
-Exit codes: 0 done; 1 failed`,
+  echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user `NAME` for the registry", Destination: &a.Username},
 			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "`PASSWORD` or identity token", Destination: &a.Password},
@@ -78,9 +76,7 @@ func registryLogout(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "logout", Usage: "log out of a registry", ArgsUsage: "HOST",
 		Description: `Examples:
-  deployer registry logout registry.example.com
-
-Exit codes: 0 done; 1 failed`,
+  deployer registry logout registry.example.com`,
 		Action: action(1, 1, "the host of a registry", func(_ context.Context, args []string) error {
 			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
 		}),

@@ -38,9 +38,7 @@ uses. Adding the same repository again succeeds.
 
 Examples:
   deployer repo add podinfo https://stefanprodan.github.io/podinfo
-  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin
-
-Exit codes: 0 done; 1 failed`,
+  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of the same name", Destination: &a.Force},
 			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also allow repositories that are known to be shut down", Destination: &a.AllowDeprecated},
@@ -185,9 +183,7 @@ func repoIndex() *cli.Command {
 		Description: `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.
 
 Examples:
-  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml
-
-Exit codes: 0 done; 1 failed`,
+  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "base `URL` of the archives", Destination: &o.URL},
 			&cli.StringFlag{Name: "merge", Usage: "index `FILE` to merge in", Destination: &o.Merge},

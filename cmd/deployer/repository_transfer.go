@@ -18,9 +18,7 @@ func pullCommand(e *env) *cli.Command {
 
 Examples:
   deployer pull podinfo/podinfo --version ^6 --untar
-  deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives
-
-Exit codes: 0 done; 1 failed`,
+  deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "`DIR` to download to", Destination: &o.Destination},
 			&cli.BoolFlag{Name: "untar", Usage: "unpack the archive", Destination: &o.Untar},
@@ -56,9 +54,7 @@ func pushCommand(e *env) *cli.Command {
 		Description: `If there is a .prov file beside the archive, it is uploaded too.
 
 Examples:
-  deployer push web-1.2.0.tgz oci://registry.example.com/charts
-
-Exit codes: 0 done; 1 failed`,
+  deployer push web-1.2.0.tgz oci://registry.example.com/charts`,
 		Flags: accessFlags(&o.Access),
 		Action: action(2, 2, "a chart archive and a registry", func(ctx context.Context, args []string) error {
 			waiting := e.showTransfer("pushing", args[0])
