@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/view/output"
 )
 
 // newApp builds the command tree.
@@ -192,6 +193,17 @@ func action(least, most int, names string, do func(ctx context.Context, args []s
 		}
 		return do(c.Context, args)
 	}
+}
+
+// formatted is an action that is given the format of -o too.
+func formatted(e *env, least, most int, names string, do func(ctx context.Context, args []string, format output.Format) error) cli.ActionFunc {
+	return action(least, most, names, func(ctx context.Context, args []string) error {
+		format, err := e.outputFormat()
+		if err != nil {
+			return err
+		}
+		return do(ctx, args, format)
+	})
 }
 
 func printTo(w io.Writer, text string) error {

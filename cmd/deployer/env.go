@@ -68,15 +68,19 @@ func (e *env) connect() (*kube.Cluster, error) {
 	return cluster, nil
 }
 
-// newDeployer returns a deployer of this run. What it comes to know to be
+// newDeployer connects, and returns a deployer of this run. What it comes to know to be
 // confidential is shown no more.
-func (e *env) newDeployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.Deployer {
+func (e *env) newDeployer(settings deploy.Settings) (*deploy.Deployer, error) {
+	cluster, err := e.connect()
+	if err != nil {
+		return nil, err
+	}
 	d := deploy.New(cluster, cluster.Namespace(), settings)
 	if e.hidden == nil {
 		e.hidden = d.Hidden
 	}
 	d.Hidden, d.Warn = e.hidden, e.warn
-	return d
+	return d, nil
 }
 
 // namespace is the one the user named, else that of the kubeconfig context.

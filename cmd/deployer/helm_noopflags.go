@@ -76,7 +76,7 @@ func templateNoOpFlags(e *env) []cli.Flag {
 	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "take-ownership", "wait", "wait-for-jobs"} {
 		f := newNoOpBool(e, name, why)
 		if name == "wait" {
-			f.words = slices.AppendSeq(f.words, maps.Keys(waitSynonyms))
+			f.words = append(f.words, slices.Sorted(maps.Keys(waitSynonyms))...)
 		}
 		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: f})
 	}

@@ -8,6 +8,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/inspection"
+	"deployer/internal/view/output"
 )
 
 func explainCommand(e *env) *cli.Command {
@@ -30,12 +31,8 @@ Examples:
 
 Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 		Flags: []cli.Flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
-		Action: action(2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string) error {
-			format, err := e.outputFormat()
-			if err != nil {
-				return err
-			}
-			cluster, err := e.connect()
+		Action: formatted(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
+			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err
 			}
@@ -43,7 +40,7 @@ Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 			if len(args) == 3 {
 				field = args[2]
 			}
-			found, err := e.newDeployer(cluster, settings).Explain(ctx, args[0], args[1], field)
+			found, err := d.Explain(ctx, args[0], args[1], field)
 			if err != nil {
 				return err
 			}

@@ -48,11 +48,7 @@ func revisionFlag(revision *int) cli.Flag {
 
 // revisionAction is the body of a command that shows one revision.
 func revisionAction(e *env, revision *int, show func(*release.Record, output.Format) error) cli.ActionFunc {
-	return action(1, 1, "a release name", func(ctx context.Context, args []string) error {
-		format, err := e.outputFormat()
-		if err != nil {
-			return err
-		}
+	return formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 		record, err := e.readRecord(ctx, args[0], *revision)
 		if err != nil {
 			return err

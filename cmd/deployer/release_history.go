@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/view/helm"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -23,11 +24,7 @@ Examples:
 			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),
 		},
-		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
-			format, err := e.outputFormat()
-			if err != nil {
-				return err
-			}
+		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			store, err := e.store()
 			if err != nil {
 				return err

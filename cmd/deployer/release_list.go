@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/view/helm"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -53,18 +54,14 @@ Examples:
   deployer list -A
   deployer list -n prod --pending -o json`,
 		Flags: flags,
-		Action: action(0, 0, "", func(ctx context.Context, _ []string) error {
+		Action: formatted(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
+			q.show.Format = format
 			return q.run(ctx, e)
 		}),
 	}
 }
 
-func (q *listQuery) run(ctx context.Context, e *env) error {
-	format, err := e.outputFormat()
-	if err != nil {
-		return err
-	}
-	q.show.Format = format
+func (q *listQuery) run(ctx context.Context, e *env) (err error) {
 	if q.filter != "" {
 		if q.Filter, err = regexp.Compile(q.filter); err != nil {
 			return usagef("list", "--filter %q is not a regular expression: %w", q.filter, err)

@@ -71,12 +71,11 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if err := errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit)); err != nil {
 		return err
 	}
-	cluster, err := e.connect()
+	o.settings.Wait = o.wait == "true" || o.undo.atomic
+	d, err := e.newDeployer(o.settings)
 	if err != nil {
 		return withPrefix(o.failurePrefix, err)
 	}
-	o.settings.Wait = o.wait == "true" || o.undo.atomic
-	d := e.newDeployer(cluster, o.settings)
 	if planning {
 		e.failOnBrokenPipes()
 		d.ForShow = true

@@ -82,12 +82,11 @@ func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFu
 		if o.plan.options.Format, err = document.ParseDriftFormat(e.format); err != nil {
 			return &usageError{err: err, command: "plan"}
 		}
-		cluster, err := e.connect()
+		o.plan.options.Colour = e.colour
+		d, err := e.newDeployer(o.settings)
 		if err != nil {
 			return err
 		}
-		o.plan.options.Colour = e.colour
-		d := e.newDeployer(cluster, o.settings)
 		drift, err := d.Drift(ctx, args[0])
 		if err != nil {
 			return err

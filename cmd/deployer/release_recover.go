@@ -32,11 +32,11 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			lockTimeoutFlag("", &lockTimeout),
 		},
 		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
-			cluster, err := e.connect()
+			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err
 			}
-			recovered, err := e.newDeployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
+			recovered, err := d.Recover(ctx, args[0], lockTimeout)
 			text := ""
 			for _, r := range recovered {
 				text += r.String() + "; it is recorded as failed now\n"

@@ -52,21 +52,17 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			q.reports.resultFlag("", "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			if q.watch {
-				return q.run(ctx, e, args[0])
+				return q.run(ctx, e, args[0], format)
 			}
 			ctx, done := limitReading(ctx, q.settings.Timeout)
-			return done(q.run(ctx, e, args[0]))
+			return done(q.run(ctx, e, args[0], format))
 		}),
 	}
 }
 
-func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
-	format, err := e.outputFormat()
-	if err != nil {
-		return err
-	}
+func (q *statusQuery) run(ctx context.Context, e *env, name string, format output.Format) error {
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
@@ -77,7 +73,10 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
 	}); err != nil {
 		return err
 	}
-	d := e.newDeployer(e.cluster, q.settings)
+	d, err := e.newDeployer(q.settings)
+	if err != nil {
+		return err
+	}
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}

@@ -79,11 +79,7 @@ func repoList(e *env) *cli.Command {
 
 Exit codes: 0 done; 1 failed, or there are no repositories`,
 		Flags: []cli.Flag{outputFlag(e)},
-		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
-			format, err := e.outputFormat()
-			if err != nil {
-				return err
-			}
+		Action: formatted(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
