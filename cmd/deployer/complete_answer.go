@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -80,7 +82,7 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 		}
 		before = rest
 	}
-	e.useGlobalFlags(p)
+	e.useGlobalFlags(p.given)
 	if p.leaf == nil {
 		maps.Copy(p.flags, flagTable(globalFlags(e)))
 	}
@@ -102,18 +104,20 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 	return q.argument()
 }
 
-// useGlobalFlags takes over the global flags on an unfinished command line, so that the
-// right cluster and files are asked.
-func (e *env) useGlobalFlags(p *normalizer) {
-	for _, given := range p.given {
-		name, value, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
-		to := map[string]*string{
-			"namespace": &e.kube.Namespace, "kubeconfig": &e.kube.Kubeconfig, "kube-context": &e.kube.Context,
-			"repository-config": &e.files.RepositoryConfig, "repository-cache": &e.files.RepositoryCache,
-		}[name]
-		if to != nil {
-			*to = value
+// useGlobalFlags takes over the global flags on an unfinished command line, and their variables, so
+// that the right cluster and files are asked. What can't be read counts as not there.
+func (e *env) useGlobalFlags(given []string) {
+	set := flag.NewFlagSet("", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	global := globalFlags(e)
+	setUpVariables(e, global)
+	for _, f := range global {
+		if !isHidden(f) { // hidden ones would warn that they have no effect
+			_ = f.Apply(set)
 		}
+	}
+	for _, one := range given {
+		_ = set.Parse([]string{one})
 	}
 }
 

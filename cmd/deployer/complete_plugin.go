@@ -56,7 +56,7 @@ func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completio
 	if err != nil {
 		return q.flagValue(strings.TrimLeft(args[len(args)-1], "-"), args[len(args)-1], "")
 	}
-	q.e.useGlobalFlags(&normalizer{given: own})
+	q.e.useGlobalFlags(own)
 	words, path, theirs := wordsOf(p).at(theirs)
 	offered, isFlag := completion{directive: directiveFiles}, strings.HasPrefix(q.last, "-")
 	switch {
