@@ -8,13 +8,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v2"
 )
 
 // fromLibrary decodes a text as decode does where decodeBlockYAML isn't ok; nil if it can't be decoded or
 // isn't an object, or if keys are repeated.
 func fromLibrary(text string) any {
-	value, repeated, err := manifestDocument{text: text}.unmarshal()
-	if err != nil || len(repeated) > 0 {
+	var value any
+	if yaml.UnmarshalStrict([]byte(text), &value) != nil {
 		return nil
 	}
 	converted, err := toJSONTypes(value)

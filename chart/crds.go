@@ -25,7 +25,7 @@ func (p *Parser) CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings [
 	for _, crd := range c.CRDObjects() {
 		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
 	}
-	all, _, err := parseDocuments(documents, p) // no warnings about duplicate keys: the user can't change the chart's CRDs
+	all, err := parseDocuments(documents, p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,75 +17,41 @@ import (
 // decodedDocument is what became of one document.
 type decodedDocument struct {
 	manifests []kube.Manifest
-	warnings  []string
 	err       error
 }
 
-// decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
-// (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
+// decode reads the objects in a document.
 func (d manifestDocument) decode() decodedDocument {
-	if content, ok := decodeBlockYAML(d.text); ok {
-		return d.manifestsIn(content, nil)
-	}
-	value, repeated, err := d.unmarshal()
+	objects, err := d.objects()
 	if err != nil {
-		return decodedDocument{err: d.documentError(err)}
+		return decodedDocument{err: &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}}
 	}
-	converted, err := toJSONTypes(value)
-	if err != nil {
-		return decodedDocument{err: d.documentError(err)}
-	}
-	if converted == nil {
-		return decodedDocument{}
-	}
-	content, ok := converted.(map[string]any)
-	if !ok {
-		return decodedDocument{err: d.documentError(errors.New("it is not an object, but plain text, a number or a YAML list"))}
-	}
-	return d.manifestsIn(content, repeated)
-}
-
-// manifestsIn makes manifests of the content of the document.
-func (d manifestDocument) manifestsIn(content map[string]any, warnings []string) decodedDocument {
-	out := decodedDocument{warnings: warnings}
-	objects, err := flattenLists(content, nil)
-	if err != nil {
-		return decodedDocument{err: d.documentError(err)}
-	}
+	out := decodedDocument{}
 	for _, o := range objects {
 		out.manifests = append(out.manifests, kube.Manifest{Source: d.source, Object: o})
 	}
 	return out
 }
 
-func (d manifestDocument) documentError(err error) error {
-	return &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
-}
-
-// unmarshal also returns warnings about duplicate keys.
-func (d manifestDocument) unmarshal() (any, []string, error) {
+// objects reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the
+// last value counts. (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
+func (d manifestDocument) objects() ([]*unstructured.Unstructured, error) {
+	if content, ok := decodeBlockYAML(d.text); ok {
+		return flattenLists(content, nil)
+	}
 	var value any
-	err := yaml.UnmarshalStrict([]byte(d.text), &value)
-	var repeated *yaml.TypeError
-	if err == nil || !errors.As(err, &repeated) {
-		if err != nil {
-			err = shiftedYAMLError(err, -d.linesBefore)
-		}
-		return value, nil, err
-	}
-	value = nil
 	if err := yaml.Unmarshal([]byte(d.text), &value); err != nil {
-		return nil, nil, shiftedYAMLError(err, -d.linesBefore)
+		return nil, shiftedYAMLError(err, -d.linesBefore)
 	}
-	if strings.Contains(d.text, "<<:") {
-		// A key that overrides a merged one looks repeated to the library.
-		return value, nil, nil
+	converted, err := toJSONTypes(value)
+	if err != nil || converted == nil {
+		return nil, err
 	}
-	var warnings []string
-	for _, text := range repeated.Errors {
-		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one is used", d.source, shiftedYAMLError(errors.New(text), -d.linesBefore)))
+	content, ok := converted.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is not an object, but plain text, a number or a YAML list")
 	}
-	return value, sortedUnique(warnings), nil
+	return flattenLists(content, nil)
 }
 
 // toJSONTypes converts YAML values to the types that decoding from JSON gives: string keys,

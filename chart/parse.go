@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +21,7 @@ import (
 //
 // The error has a *DocumentError for each document that can't be parsed.
 func Parse(manifest string) ([]kube.Manifest, error) {
-	manifests, _, err := ParseWithWarnings(manifest)
-	return manifests, err
+	return parseDocuments(splitManifest(manifest, ""), nil)
 }
 
 // A Parser parses the manifests of several revisions. Documents that they have in common
@@ -37,8 +35,7 @@ type Parser struct {
 
 // Parse is the function Parse, for one more manifest.
 func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
-	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p)
-	return manifests, err
+	return parseDocuments(splitManifest(manifest, ""), p)
 }
 
 // maxInterned is the length of the documents whose parts are shared. Of longer ones, such as definitions,
@@ -62,16 +59,9 @@ func (p *Parser) decode(d manifestDocument) decodedDocument {
 	return out
 }
 
-// ParseWithWarnings is Parse that also warns of duplicate keys, whose first value is lost.
-func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
-	return parseDocuments(splitManifest(manifest, ""), nil)
-}
-
 // ParseHook returns the objects of a hook: one, unless its template wrote a list.
 func ParseHook(hook *helmrelease.Hook) ([]kube.Manifest, error) {
-	documents := splitManifest(hook.Manifest, hook.Path)
-	manifests, _, err := parseDocuments(documents, nil) // warnings are for manifests; a hook's text isn't shown by line
-	return manifests, err
+	return parseDocuments(splitManifest(hook.Manifest, hook.Path), nil)
 }
 
 // DocumentError says that a document can't be made into objects.
@@ -176,7 +166,7 @@ func (d *manifestDocument) readSource() bool {
 
 // parseDocuments decodes documents in parallel and keeps their order. What p has decoded isn't decoded
 // again, and p remembers the others; it may be nil.
-func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, []string, error) {
+func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, error) {
 	if p != nil && p.decoded == nil {
 		p.decoded, p.interner = map[[2]string]decodedDocument{}, kube.NewInterner()
 	}
@@ -192,20 +182,18 @@ func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, [
 	}
 	wg.Wait()
 	var manifests []kube.Manifest
-	var warnings []string
 	var problems []error
 	for i, r := range results {
 		if p != nil && r.err == nil {
 			p.decoded[documents[i].key()] = r
 		}
 		manifests = append(manifests, r.manifests...)
-		warnings = append(warnings, r.warnings...)
 		problems = append(problems, r.err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, warnings, err
+		return nil, err
 	}
-	return manifests, warnings, nil
+	return manifests, nil
 }
 
 // perParseWorker is how many bytes are worth another goroutine.
@@ -236,10 +224,4 @@ func reworded(err error, of string, lines int) error {
 		return fmt.Errorf("line %d%s: %s", n+lines, of, reason)
 	}
 	return errors.New(reason)
-}
-
-// sortedUnique sorts texts and drops repetitions.
-func sortedUnique(texts []string) []string {
-	slices.Sort(texts)
-	return slices.Compact(texts)
 }

@@ -102,29 +102,22 @@ spec:
 	if err := want.UnmarshalJSON(json); err != nil {
 		t.Fatal(err)
 	}
-	got, warnings, err := ParseWithWarnings(text)
+	got, err := Parse(text)
 	if err != nil || len(got) != 1 {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	if !reflect.DeepEqual(got[0].Object.Object, want.Object) {
 		t.Errorf("got\n%#v\nwant\n%#v", got[0].Object.Object["spec"], want.Object["spec"])
 	}
-	if len(warnings) > 0 {
-		t.Errorf("warnings: %v", warnings)
-	}
 }
 
 func TestParseTakesTheLastOfRepeatedKeys(t *testing.T) {
-	got, warnings, err := ParseWithWarnings("---\n# Source: x/a.yaml\n" + object("A", "a") + "data:\n  k: one\n  k: two\n")
+	got, err := Parse("---\n# Source: x/a.yaml\n" + object("A", "a") + "data:\n  k: one\n  k: two\n")
 	if err != nil || len(got) != 1 {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	if v, _, _ := unstructured.NestedString(got[0].Object.Object, "data", "k"); v != "two" {
 		t.Errorf("data.k = %q, want two", v)
-	}
-	want := `x/a.yaml: line 7 of what it rendered: key "k" already set in map; the last one is used`
-	if len(warnings) != 1 || warnings[0] != want {
-		t.Errorf("warnings are %q, want %q", warnings, want)
 	}
 }
 
