@@ -63,27 +63,29 @@ func (e *LimitError) Hint() string {
 
 // renderWithinLimits calls work, which renders a chart, and returns an error when a limit is exceeded.
 func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
-	files, err := withinLimits(ctx, helm.Name(), renderings, at, work)
+	var files map[string]string
+	err := withinLimits(ctx, helm.Name(), renderings, at, func() (err error) {
+		files, err = work()
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, err // and work may still be writing files
 	}
 	return files, checkOutputSize(helm, files)
 }
 
 // WithinLimits calls work, which evaluates a chart or its schema in the library, and returns its error, or a *LimitError when
-// it takes too much. work may continue after that.
+// it takes too much. work may continue after that: what it writes may be read only without an error.
 func WithinLimits(ctx context.Context, name string, work func() error) error {
-	_, err := withinLimits(ctx, name, 1, func() string { return "" }, func() (struct{}, error) { return struct{}{}, work() })
-	return err
+	return withinLimits(ctx, name, 1, func() string { return "" }, work)
 }
 
 // validateWithinLimits checks values with the schemas of a chart and its subcharts, in which references can
 // refer to each other in exponentially many ways.
 func validateWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, values map[string]any) error {
-	_, err := withinLimits(ctx, helm.Name(), renderings, func() string { return schemaFile }, func() (struct{}, error) {
-		return struct{}{}, chartutil.ValidateAgainstSchema(helm, values)
+	return withinLimits(ctx, helm.Name(), renderings, func() string { return schemaFile }, func() error {
+		return chartutil.ValidateAgainstSchema(helm, values)
 	})
-	return err
 }
 
 // schemaFile is the name of a chart's schema.
@@ -92,44 +94,37 @@ const schemaFile = "values.schema.json"
 // withinLimits calls work, and returns an error when a limit is exceeded; at says what is under way then. work may
 // continue after that. With several renderings under way at once, each may take what all of them may take together:
 // they can't be told apart.
-func withinLimits[T any](ctx context.Context, name string, renderings int, at func() string, work func() (T, error)) (result T, err error) {
+func withinLimits(ctx context.Context, name string, renderings int, at func() string, work func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
 	defer cancel()
-	type outcome struct {
-		result T
-		err    error
-	}
-	done := make(chan outcome, 1)
+	done := make(chan error, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
 	memory := heapAllowance(atOnce, heap, processMemoryLimit())
-	go func() {
-		result, err := work()
-		done <- outcome{result, err}
-	}()
+	go func() { done <- work() }()
 	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
 	exceeded := func(what string) error { return &LimitError{Chart: name, Template: at(), What: what} }
 	for {
 		select {
-		case o := <-done:
-			return o.result, o.err
+		case err := <-done:
+			return err
 		case <-ctx.Done():
 			if own := (*LimitError)(nil); errors.As(context.Cause(ctx), &own) {
-				return result, exceeded(own.What)
+				return exceeded(own.What)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return result, errors.Join(exceeded("didn't finish in time"), ctx.Err())
+				return errors.Join(exceeded("didn't finish in time"), ctx.Err())
 			}
-			return result, ctx.Err()
+			return ctx.Err()
 		case <-ticker.C:
 		}
 		nowHeap, nowStacks := memoryInUse()
 		switch {
 		case nowStacks > stacks+stackLimit*atOnce:
-			return result, exceeded("calls itself endlessly")
+			return exceeded("calls itself endlessly")
 		case nowHeap > memory.most:
-			return result, exceeded(memory.exceeded)
+			return exceeded(memory.exceeded)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	if err != nil {
 		return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 	}
-	c, err := interruptible(ctx, func() (*helmchart.Chart, error) {
+	var c *helmchart.Chart
+	err = RunInterruptible(ctx, func() error {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
 		verify := downloader.VerifyNever
 		if opts.Verify {
@@ -36,9 +37,10 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 		}
 		path, _, err := opts.Download(ref, dir, verify, lineWriter(opts.Progress))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return readChart(path)
+		c, err = readChart(path)
+		return err
 	})
 	if err != nil {
 		return nil, NewRemoteError(ref, opts, err)
@@ -46,36 +48,20 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	return c, nil
 }
 
-// interruptible calls work, which takes no context. When ctx ends first, it returns, and work
-// continues until its own timeouts.
-func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
-	if err := ctx.Err(); err != nil {
-		var zero T
-		return zero, err // nothing is started
-	}
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := work()
-		done <- outcome{value, err}
-	}()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		var zero T
-		return zero, ctx.Err()
-	}
-}
-
-// RunInterruptible is the same for work that returns only an error. Helm's libraries often take
-// no context.
+// RunInterruptible calls work, which takes no context, as Helm's libraries often don't. When ctx ends first,
+// it returns, and work continues until its own timeouts: what it writes may be read only without an error.
 func RunInterruptible(ctx context.Context, work func() error) error {
-	_, err := interruptible(ctx, func() (struct{}, error) { return struct{}{}, work() })
-	return err
+	if err := ctx.Err(); err != nil {
+		return err // nothing is started
+	}
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // NewRemoteError says that a chart could not be fetched, and what to do about it.

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -152,13 +153,14 @@ func (r *valuesReader) read(name string) ([]byte, error) {
 	if err != nil {
 		return readFile(name)
 	}
-	return interruptible(r.ctx, func() ([]byte, error) {
-		data, err := get.Get(name, getter.WithURL(name))
-		if err != nil {
-			return nil, err
-		}
-		return data.Bytes(), nil
-	})
+	var data *bytes.Buffer
+	if err := RunInterruptible(r.ctx, func() (err error) {
+		data, err = get.Get(name, getter.WithURL(name))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return data.Bytes(), nil
 }
 
 func readFile(name string) ([]byte, error) {
