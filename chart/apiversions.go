@@ -13,33 +13,28 @@ import (
 // returns an object's new API version; empty keeps the old one. changes has a line for each
 // replaced version.
 func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
-	var text strings.Builder
-	for _, d := range splitManifest(manifest, "") {
-		at := strings.Index(manifest, d.text)
-		text.WriteString(manifest[:at])
-		manifest = manifest[at+len(d.text):]
-		renewed, told := d.replaceAPIVersions(newer)
-		text.WriteString(renewed)
-		changes = append(changes, told...)
-	}
-	return text.String() + manifest, changes
+	out = RewriteDocuments(manifest, func(text string) string {
+		text, replaced := replaceAPIVersions(text, newer)
+		changes = append(changes, replaced...)
+		return text
+	})
+	return out, changes
 }
 
-func (d manifestDocument) replaceAPIVersions(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
+func replaceAPIVersions(text string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
 	var root yaml.Node
-	objects := d.decode().manifests
-	if yaml.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) != 1 {
-		return d.text, nil // planning says what is wrong with it
+	objects, err := manifestDocument{text: text}.objects()
+	if err != nil || yaml.Unmarshal([]byte(text), &root) != nil || len(root.Content) != 1 {
+		return text, nil // planning says what is wrong with it
 	}
 	said := apiVersionNodes(root.Content[0], nil)
 	if len(said) != len(objects) {
-		return d.text, nil
+		return text, nil
 	}
-	text = d.text
 	for i := len(said) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
-		obj := objects[i].Object
+		obj := objects[i]
 		next := newer(obj)
-		at := scalarOffset(d.text, said[i])
+		at := scalarOffset(text, said[i])
 		if next == "" || at < 0 {
 			continue
 		}

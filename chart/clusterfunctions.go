@@ -1,7 +1,8 @@
 package chart
 
 import (
-	"strings"
+	"bytes"
+	"slices"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -15,69 +16,52 @@ var clusterFunctions = []string{"Capabilities", "lookup"}
 // of the chart or a subchart contains Capabilities or lookup, or it uses tpl and a value or
 // file does. If in doubt, it returns true.
 func mayUseCluster(c *helmchart.Chart, user map[string]any) bool {
-	templates, files := templatesAndFiles(c)
-	if containsAny(templates, clusterFunctions...) {
+	charts := allCharts(c)
+	inTemplates := func(words ...string) bool {
+		return slices.ContainsFunc(charts, func(c *helmchart.Chart) bool {
+			return slices.ContainsFunc(c.Templates, func(f *helmchart.File) bool { return containsAny(f.Data, words...) })
+		})
+	}
+	if inTemplates(clusterFunctions...) {
 		return true
 	}
-	if !containsAny(templates, "tpl") {
+	if !inTemplates("tpl") {
 		return false
 	}
-	values := &valueTexts{}
-	values.read(user)
-	values.readAll(c)
-	return containsAny(values.found, clusterFunctions...) || containsAny(templates, "Files") && containsAny(files, clusterFunctions...)
+	usesFiles := inTemplates("Files")
+	return usedInValue(user) || slices.ContainsFunc(charts, func(c *helmchart.Chart) bool {
+		return usedInValue(c.Values) || usesFiles && slices.ContainsFunc(c.Files, func(f *helmchart.File) bool {
+			return containsAny(f.Data, "{{") && containsAny(f.Data, clusterFunctions...)
+		})
+	})
 }
 
-// templatesAndFiles are the templates and the other files of a chart and its subcharts.
-func templatesAndFiles(c *helmchart.Chart) (templates, files []string) {
-	for _, f := range c.Templates {
-		templates = append(templates, string(f.Data))
-	}
-	for _, f := range c.Files {
-		if strings.Contains(string(f.Data), "{{") {
-			files = append(files, string(f.Data))
-		}
-	}
+// allCharts are a chart and its subcharts at any depth, each before its own.
+func allCharts(c *helmchart.Chart) []*helmchart.Chart {
+	out := []*helmchart.Chart{c}
 	for _, child := range c.Dependencies() {
-		t, f := templatesAndFiles(child)
-		templates, files = append(templates, t...), append(files, f...)
+		out = append(out, allCharts(child)...)
 	}
-	return templates, files
+	return out
 }
 
-// valueTexts collects the texts in values.
-type valueTexts struct{ found []string }
-
-func (v *valueTexts) readAll(c *helmchart.Chart) {
-	v.read(c.Values)
-	for _, child := range c.Dependencies() {
-		v.readAll(child)
-	}
-}
-
-func (v *valueTexts) read(value any) {
+// usedInValue reports whether a value, or a key in it, has a word of clusterFunctions.
+func usedInValue(value any) bool {
 	switch value := value.(type) {
 	case string:
-		v.found = append(v.found, value)
+		return containsAny([]byte(value), clusterFunctions...)
 	case map[string]any:
 		for key, item := range value {
-			v.found = append(v.found, key)
-			v.read(item)
-		}
-	case []any:
-		for _, item := range value {
-			v.read(item)
-		}
-	}
-}
-
-func containsAny(texts []string, words ...string) bool {
-	for _, text := range texts {
-		for _, word := range words {
-			if strings.Contains(text, word) {
+			if usedInValue(key) || usedInValue(item) {
 				return true
 			}
 		}
+	case []any:
+		return slices.ContainsFunc(value, usedInValue)
 	}
 	return false
+}
+
+func containsAny(text []byte, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(text, []byte(word)) })
 }

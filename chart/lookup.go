@@ -24,9 +24,10 @@ import (
 // cluster's cached discovery, and its requests end with ctx.
 type lookupProvider struct {
 	ctx     context.Context // of the one rendering it was made for
-	cluster *kube.Cluster
+	cluster *kube.Cluster   // nil: lookup finds nothing
 	cache   *LookupCache
 	onRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
+	tracker *templateTracker                 // told of the lookups that are marks
 }
 
 // A LookupCache caches the results of lookups, so that several renderings see the same
@@ -96,53 +97,57 @@ func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 // nothing, so that a plan can be made before a chart's CRDs exist. (Helm fails when the
 // group isn't served.)
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	mapping, err := p.cluster.Mapping(p.ctx, gvk, false)
-	var none *kube.NoKindMatchError
-	if errors.As(err, &none) {
-		return &lookupClient{ctx: p.ctx, kind: kind}, false, nil
+	client := &lookupClient{lookupProvider: p, apiVersion: apiVersion, kind: kind}
+	if p.cluster == nil || client.isMark() {
+		return client, false, nil
+	}
+	mapping, err := p.cluster.Mapping(p.ctx, schema.FromAPIVersionAndKind(apiVersion, kind), false)
+	if errors.As(err, new(*kube.NoKindMatchError)) {
+		return client, false, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	client, err := p.cluster.Dynamic()
+	requests, err := p.cluster.Dynamic()
 	if err != nil {
 		return nil, false, err
 	}
-	resources := client.Resource(mapping.Resource)
-	return &lookupClient{ctx: p.ctx, version: apiVersion, kind: kind, cache: p.cache, onRead: p.onRead, resources: resources, ResourceInterface: resources}, mapping.Namespaced, nil
+	client.resources = requests.Resource(mapping.Resource)
+	client.ResourceInterface = client.resources
+	return client, mapping.Namespaced, nil
 }
 
 // A lookupClient reads with our context, because the engine passes none. Its resources are
-// nil for a kind that isn't served.
+// nil for a kind that isn't served, without a cluster, and for marks.
 type lookupClient struct {
 	dynamic.ResourceInterface
-	ctx       context.Context
-	resources dynamic.NamespaceableResourceInterface
-	version   string
-	kind      string
-	namespace string
-	onRead    func(*unstructured.Unstructured)
-	cache     *LookupCache
+	*lookupProvider
+	resources                   dynamic.NamespaceableResourceInterface
+	apiVersion, kind, namespace string
 }
+
+// isMark reports whether a lookup is the mark of a template.
+func (f *lookupClient) isMark() bool { return f.apiVersion == "" && f.kind == templateMarkKind }
 
 // Namespace returns the client for one namespace.
 func (f *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
 	if f.resources == nil {
 		return f
 	}
-	return &lookupClient{
-		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, cache: f.cache, onRead: f.onRead,
-		ResourceInterface: f.resources.Namespace(namespace),
-	}
+	in := *f
+	in.namespace, in.ResourceInterface = namespace, f.resources.Namespace(namespace)
+	return &in
 }
 
-// Get reads one object.
+// Get reads one object. That of a mark has the number of its template as name.
 func (f *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if f.isMark() {
+		f.tracker.recordStart(name)
+	}
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
 	}
-	q := lookupKey{f.version, f.kind, f.namespace, name}
+	q := lookupKey{f.apiVersion, f.kind, f.namespace, name}
 	defer f.cache.lock(q)()
 	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.Unstructured:
@@ -167,7 +172,7 @@ func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
 	}
-	q := lookupKey{apiVersion: f.version, kind: f.kind, namespace: f.namespace}
+	q := lookupKey{apiVersion: f.apiVersion, kind: f.kind, namespace: f.namespace}
 	defer f.cache.lock(q)()
 	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.UnstructuredList:

@@ -167,8 +167,12 @@ func (r *Rerenderer) findsShort() bool {
 	find := func(text []byte) { short = short || hasShortRandom(text) }
 	if r.usesTpl {
 		eachChartText(r.chart.Helm, find)
-	} else {
-		eachTemplate(r.chart.Helm, find)
+		return short
+	}
+	for _, c := range allCharts(r.chart.Helm) {
+		for _, f := range c.Templates {
+			find(f.Data)
+		}
 	}
 	return short
 }
@@ -319,22 +323,13 @@ func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) 
 // eachChartText calls do for all text of a chart and its subcharts that may be evaluated,
 // except the chart's own values.
 func eachChartText(c *helmchart.Chart, do func([]byte)) {
-	for _, f := range slices.Concat(c.Templates, c.Files) {
-		do(f.Data)
-	}
-	for _, child := range c.Dependencies() {
-		replaceTexts(copyMap(child.Values), func(text string) string { do([]byte(text)); return text })
-		eachChartText(child, do)
-	}
-}
-
-// eachTemplate calls do for the templates of a chart and its subcharts.
-func eachTemplate(c *helmchart.Chart, do func([]byte)) {
-	for _, f := range c.Templates {
-		do(f.Data)
-	}
-	for _, child := range c.Dependencies() {
-		eachTemplate(child, do)
+	for _, part := range allCharts(c) {
+		for _, f := range slices.Concat(part.Templates, part.Files) {
+			do(f.Data)
+		}
+		if part != c {
+			replaceTexts(copyMap(part.Values), func(text string) string { do([]byte(text)); return text })
+		}
 	}
 }
 
@@ -350,13 +345,12 @@ func rewriteTexts(c *helmchart.Chart, tpl bool, change func(string) string) {
 		}
 		return files
 	}
-	c.Templates = files(c.Templates)
-	if tpl {
-		c.Files = files(c.Files)
-		replaceTexts(c.Values, change)
-	}
-	for _, child := range c.Dependencies() {
-		rewriteTexts(child, tpl, change)
+	for _, part := range allCharts(c) {
+		part.Templates = files(part.Templates)
+		if tpl {
+			part.Files = files(part.Files)
+			replaceTexts(part.Values, change)
+		}
 	}
 }
 

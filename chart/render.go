@@ -107,7 +107,7 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 	at := &templateTracker{}
 	marked := copyChart(helm) // the recorded chart has no marks
 	at.addMarks(marked)
-	clients := trackingProvider{at, in.LookupCluster == nil, &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup}}
+	clients := &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup, tracker: at}
 	return renderWithinLimits(ctx, helm, in.renderings, at.current, func() (map[string]string, error) {
 		files, err := engine.RenderWithClientProvider(marked, values, clients)
 		return files, at.restoreColumns(err)

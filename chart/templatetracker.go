@@ -1,22 +1,20 @@
 package chart
 
 import (
-	"context"
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"deployer/internal/lazyregexp"
 )
 
 // Helm's engine doesn't say which template it is evaluating. So a mark is put at the start of
-// each template: a lookup of a made-up kind, which calls our provider. The mark prints
+// each template: a lookup of a made-up kind, which calls lookupProvider. The mark prints
 // nothing, but moves the columns of the first line.
 const (
 	templateMarkKind = "deployer.io/template"
@@ -32,20 +30,17 @@ type templateTracker struct {
 // addMarks puts the marks into the templates of a chart, a copy of the caller's own, and
 // of its subcharts. Their files are copied.
 func (p *templateTracker) addMarks(c *helmchart.Chart) {
-	templates := make([]*helmchart.File, 0, len(c.Templates))
-	for _, t := range c.Templates {
-		if t == nil || strings.HasPrefix(t.Name[strings.LastIndex(t.Name, "/")+1:], "_") {
-			templates = append(templates, t) // not evaluated by itself
-			continue
+	for _, part := range allCharts(c) {
+		part.Templates = slices.Clone(part.Templates)
+		for i, t := range part.Templates {
+			if t == nil || strings.HasPrefix(path.Base(t.Name), "_") {
+				continue // not evaluated by itself
+			}
+			marked := *t
+			marked.Data = append(fmt.Appendf(nil, templateMark, len(p.names)), t.Data...)
+			p.names = append(p.names, part.ChartFullPath()+"/"+t.Name)
+			part.Templates[i] = &marked
 		}
-		marked := *t
-		marked.Data = append(fmt.Appendf(nil, templateMark, len(p.names)), t.Data...)
-		p.names = append(p.names, c.ChartFullPath()+"/"+t.Name)
-		templates = append(templates, &marked)
-	}
-	c.Templates = templates
-	for _, sub := range c.Dependencies() {
-		p.addMarks(sub)
 	}
 }
 
@@ -96,33 +91,3 @@ type relocatedError struct {
 
 func (e *relocatedError) Error() string { return e.text }
 func (e *relocatedError) Unwrap() error { return e.err }
-
-// A trackingProvider records marks and passes other lookups to the lookupProvider.
-type trackingProvider struct {
-	tracker *templateTracker
-	offline bool // lookup finds nothing
-	*lookupProvider
-}
-
-// GetClientFor implements engine.ClientProvider.
-func (w trackingProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
-	switch {
-	case kind == templateMarkKind && apiVersion == "":
-		return &trackingClient{&lookupClient{ctx: w.ctx, kind: kind}, w.tracker}, false, nil
-	case w.offline:
-		return &lookupClient{ctx: w.ctx, kind: kind}, false, nil
-	}
-	return w.lookupProvider.GetClientFor(apiVersion, kind)
-}
-
-// trackingClient is the client of the marks.
-type trackingClient struct {
-	*lookupClient
-	tracker *templateTracker
-}
-
-// Get records the start of the template with the number name, and finds nothing.
-func (p *trackingClient) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	p.tracker.recordStart(name)
-	return p.lookupClient.Get(ctx, name, opts, sub...)
-}

@@ -215,9 +215,9 @@ func DefaultValues(c *helmchart.Chart) []map[string]any {
 	if c == nil {
 		return nil
 	}
-	out := []map[string]any{c.Values}
-	for _, child := range c.Dependencies() {
-		out = append(out, DefaultValues(child)...)
+	var out []map[string]any
+	for _, part := range allCharts(c) {
+		out = append(out, part.Values)
 	}
 	return out
 }
