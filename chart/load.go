@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -103,8 +104,9 @@ func loadLocal(ctx context.Context, given string, opts LoadOptions) (*Chart, err
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %s: %w", path, err)
 	}
-	if opts.UpdateDependencies && info.IsDir() && len(missingDependencies(c)) > 0 {
-		if err := updateDependencies(ctx, path, opts); err != nil {
+	if opts.UpdateDependencies && info.IsDir() && len(MissingDependencies(c)) > 0 {
+		progress := lineWriter(opts.Progress)
+		if err := UpdateDependencies(ctx, path, DependencyOptions{LoadOptions: opts, Out: progress, Log: progress}); err != nil {
 			return nil, err
 		}
 		if c, err = readChart(path); err != nil {
@@ -142,7 +144,7 @@ func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOpt
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return nil, &TypeError{Chart: c.Name(), Type: kind}
 	}
-	if lack.Names = missingDependencies(c); len(lack.Names) > 0 {
+	if lack.Names = MissingDependencies(c); len(lack.Names) > 0 {
 		lack.Chart = c.Name()
 		return nil, &lack
 	}
@@ -154,16 +156,12 @@ func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOpt
 	return loaded, nil
 }
 
-// missingDependencies names the dependencies of Chart.yaml that charts/ doesn't have. Like
+// MissingDependencies names the dependencies of Chart.yaml that charts/ doesn't have. Like
 // Helm it asks for the name only.
-func missingDependencies(c *helmchart.Chart) []string {
-	present := map[string]bool{}
-	for _, d := range c.Dependencies() {
-		present[d.Name()] = true
-	}
+func MissingDependencies(c *helmchart.Chart) []string {
 	var names []string
 	for _, want := range c.Metadata.Dependencies {
-		if want != nil && !present[want.Name] {
+		if want != nil && !slices.ContainsFunc(c.Dependencies(), func(d *helmchart.Chart) bool { return d.Name() == want.Name }) {
 			names = append(names, want.Name)
 		}
 	}

@@ -84,12 +84,11 @@ func sameHost(a, b string) bool {
 
 // limited makes reading more of an answer than its kind may have an error.
 func limited(answer *http.Response) (*http.Response, error) {
-	limit, from := int64(maxAnswer), *answer.Request.URL
+	limit, from := int64(maxAnswer), answer.Request.URL
 	if path.Base(from.Path) == "index.yaml" {
 		limit = maxIndex
 	}
-	from.User, from.RawQuery = nil, ""
-	tooLarge := &tooLargeError{url: from.String(), limit: limit}
+	tooLarge := fmt.Errorf("%s sends more than %d MiB", withoutSecrets(*from), limit>>20)
 	if answer.Request.Method != http.MethodHead && answer.ContentLength > limit {
 		answer.Body.Close()
 		return nil, tooLarge
@@ -113,14 +112,4 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	return n, err
-}
-
-// A tooLargeError says that a server sends more than is read.
-type tooLargeError struct {
-	url   string
-	limit int64
-}
-
-func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("%s sends more than %d MiB", e.url, e.limit>>20)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -285,7 +284,7 @@ func TestIndexGivesNoCredentialsToARegistryElsewhere(t *testing.T) {
 		fails("--repo", err)
 		_, err = Load(t.Context(), "r/web", LoadOptions{Settings: settings, Access: Access{InsecureSkipTLS: true}})
 		fails("a repository of the list", err)
-		manager, err := DependencyManager(dir, LoadOptions{Settings: settings, Access: access}, io.Discard, io.Discard)
+		manager, err := DependencyManager(t.Context(), dir, DependencyOptions{LoadOptions: LoadOptions{Settings: settings, Access: access}})
 		if err == nil {
 			err = manager.Update()
 		}

@@ -130,15 +130,24 @@ func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string
 		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
 }
 
-// updateDependencies fetches the dependencies of the chart in dir into its charts/. It isn't
-// interruptible, because it writes to the user's chart.
-func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	m, err := DependencyManager(dir, opts, lineWriter(opts.Progress), lineWriter(opts.Progress))
+// DependencyOptions say how dependencies are fetched.
+type DependencyOptions struct {
+	LoadOptions
+	SkipRefresh bool // don't download the indexes of all repositories first
+	// Out is told in Helm's words what happens, Log what the registry client
+	// did; nil drops them.
+	Out, Log io.Writer
+}
+
+// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them into charts/ and
+// writes Chart.lock. It isn't interruptible, because it writes to the user's chart.
+func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
+	m, err := DependencyManager(ctx, dir, opts)
 	if err != nil {
 		return err
+	}
+	if opts.Verify {
+		m.Verify = downloader.VerifyAlways
 	}
 	if err := m.Update(); err != nil {
 		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
@@ -146,9 +155,13 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	return ctx.Err()
 }
 
-// DependencyManager returns Helm's dependency manager for the chart in dir. It writes its
-// progress to out and the registry client's messages to log. It doesn't verify signatures.
-func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
+// DependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify
+// signatures. Once ctx has ended, there is none.
+func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out, log := cmp.Or[io.Writer](opts.Out, io.Discard), cmp.Or[io.Writer](opts.Log, io.Discard)
 	env := opts.Settings.EnvSettings()
 	metadata, err := chartutil.LoadChartfile(filepath.Join(dir, chartutil.ChartfileName))
 	if err != nil {
@@ -171,6 +184,7 @@ func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downl
 		Keyring:          keyring,
 		Getters:          check.over(opts.Access.getters(opts.Settings, log, registries...)),
 		RegistryClient:   client,
+		SkipUpdate:       opts.SkipRefresh,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 		Debug:            env.Debug,

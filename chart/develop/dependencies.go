@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,35 +131,10 @@ func undeclaredCharts(path string, wanted []*helmchart.Dependency) []string {
 	return warnings
 }
 
-// DependencyOptions say how dependencies are fetched.
-type DependencyOptions struct {
-	chart.LoadOptions
-	SkipRefresh bool // don't download the indexes of all repositories first
-	// Out is told in Helm's words what happens, Log what the registry client
-	// did; nil drops them.
-	Out, Log io.Writer
-}
-
-// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them into charts/ and
-// writes Chart.lock. It isn't interruptible, because it writes to the user's chart.
-func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
-	m, err := manager(ctx, dir, opts)
-	if err != nil {
-		return err
-	}
-	if opts.Verify {
-		m.Verify = downloader.VerifyAlways
-	}
-	if err := m.Update(); err != nil {
-		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
-	}
-	return ctx.Err()
-}
-
 // BuildDependencies fetches into charts/ what Chart.lock names, or works as
-// UpdateDependencies when there is no Chart.lock.
-func BuildDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
-	m, err := manager(ctx, dir, opts)
+// chart.UpdateDependencies when there is no Chart.lock.
+func BuildDependencies(ctx context.Context, dir string, opts chart.DependencyOptions) error {
+	m, err := chart.DependencyManager(ctx, dir, opts)
 	if err != nil {
 		return err
 	}
@@ -189,21 +163,3 @@ func (e *UnknownRepositoryError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *UnknownRepositoryError) Hint() string { return program.Name + " repo add NAME URL" }
-
-func manager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if opts.Out == nil {
-		opts.Out = io.Discard
-	}
-	if opts.Log == nil {
-		opts.Log = io.Discard
-	}
-	m, err := chart.DependencyManager(dir, opts.LoadOptions, opts.Out, opts.Log)
-	if err != nil {
-		return nil, err
-	}
-	m.SkipUpdate = opts.SkipRefresh
-	return m, nil
-}

@@ -3,10 +3,8 @@ package develop
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/Masterminds/semver/v3"
-	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/provenance"
@@ -46,7 +44,7 @@ func Package(dir string, opts PackageOptions) (string, error) {
 	if opts.AppVersion != "" {
 		c.Metadata.AppVersion = opts.AppVersion
 	}
-	if names := missingDependencies(c); len(names) > 0 {
+	if names := chart.MissingDependencies(c); len(names) > 0 {
 		return "", &chart.MissingDependenciesError{Chart: c.Name(), Path: dir, Directory: true, Names: names}
 	}
 	destination := opts.Destination
@@ -63,17 +61,6 @@ func Package(dir string, opts PackageOptions) (string, error) {
 		return path, nil
 	}
 	return path, opts.Signer.sign(path)
-}
-
-// missingDependencies names the dependencies that charts/ doesn't have.
-func missingDependencies(c *helmchart.Chart) []string {
-	var names []string
-	for _, want := range c.Metadata.Dependencies {
-		if !slices.ContainsFunc(c.Dependencies(), func(d *helmchart.Chart) bool { return d.Name() == want.Name }) {
-			names = append(names, want.Name)
-		}
-	}
-	return names
 }
 
 func (s *Signer) sign(archive string) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view/output"
 )
@@ -64,7 +65,7 @@ func dependencyUpdate(e *env) *cli.Command {
 
 Examples:
   deployer dependency update ./chart`,
-	}, develop.UpdateDependencies)
+	}, chart.UpdateDependencies)
 }
 
 func dependencyBuild(e *env) *cli.Command {
@@ -79,8 +80,8 @@ Exit codes: 0 done; 1 failed, or Chart.lock does not match Chart.yaml`,
 	}, develop.BuildDependencies)
 }
 
-func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, develop.DependencyOptions) error) *cli.Command {
-	var o develop.DependencyOptions
+func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, chart.DependencyOptions) error) *cli.Command {
+	var o chart.DependencyOptions
 	c.ArgsUsage = "[CHART]"
 	c.Flags = append([]cli.Flag{
 		&cli.BoolFlag{Name: "verify", Usage: "verify the signatures of the charts", Destination: &o.Verify},

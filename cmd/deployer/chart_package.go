@@ -88,5 +88,5 @@ func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir str
 	waiting := e.showTransfer("fetching the dependencies of", dir)
 	defer waiting.Stop()
 	o.fetch.Settings = e.helmFiles()
-	return develop.UpdateDependencies(ctx, dir, develop.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
+	return chart.UpdateDependencies(ctx, dir, chart.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
 }
