@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -72,35 +73,32 @@ func hasSigned(ca, c *x509.Certificate) bool {
 	return ca.IsCA && bytes.Equal(ca.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(ca) == nil
 }
 
-// certificateTraits are what a certificate says besides its serial number and times; each is
-// the chart's when it comes again.
-func certificateTraits(c *x509.Certificate) map[string]string {
-	return map[string]string{
-		"subject":     c.Subject.String(),
-		"issuer":      c.Issuer.String(),
-		"names":       fmt.Sprint(c.DNSNames, c.IPAddresses, c.EmailAddresses, c.URIs),
-		"use":         fmt.Sprint(c.IsCA, c.KeyUsage, c.ExtKeyUsage),
-		"lifetime":    c.NotAfter.Sub(c.NotBefore).Round(time.Hour).String(),
-		"kind of key": keyKind(c.PublicKey),
-		"key":         publicKey(c.PublicKey),
-		"signer":      string(c.AuthorityKeyId),
+// A trait is something that a certificate says besides its serial number and times. It is the chart's
+// when it comes again.
+type trait struct{ name, value string }
+
+// certificateTraits are in the order in which they are told of.
+func certificateTraits(c *x509.Certificate) []trait {
+	return []trait{
+		{"subject", c.Subject.String()},
+		{"names", fmt.Sprint(c.DNSNames, c.IPAddresses, c.EmailAddresses, c.URIs)},
+		{"issuer", c.Issuer.String()},
+		{"use", fmt.Sprint(c.IsCA, c.KeyUsage, c.ExtKeyUsage)},
+		{"lifetime", c.NotAfter.Sub(c.NotBefore).Round(time.Hour).String()},
+		{"kind of key", keyKind(c.PublicKey)},
+		{"key", publicKey(c.PublicKey)},
+		{"signer", string(c.AuthorityKeyId)},
 	}
 }
-
-// traitNames is the order in which they are told of.
-var traitNames = []string{"subject", "names", "issuer", "use", "lifetime", "kind of key", "key", "signer"}
 
 // changedTrait names what a recorded certificate says otherwise than the chart does
 // now; empty when nothing.
 func changedTrait(a *x509.Certificate, rerendered []*x509.Certificate, recorded *x509.Certificate) string {
-	now, was := certificateTraits(a), certificateTraits(recorded)
-	for _, name := range traitNames {
-		fixed := true
-		for _, other := range rerendered {
-			fixed = fixed && other != nil && certificateTraits(other)[name] == now[name]
-		}
-		if fixed && was[name] != now[name] {
-			return name
+	was := certificateTraits(recorded)
+	for i, now := range certificateTraits(a) {
+		differs := func(other *x509.Certificate) bool { return other == nil || certificateTraits(other)[i] != now }
+		if was[i] != now && !slices.ContainsFunc(rerendered, differs) {
+			return now.name
 		}
 	}
 	return ""

@@ -37,17 +37,13 @@ type object struct {
 // An index finds objects of a revision.
 type index map[kube.ID]*object
 
-func eachDocument(manifest string, change func(string) string) string {
-	return chart.RewriteDocuments(manifest, change)
-}
-
 // documentTexts lists the documents of a revision, those of hooks last.
 func documentTexts(r Revision) []string {
 	var out []string
 	collect := func(text string) string { out = append(out, text); return text }
-	eachDocument(r.Manifest, collect)
+	chart.RewriteDocuments(r.Manifest, collect)
 	for _, hook := range r.Hooks {
-		eachDocument(hook, collect)
+		chart.RewriteDocuments(hook, collect)
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/chart"
 	"deployer/internal/kube"
 )
 
@@ -123,7 +124,7 @@ func (k *decider) result() *Result {
 	}
 	next := 0
 	rewrite := func(manifest string) string {
-		return eachDocument(manifest, func(string) string {
+		return chart.RewriteDocuments(manifest, func(string) string {
 			next++
 			return texts[k.documents[next-1]]
 		})

@@ -10,9 +10,9 @@ import (
 // itemKeys are the fields that tell the items of a list apart, as people do.
 var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
 
-// itemLabels names the items of a list by the first key that tells them apart; false
+// itemLabels names the items of a list by the first key that tells them apart; nil
 // when none does.
-func itemLabels(items []any) ([]string, bool) {
+func itemLabels(items []any) []string {
 	for _, key := range itemKeys {
 		seen := map[string]bool{}
 		var out []string
@@ -29,10 +29,19 @@ func itemLabels(items []any) ([]string, bool) {
 			out = append(out, fmt.Sprintf("%s=%v", key, v))
 		}
 		if len(out) == len(items) {
-			return out, true
+			return out
 		}
 	}
-	return nil, false
+	return nil
+}
+
+// column is what stands at one place of each list.
+func column[T any](lists [][]T, at int) []T {
+	out := make([]T, len(lists))
+	for i, list := range lists {
+		out[i] = list[at]
+	}
+	return out
 }
 
 func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered []any, recorded any, hasRecorded bool) {
@@ -50,26 +59,20 @@ func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered 
 		w.keepOrder(path, name, itemTexts(a), itemTexts(old), hasRecorded)
 		return
 	}
-	keys, keyed := itemLabels(a)
-	oldKeys, oldKeyed := itemLabels(old)
-	if keyed {
-		var shuffled bool
-		if others, shuffled = alignItems(keys, others); shuffled {
-			w.keepOrder(path, name, keys, oldKeys, hasRecorded && oldKeyed)
-		}
+	keys, oldKeys := itemLabels(a), itemLabels(old)
+	others, shuffled := aligned(keys, others, itemLabels)
+	if shuffled {
+		w.keepOrder(path, name, keys, oldKeys, hasRecorded)
 	}
 	for i, item := range a {
-		var alternatives []any
-		for _, other := range others {
-			alternatives = append(alternatives, other[i])
-		}
+		alternatives := column(others, i)
 		label := strconv.Itoa(i)
 		var was any
 		ok := false
 		switch {
-		case keyed:
+		case keys != nil:
 			label = keys[i]
-			if at := slices.Index(oldKeys, keys[i]); oldKeyed && at >= 0 {
+			if at := slices.Index(oldKeys, keys[i]); at >= 0 {
 				was, ok = old[at], true
 			}
 		case len(old) == len(a):
@@ -79,23 +82,6 @@ func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered 
 		}
 		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, alternatives, was, hasRecorded && ok)
 	}
-}
-
-// alignItems puts the items of other renderings in the order of the keys, and tells whether
-// they had another one. Lists with other keys stay as they are.
-func alignItems(keys []string, others [][]any) ([][]any, bool) {
-	out := slices.Clone(others)
-	shuffled := false
-	for i, other := range others {
-		theirs, keyed := itemLabels(other)
-		positions, ok := positionsOf(theirs, keys)
-		if !keyed || !ok {
-			return others, false
-		}
-		shuffled = shuffled || !slices.IsSorted(positions)
-		out[i] = inOrder(other, positions)
-	}
-	return out, shuffled
 }
 
 // matchingItem finds the one text of a list that has the same surroundings, such as

@@ -21,17 +21,14 @@ type unit struct {
 func unitsOf(text string) []unit {
 	var out []unit
 	plain := func(s string) {
-		for len(s) > 0 {
-			i := strings.IndexByte(s, '\n')
-			switch {
-			case i < 0:
-				out = append(out, unit{text: s})
-				return
-			case i > 0:
-				out = append(out, unit{text: s[:i]})
+		for line := range strings.Lines(s) {
+			line, ended := strings.CutSuffix(line, "\n")
+			if line != "" {
+				out = append(out, unit{text: line})
 			}
-			out = append(out, unit{text: "\n"})
-			s = s[i+1:]
+			if ended {
+				out = append(out, unit{text: "\n"})
+			}
 		}
 	}
 	at := 0
@@ -51,7 +48,7 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 	for _, s := range rerendered {
 		others = append(others, unitsOf(s))
 	}
-	others, shuffled := alignLines(units, others)
+	others, shuffled := aligned(lineKeys(units), others, lineKeys)
 	for _, other := range others {
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
 			w.decider.unsure = w.decider.unsure || recorded != nil
@@ -164,38 +161,23 @@ func (l *line) match(text string) []string {
 	if m == nil {
 		return nil
 	}
-	for i, s := range l.generatedSegments() {
+	texts := m[1:]
+	for i, s := range l.segments {
+		if !s.isGenerated {
+			continue
+		}
 		// A segment of one word has one word beside other generated ones.
-		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.touchesAnotherGenerated(i) {
+		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(texts[0], isNotWord) && l.touchesAnotherGenerated(i) {
 			return nil
 		}
+		texts = texts[1:]
 	}
 	return m[1:]
 }
 
-func (l *line) generatedSegments() []segment {
-	var out []segment
-	for _, s := range l.segments {
-		if s.isGenerated {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// touchesAnotherGenerated reports whether the n-th generated segment has nothing but punctuation
+// touchesAnotherGenerated reports whether the generated segment at a place has nothing but punctuation
 // between it and another.
-func (l *line) touchesAnotherGenerated(n int) bool {
-	at := -1
-	for i, s := range l.segments {
-		if s.isGenerated {
-			if n == 0 {
-				at = i
-				break
-			}
-			n--
-		}
-	}
+func (l *line) touchesAnotherGenerated(at int) bool {
 	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].text, isWord) }
 	return at >= 2 && wordless(at-1) || at+2 < len(l.segments) && wordless(at+1)
 }

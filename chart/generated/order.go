@@ -44,6 +44,22 @@ func inOrder[T any](items []T, positions []int) []T {
 	return out
 }
 
+// aligned puts the parts of other renderings in the order of the labels, which tell parts apart, and tells
+// whether they had another one. Without labels, or where others have other ones, they stay as they are.
+func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) ([][]T, bool) {
+	out := slices.Clone(others)
+	shuffled := false
+	for i, other := range others {
+		positions, ok := positionsOf(labelsOf(other), labels)
+		if !ok || len(labels) == 0 {
+			return others, false
+		}
+		shuffled = shuffled || !slices.IsSorted(positions)
+		out[i] = inOrder(other, positions)
+	}
+	return out, shuffled
+}
+
 // keepOrder keeps the recorded order of the same items, each of which has a label.
 func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string, hasRecorded bool) {
 	if w.field == "" {
@@ -98,15 +114,11 @@ func sortedPieces(text string) []string {
 
 // keysShuffled reports whether a text has the same keys each time, in another order.
 func keysShuffled(a string, rerendered []string) bool {
-	keys := keysIn(a)
-	shuffled := false
+	var others [][]string
 	for _, other := range rerendered {
-		positions, ok := positionsOf(keysIn(other), keys)
-		if !ok {
-			return false
-		}
-		shuffled = shuffled || !slices.IsSorted(positions)
+		others = append(others, keysIn(other))
 	}
+	_, shuffled := aligned(keysIn(a), others, func(keys []string) []string { return keys })
 	return shuffled
 }
 
@@ -154,23 +166,6 @@ func lineKeys(units []unit) []string {
 		out = append(out, key)
 	}
 	return out
-}
-
-// alignLines puts the lines of other renderings in the order of the rendered ones, and
-// tells whether they had another one. Texts with other lines stay as they are.
-func alignLines(units []unit, others [][]unit) ([][]unit, bool) {
-	keys := lineKeys(units)
-	out := slices.Clone(others)
-	shuffled := false
-	for i, other := range others {
-		positions, ok := positionsOf(lineKeys(other), keys)
-		if !ok || len(keys) == 0 {
-			return others, false
-		}
-		shuffled = shuffled || !slices.IsSorted(positions)
-		out[i] = inOrder(other, positions)
-	}
-	return out, shuffled
 }
 
 // shuffled is text whose lines come in another order each time.

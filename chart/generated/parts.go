@@ -97,10 +97,7 @@ func (w *fieldWalker) compareComments(name, a string, rerendered []string, recor
 	}
 	out := map[int]part{}
 	for i, text := range texts {
-		var alternatives []string
-		for _, other := range others {
-			alternatives = append(alternatives, other[i])
-		}
+		alternatives := column(others, i)
 		if slices.ContainsFunc(alternatives, func(s string) bool { return s != text }) {
 			var was *string
 			if len(old) == len(texts) {

@@ -55,10 +55,7 @@ func (k *decider) liveObject(o *object) *unstructured.Unstructured {
 	if k.in.Live == nil {
 		return nil
 	}
-	id := o.id
-	if id.Namespace == "" && !clusterScoped[id.Kind] {
-		id.Namespace = k.in.Namespace
-	}
+	id := k.idOf(o)
 	live, err := k.in.Live(id)
 	if err != nil {
 		k.warnings = append(k.warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())

@@ -157,11 +157,7 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 			l.addFixed(word)
 			continue
 		}
-		s := segment{text: word, isGenerated: true}
-		for _, other := range rerendered {
-			s.rerendered = append(s.rerendered, other[i])
-		}
-		l.addGenerated(s)
+		l.addGenerated(segment{text: word, rerendered: column(rerendered, i), isGenerated: true})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deployer/internal/annotation"
+	"deployer/internal/kube"
 )
 
 // minCopyLength is how long equal tokens must be to count as copies of one value; shorter
@@ -28,6 +29,9 @@ type group struct {
 	recorded   string
 	isRecorded bool
 	revision   int
+
+	recordedCert *x509.Certificate // that recorded is; nil when it isn't one
+	recordedKey  crypto.Signer
 }
 
 func (g *group) text() string { return g.tokens[0].text }
@@ -220,7 +224,7 @@ func (k *decider) requestedRenewal(set []*group) string {
 		for _, t := range g.tokens {
 			switch t.owner.policy {
 			case Renew:
-				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.displayName(t.owner))
+				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.idOf(t.owner))
 			case Keep:
 				keep = true
 			}
@@ -232,13 +236,13 @@ func (k *decider) requestedRenewal(set []*group) string {
 	return ""
 }
 
-// displayName names an object for people.
-func (k *decider) displayName(o *object) string {
+// idOf is the ID of an object with its namespace, whether or not it names it.
+func (k *decider) idOf(o *object) kube.ID {
 	id := o.id
-	if id.Namespace == "" && (o.isConfig() || !clusterScoped[id.Kind]) {
+	if id.Namespace == "" && !clusterScoped[id.Kind] {
 		id.Namespace = k.in.Namespace
 	}
-	return id.String()
+	return id
 }
 
 // clusterScoped are kinds with generated content that are in no namespace.
@@ -342,7 +346,6 @@ func (k *decider) renewChangedSalt(g *group) {
 
 // checkCertificates says why a set with certificates can't be kept.
 func (k *decider) checkCertificates(set []*group) string {
-	recordedCert, recordedKey := map[*group]*x509.Certificate{}, map[*group]crypto.Signer{}
 	var certsAndKeys []*group
 	var recorded int
 	for _, g := range set {
@@ -352,7 +355,7 @@ func (k *decider) checkCertificates(set []*group) string {
 		certsAndKeys = append(certsAndKeys, g)
 		if g.isRecorded {
 			recorded++
-			recordedCert[g], recordedKey[g] = readCertificate(g.recorded), readKey(g.recorded)
+			g.recordedCert, g.recordedKey = readCertificate(g.recorded), readKey(g.recorded)
 		}
 	}
 	if recorded == 0 {
@@ -360,20 +363,20 @@ func (k *decider) checkCertificates(set []*group) string {
 	}
 	for _, g := range certsAndKeys {
 		t := g.tokens[0]
-		place := k.displayName(t.owner) + " " + t.fieldPath
+		place := k.idOf(t.owner).String() + " " + t.fieldPath
 		if !g.isRecorded {
 			return fmt.Sprintf("%s belongs to it and is new", place)
 		}
-		if reason := certificateMismatch(g, recordedCert[g], recordedKey[g]); reason != "" {
+		if reason := certificateMismatch(g); reason != "" {
 			return fmt.Sprintf("%s: %s", place, reason)
 		}
 	}
-	if !chainsMatch(certsAndKeys, recordedCert, recordedKey) {
+	if !chainsMatch(certsAndKeys) {
 		return "its recorded parts don't match"
 	}
 	for _, g := range certsAndKeys {
-		if c := recordedCert[g]; c != nil && needsRenewal(c, k.in.Now) {
-			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.displayName(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
+		if c := g.recordedCert; c != nil && needsRenewal(c, k.in.Now) {
+			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.idOf(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
 			if !slices.Contains(k.warnings, text) {
 				k.warnings = append(k.warnings, text)
 			}
@@ -384,24 +387,24 @@ func (k *decider) checkCertificates(set []*group) string {
 }
 
 // certificateMismatch says why a recorded certificate or key isn't what the chart wants now.
-func certificateMismatch(g *group, cert *x509.Certificate, key crypto.Signer) string {
+func certificateMismatch(g *group) string {
 	if g.key != nil {
 		switch {
-		case key == nil:
+		case g.recordedKey == nil:
 			return "no private key is recorded"
-		case keyKind(key.Public()) != keyKind(g.key.Public()):
+		case keyKind(g.recordedKey.Public()) != keyKind(g.key.Public()):
 			return "the kind of key has changed"
 		}
 		return ""
 	}
-	if cert == nil {
+	if g.recordedCert == nil {
 		return "no certificate is recorded"
 	}
 	var again []*x509.Certificate
 	for _, text := range g.tokens[0].rerendered {
 		again = append(again, readCertificate(text))
 	}
-	if trait := changedTrait(g.cert, again, cert); trait != "" {
+	if trait := changedTrait(g.cert, again, g.recordedCert); trait != "" {
 		return "the " + trait + " of the certificate changed"
 	}
 	return ""
@@ -409,7 +412,7 @@ func certificateMismatch(g *group, cert *x509.Certificate, key crypto.Signer) st
 
 // chainsMatch reports whether the recorded keys and certificates belong together in the same
 // way as the rendered ones.
-func chainsMatch(certsAndKeys []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
+func chainsMatch(certsAndKeys []*group) bool {
 	for _, g := range certsAndKeys {
 		if g.cert == nil {
 			continue
@@ -417,11 +420,11 @@ func chainsMatch(certsAndKeys []*group, certs map[*group]*x509.Certificate, keys
 		for _, other := range certsAndKeys {
 			switch {
 			case other.key != nil && publicKey(other.key.Public()) == publicKey(g.cert.PublicKey):
-				if publicKey(keys[other].Public()) != publicKey(certs[g].PublicKey) {
+				if publicKey(other.recordedKey.Public()) != publicKey(g.recordedCert.PublicKey) {
 					return false
 				}
 			case other.cert != nil && other != g && hasSigned(other.cert, g.cert):
-				if !hasSigned(certs[other], certs[g]) {
+				if !hasSigned(other.recordedCert, g.recordedCert) {
 					return false
 				}
 			}
