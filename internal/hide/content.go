@@ -136,7 +136,7 @@ func (t *Texts) addJSON(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		if name, value, ok := namedValue(v); ok {
-			t.addItem(value, classifyNestedKey(s, name))
+			t.addItem(value, t.classOfNested(s, name))
 			return
 		}
 		for key, item := range v {
@@ -145,7 +145,7 @@ func (t *Texts) addJSON(v any, s keyClass) {
 				t.addBasicAuth(item)
 				continue
 			}
-			t.addJSON(item, classifyNestedKey(s, key))
+			t.addJSON(item, t.classOfNested(s, key))
 		}
 	case []any:
 		for _, item := range v {
@@ -153,11 +153,21 @@ func (t *Texts) addJSON(v any, s keyClass) {
 		}
 	case string:
 		t.addItem(v, s)
-	case float64, json.Number:
-		if data, err := json.Marshal(v); err == nil && s == confidentialKey {
-			t.add(string(data), s)
+	default:
+		if text, ok := numberText(v); ok && s == confidentialKey {
+			t.add(text, s)
 		}
 	}
+}
+
+// numberText is a number of a document or of values as JSON writes it; false for anything else.
+func numberText(v any) (string, bool) {
+	switch v.(type) {
+	case int, int32, int64, float64, json.Number:
+		data, err := json.Marshal(v)
+		return string(data), err == nil
+	}
+	return "", false
 }
 
 // namedValue returns what a map such as an environment variable's says: the name, or key, that

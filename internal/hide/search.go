@@ -108,15 +108,20 @@ func (s *search) find(text string, skip func(string) bool, note func(*part)) []s
 			if p.widen > 0 {
 				found = widened(text, found, p.widen)
 			}
-			if n := len(out); n > 0 && found.from <= out[n-1].to {
-				out[n-1].to = max(out[n-1].to, found.to)
-			} else {
-				out = append(out, found)
-			}
+			out = appendSpan(out, found)
 			break
 		}
 	}
 	return out
+}
+
+// appendSpan adds a span to others that are in order, and joins it with those that it touches.
+func appendSpan(to []span, s span) []span {
+	for n := len(to); n > 0 && s.from <= to[n-1].to; n-- {
+		s = span{min(s.from, to[n-1].from), max(s.to, to[n-1].to)}
+		to = to[:n-1]
+	}
+	return append(to, s)
 }
 
 // at reports whether a part stands at a place.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,5 +92,16 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 	lines := "one-long-word-in-a-line\nanother-long-word-in-a-line\n\n  a third-one with more\n"
 	if got := texts.Hide(lines); got != lines {
 		t.Errorf("%q has changed: %q", lines, got)
+	}
+}
+
+// What may belong to the base64 of a text is hidden also where it begins before another text.
+func TestSpansThatBeginBeforeTheLastOne(t *testing.T) {
+	s := newSearch()
+	s.add(part{text: "wxyz"}, "")
+	s.add(part{text: "xyz1", caseSensitive: true, widen: 3}, "")
+	got := s.find("ABwxyz1CD", func(string) bool { return false }, nil)
+	if want := []span{{0, 9}}; !slices.Equal(got, want) {
+		t.Errorf("find(ABwxyz1CD) = %v, want %v", got, want)
 	}
 }

@@ -3,7 +3,6 @@ package hide
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -97,9 +96,9 @@ func (f Fields) eachHidden(names []string, v any, do func(names []string, text s
 		if f.IsHidden(names) || len(names) == 1 && f.IsHidden([]string{names[0], Item}) && names[0] != "metadata" {
 			do(names, v)
 		}
-	case int, int32, int64, float64, json.Number:
-		if data, err := json.Marshal(v); err == nil && f.IsHidden(names) {
-			do(names, string(data))
+	default:
+		if text, ok := numberText(v); ok && f.IsHidden(names) {
+			do(names, text)
 		}
 	}
 }
@@ -134,18 +133,18 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 			return
 		}
 		t.addEmbedded(v)
-	case int, int32, int64, float64, json.Number:
-		if data, err := json.Marshal(v); err == nil && s == confidentialKey {
-			t.add(string(data), s)
+	default:
+		if text, ok := numberText(v); ok && s == confidentialKey {
+			t.add(text, s)
 		}
 	}
 }
 
-// classOfNested is classifyNestedKey, which takes its time, for keys that come again and again: values
-// of all revisions are looked at. t is locked.
+// classOfNested returns the class of a key in a map whose own key has class s. Classifying takes its time,
+// and keys come again and again: values of all revisions are looked at. t is locked.
 func (t *Texts) classOfNested(s keyClass, key string) keyClass {
-	if s == confidentialKey {
-		return classifyNestedKey(s, key)
+	if s == confidentialKey && !isReference(key) {
+		return confidentialKey
 	}
 	class, ok := t.classes[key]
 	if !ok {
@@ -156,14 +155,6 @@ func (t *Texts) classOfNested(s keyClass, key string) keyClass {
 		t.classes[key] = class
 	}
 	return class
-}
-
-// classifyNestedKey returns the class of a key in a map whose own key has class s.
-func classifyNestedKey(s keyClass, key string) keyClass {
-	if s == confidentialKey && !isReference(key) {
-		return confidentialKey
-	}
-	return classifyKey(key)
 }
 
 // AddVisibleName registers a text, such as an object's name, that is shown everywhere. It
@@ -321,12 +312,9 @@ func (t *Texts) HideValue(v any) any {
 
 // hideNumber returns Placeholder for a confidential number, otherwise the number.
 func (t *Texts) hideNumber(v any) any {
-	switch v.(type) {
-	case int, int32, int64, float64, json.Number:
-		if data, err := json.Marshal(v); err == nil {
-			if hidden, found := t.hide(string(data)); len(found) > 0 {
-				return hidden
-			}
+	if text, ok := numberText(v); ok {
+		if hidden, found := t.hide(text); len(found) > 0 {
+			return hidden
 		}
 	}
 	return v

@@ -23,11 +23,7 @@ func (s *search) findWrapped(text string, skip func(string) bool, note func(*par
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
 	merged := found[:0]
 	for _, f := range found {
-		if n := len(merged); n > 0 && f.from <= merged[n-1].to {
-			merged[n-1].to = max(merged[n-1].to, f.to)
-		} else {
-			merged = append(merged, f)
-		}
+		merged = appendSpan(merged, f)
 	}
 	return merged
 }
