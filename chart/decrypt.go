@@ -83,8 +83,7 @@ func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 		return nil, &DecryptError{By: "age", Err: errors.New("no private key was found"), hint: hint}
 	}
 	r, err := age.Decrypt(encrypted, identities...)
-	var none *age.NoIdentityMatchError
-	if errors.As(err, &none) {
+	if errors.As(err, new(*age.NoIdentityMatchError)) {
 		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys can decrypt it"), hint: hint}
 	}
 	if err != nil {
@@ -162,7 +161,7 @@ func ParseIdentities(data []byte) ([]age.Identity, error) {
 		return identities, nil
 	}
 	identity, err := agessh.ParseIdentity(data)
-	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
+	if errors.As(err, new(*ssh.PassphraseMissingError)) {
 		return nil, errors.New("the SSH key has a passphrase, and deployer can't ask for it: use a key without one, or an age identity")
 	}
 	if err != nil {

@@ -146,20 +146,14 @@ func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
 	for i, kind := range releaseutil.InstallOrder {
 		rank[kind] = i
 	}
-	last := len(rank)
+	rankOf := func(kind string) int {
+		if i, known := rank[kind]; known {
+			return i
+		}
+		return len(rank)
+	}
 	slices.SortStableFunc(pieces, func(a, b renderedDocument) int {
-		i, known := rank[a.head.Kind]
-		j, alsoKnown := rank[b.head.Kind]
-		if !known && !alsoKnown {
-			return cmp.Compare(a.head.Kind, b.head.Kind)
-		}
-		if !known {
-			i = last
-		}
-		if !alsoKnown {
-			j = last
-		}
-		return cmp.Compare(i, j)
+		return cmp.Or(cmp.Compare(rankOf(a.head.Kind), rankOf(b.head.Kind)), cmp.Compare(a.head.Kind, b.head.Kind))
 	})
 	return pieces
 }
@@ -193,8 +187,8 @@ func (r *Rendered) addHook(p renderedDocument) {
 		DeletePolicies:    []helmrelease.HookDeletePolicy{},
 		OutputLogPolicies: []helmrelease.HookOutputLogPolicy{},
 	}
-	for _, word := range strings.Split(events, ",") {
-		event, ok := hookEvents[strings.ToLower(strings.TrimSpace(word))]
+	for _, word := range p.annotationList(helmrelease.HookAnnotation) {
+		event, ok := hookEvents[word]
 		if !ok {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s/%s is left out: %q is not a hook event",
 				p.Source, hook.Kind, hook.Name, events))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"unicode"
@@ -68,9 +69,7 @@ func (r *valuesReader) set(values map[string]any, s ValuesSource) error {
 func setJSON(text string, values map[string]any) error {
 	var object map[string]any
 	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Unmarshal([]byte(text), &object) == nil {
-		for k, v := range mergeMaps(values, object) {
-			values[k] = v
-		}
+		maps.Copy(values, mergeMaps(values, object))
 		return nil
 	}
 	return strvals.ParseJSON(text, values)

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -66,12 +67,7 @@ func (r *Rendered) hooksToShow(opts TemplateOptions) []*helmrelease.Hook {
 }
 
 func isTest(h *helmrelease.Hook) bool {
-	for _, e := range h.Events {
-		if e == helmrelease.HookTest {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(h.Events, helmrelease.HookTest)
 }
 
 // toFiles collects all documents of a template in one file. Unlike Helm, it doesn't append

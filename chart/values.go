@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -186,9 +187,7 @@ func (r *valuesReader) readStdin() ([]byte, error) {
 // mergeMaps returns a with b over it: maps are merged, all else is replaced.
 func mergeMaps(a, b map[string]any) map[string]any {
 	out := make(map[string]any, len(a)+len(b))
-	for k, v := range a {
-		out[k] = v
-	}
+	maps.Copy(out, a)
 	for k, v := range b {
 		over, ok := v.(map[string]any)
 		under, both := out[k].(map[string]any)

@@ -38,11 +38,8 @@ Examples:
   deployer show ` + string(part) + ` bitnami/nginx --version ^18`,
 		Flags: flags,
 		Action: action(1, 1, "a chart", func(ctx context.Context, args []string) error {
-			o.Settings, o.ForInspection = e.helmFiles(), true
-			waiting := e.showTransfer("fetching", args[0])
-			o.Progress = e.transferLog(waiting)
-			loaded, err := chart.Load(ctx, args[0], o)
-			waiting.Stop()
+			o.ForInspection = true
+			loaded, err := e.loadChart(ctx, args[0], o)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -110,19 +111,24 @@ func (r *chartRequest) readInTime(ctx context.Context, e *env, ref string, limit
 // read loads the chart and merges the values; problems of both are reported
 // together.
 func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Chart, map[string]any, error) {
-	r.load.Settings = e.helmFiles()
 	if r.renderer != "" {
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
 	}
-	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: r.load.Settings})
-	waiting := e.showTransfer("fetching", ref)
-	r.load.Progress = e.transferLog(waiting)
-	loaded, lerr := chart.Load(ctx, ref, r.load)
-	waiting.Stop()
+	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles()})
+	loaded, lerr := e.loadChart(ctx, ref, r.load)
 	e.hideValues(values)
 	if err := errors.Join(lerr, verr); err != nil {
 		return nil, nil, err
 	}
 	e.hideValues(chart.DefaultValues(loaded.Helm)...)
 	return loaded, values, nil
+}
+
+// loadChart loads a chart, and shows on standard error what is downloaded, as Helm does.
+func (e *env) loadChart(ctx context.Context, ref string, o chart.LoadOptions) (*chart.Chart, error) {
+	waiting := e.showTransfer("fetching", ref)
+	defer waiting.Stop()
+	out := waiting.Through(e.streams.Err)
+	o.Settings, o.Progress = e.helmFiles(), func(line string) { fmt.Fprintln(out, line) } // who can't read it misses nothing that counts
+	return chart.Load(ctx, ref, o)
 }

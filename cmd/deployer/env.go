@@ -120,11 +120,10 @@ func (e *env) finish(ctx context.Context, err error) int {
 	if unwritten != nil && e.view != nil {
 		e.view.RecordUnwritten(code, unwritten)
 	}
-	var shown alreadyShown
 	switch {
 	case failure == nil && unwritten != nil:
 		e.printError(&unwrittenError{unwritten})
-	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, &shown):
+	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)):
 	default:
 		e.printError(failure)
 	}

@@ -92,13 +92,7 @@ func withAccountHint(err error) error {
 func exitCode(ctx context.Context, err error) int {
 	var (
 		rejected *apply.RejectedError
-		busy     *release.BusyError
-		pending  *release.PendingError
-		moved    *release.HistoryChangedError
 		rolled   *deploy.RolledBackError
-		stale    *planfile.StaleError
-		tampered *planfile.TamperedError
-		other    *planfile.ContentMismatchError
 		plugged  *pluginError
 	)
 	switch {
@@ -114,11 +108,11 @@ func exitCode(ctx context.Context, err error) int {
 		return exitRolledBack
 	case errors.As(err, &rolled):
 		return exitRollbackFailed
-	case errors.As(err, &stale): // whatever made it so
+	case errors.As(err, new(*planfile.StaleError)): // whatever made it so
 		return exitStale
-	case errors.As(err, &rejected) && !rejected.Late, errors.As(err, &tampered), errors.As(err, &other):
+	case errors.As(err, &rejected) && !rejected.Late, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
 		return exitRejected
-	case errors.As(err, &busy), errors.As(err, &pending), errors.As(err, &moved):
+	case errors.As(err, new(*release.BusyError)), errors.As(err, new(*release.PendingError)), errors.As(err, new(*release.HistoryChangedError)):
 		return exitBusy
 	}
 	return exitFailed

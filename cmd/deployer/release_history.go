@@ -57,8 +57,7 @@ func (e *env) readRecord(ctx context.Context, name string, revision int) (*relea
 		return nil, err
 	}
 	record, err := store.Get(ctx, name, revision)
-	var missing *release.NotFoundError
-	if err == nil || errors.As(err, &missing) { // which names the release itself
+	if err == nil || errors.As(err, new(*release.NotFoundError)) { // which names the release itself
 		return record, err
 	}
 	return nil, fmt.Errorf("reading release %s: %w", name, err)

@@ -52,8 +52,7 @@ the release; 130, 143 stopped by a signal`,
 					break
 				}
 				err := o.uninstall(ctx, e, deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description})
-				var missing *release.NotFoundError
-				if ignoreMissing && errors.As(err, &missing) {
+				if ignoreMissing && errors.As(err, new(*release.NotFoundError)) {
 					e.warn(fmt.Sprintf("release %s does not exist: nothing to uninstall", name))
 					continue
 				}

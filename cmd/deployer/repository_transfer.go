@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -70,10 +69,4 @@ Examples:
 func (e *env) showTransfer(verb, ref string) *output.Spinner {
 	e.transferred.Reset()
 	return output.StartSpinner(e.streams, output.WithoutPasswords(verb+" "+ref), e.transferred.Bytes)
-}
-
-// transferLog writes the lines of a download to standard error, as Helm does.
-func (e *env) transferLog(w *output.Spinner) func(line string) {
-	out := w.Through(e.streams.Err)
-	return func(line string) { fmt.Fprintln(out, line) } // who can't read it misses nothing that counts
 }

@@ -68,11 +68,8 @@ func withSignals(parent context.Context) (context.Context, func()) {
 
 // signalOf returns the signal that ended the context, or nil.
 func signalOf(ctx context.Context) *signalError {
-	var stopped *signalError
-	if errors.As(context.Cause(ctx), &stopped) {
-		return stopped
-	}
-	return nil
+	stopped, _ := errors.AsType[*signalError](context.Cause(ctx))
+	return stopped
 }
 
 // nameSignal names the signal that ended the context in an error that only says that

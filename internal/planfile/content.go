@@ -213,7 +213,7 @@ func encrypt(data []byte, to []age.Recipient) ([]byte, error) {
 
 func decrypt(data []byte, with []age.Identity) ([]byte, error) {
 	r, err := age.Decrypt(bytes.NewReader(data), with...)
-	if noMatch := (*age.NoIdentityMatchError)(nil); errors.As(err, &noMatch) {
+	if errors.As(err, new(*age.NoIdentityMatchError)) {
 		return nil, &InputError{
 			Text:   "the plan is encrypted for none of the identities given",
 			Advice: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",

@@ -89,10 +89,7 @@ func archiveSource(places Places, read func() ([]byte, error)) func(context.Cont
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Join(places.Cache, "plugins"), 0o755); err != nil {
-			return fmt.Errorf("creating the directory for the archive: %w", err)
-		}
-		unpacked, err := os.MkdirTemp(filepath.Join(places.Cache, "plugins"), "archive-")
+		unpacked, err := places.temporary("archive-")
 		if err != nil {
 			return fmt.Errorf("creating the directory for the archive: %w", err)
 		}

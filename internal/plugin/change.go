@@ -52,11 +52,7 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {
 		return nothing, func() {}, err
 	}
-	cache := filepath.Join(places.Cache, "plugins")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, nil, fmt.Errorf("saving the plugin before the update: %w", err)
-	}
-	kept, err := os.MkdirTemp(cache, "before-")
+	kept, err := places.temporary("before-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("saving the plugin before the update: %w", err)
 	}

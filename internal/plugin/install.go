@@ -30,6 +30,17 @@ func (p Places) installDir() string {
 	return p.Plugins
 }
 
+// cached is where a plugin is fetched to.
+func (p Places) cached(name string) string { return filepath.Join(p.Cache, "plugins", name) }
+
+// temporary makes a directory beside those of fetched plugins.
+func (p Places) temporary(prefix string) (string, error) {
+	if err := os.MkdirAll(p.cached(""), 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(p.cached(""), prefix)
+}
+
 // A source is what a plugin is installed from: it puts the plugin into a
 // directory that isn't there yet.
 type source struct {
@@ -149,7 +160,7 @@ func cloneSource(places Places, from, version string) (source, error) {
 		return source{}, fmt.Errorf("%s is not a directory, archive or repository: %w", from, err)
 	}
 	return source{name: filepath.Base(from), fetch: func(_ context.Context, h Host, dir string) error {
-		copied := filepath.Join(places.Cache, "plugins", key)
+		copied := places.cached(key)
 		if err := os.RemoveAll(copied); err != nil {
 			return fmt.Errorf("clearing the cache: %w", err)
 		}
