@@ -16,7 +16,7 @@ import (
 )
 
 // Render evaluates the templates as Helm does (helm.sh/helm/v3/pkg/action,
-// renderResources). It changes nothing, not even c; with in.Lookup set it
+// renderResources). It changes nothing, not even c; with in.LookupCluster set it
 // reads from the cluster.
 //
 // Errors for callers: *SchemaError, *TemplateError, *VersionError, *LimitError. If the error

@@ -116,7 +116,7 @@ func (e *NoTemplateError) Hint() string {
 	return "write the path as in the # Source: comments, without the chart's name: templates/deployment.yaml; empty templates are left out"
 }
 
-// sourcePath finds the template's path below its chart.
+// sourcePath matches a source comment; its group is the template's path below its chart.
 var sourcePath = lazyregexp.New("# Source: [^/]+/(.+)")
 
 // showOnly picks the documents whose template matches, in order of the

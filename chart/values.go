@@ -33,7 +33,7 @@ const (
 	SetLiteral ValuesSourceKind = "--set-literal" // key=value; the value is taken literally
 )
 
-// A Source is one flag of the command line that gives values.
+// A ValuesSource is one flag of the command line that gives values.
 type ValuesSource struct {
 	Kind  ValuesSourceKind
 	Value string // as typed

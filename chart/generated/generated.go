@@ -42,7 +42,7 @@ type Input struct {
 	Namespace  string // of the release, for objects that don't name one
 	Policy     Policy
 	Rendered   Revision
-	Rerendered []Revision // rendered again, see chart.Nondeterminism
+	Rerendered []Revision // rendered again, see chart.Rerenderer
 	// HashesFound says that templates make hashes.
 	HashesFound bool
 	// WithHashInputs was rendered with content in place of hashes; nil when that wasn't

@@ -23,7 +23,7 @@ func newApp(e *env) *cli.App {
 		Writer:                    e.streams.Out,
 		ErrWriter:                 e.streams.Err,
 		HideVersion:               true,
-		HideHelp:                  true, // normalize sees --help, help_page.go writes it
+		HideHelp:                  true, // normalize finds --help, help_page.go writes the page
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},

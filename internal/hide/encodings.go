@@ -18,7 +18,7 @@ import (
 // A spelling is a form in which a text is written elsewhere.
 type spelling struct {
 	text          string
-	caseSensitive bool // case-sensitive
+	caseSensitive bool // found only in these upper and lower case letters
 	encoded       bool // it has none of the letters of the text
 	widen         int  // how many adjacent characters of base64 may belong to it
 }

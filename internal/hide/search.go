@@ -19,7 +19,7 @@ type search struct {
 
 // A part is a text that is looked for.
 type part struct {
-	text          string // in lower case unless exact
+	text          string // in lower case unless caseSensitive
 	caseSensitive bool
 	wholeWord     bool // only where it stands alone
 	widen         int  // how many adjacent characters of base64 may belong to it

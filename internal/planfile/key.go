@@ -170,8 +170,8 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 // A key makes digests that can't be made or guessed without it.
 type key struct{ raw []byte }
 
-// digest is the digest of a value for one purpose; empty when it can't be encoded,
-// which no value that came as JSON or YAML can't.
+// digest is the digest of a value for one purpose; empty when the value can't be encoded as
+// JSON, which doesn't happen to values that were read from JSON or YAML.
 func (k *key) digest(purpose string, value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -34,7 +34,7 @@ type File struct {
 	KeepHistory     bool              `json:"keep_history,omitempty"`
 	Description     string            `json:"description,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"` // of the next record
-	Reuse           string            `json:"reuse,omitempty"`  // how the values of the base are used again; see chart.Reuse
+	Reuse           string            `json:"reuse,omitempty"`  // how the values of the base are used again; see chart.ReuseMode
 	Base            *Base             `json:"base,omitempty"`   // the latest revision; nil before the first
 	Records         []Record          `json:"records,omitempty"`
 
