@@ -11,13 +11,13 @@ const leastWrapped = 16
 // findWrapped is find, also over the ends of lines: base64 is often written in lines of 64 or 76 characters.
 func (s *search) findWrapped(text string, skip func(string) bool, note func(*part)) []span {
 	found := s.find(text, skip, note)
-	joined, places := unwrapped(text)
-	if places == nil {
+	joined, pieces := unwrapped(text)
+	if len(pieces) == 0 {
 		return found
 	}
 	for _, f := range s.find(joined, skip, note) {
 		if f.to-f.from >= leastRandom {
-			found = append(found, span{places[f.from], places[f.to-1] + 1})
+			found = append(found, span{pieces.placeOf(f.from), pieces.placeOf(f.to-1) + 1})
 		}
 	}
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
@@ -28,16 +28,29 @@ func (s *search) findWrapped(text string, skip func(string) bool, note func(*par
 	return merged
 }
 
-// unwrapped joins lines of one word each, however they are indented, and tells where each byte of the joined text
-// was. Without such lines, places is nil.
-func unwrapped(text string) (joined string, places []int) {
+// A piece is where a part of a text stands in another text that is made of such parts.
+type piece struct{ at, from int }
+
+// pieces are in the order of at, the first one at 0.
+type pieces []piece
+
+// placeOf returns where a byte of the joined text was.
+func (p pieces) placeOf(at int) int {
+	i, found := slices.BinarySearchFunc(p, at, func(p piece, at int) int { return p.at - at })
+	if !found {
+		i-- // it is inside the piece before
+	}
+	return p[i].from + at - p[i].at
+}
+
+// unwrapped joins lines of one word each, however they are indented, and tells of which pieces of the text the
+// joined one is made. Without such lines, there are none.
+func unwrapped(text string) (joined string, from pieces) {
 	var out strings.Builder
 	copied, wordEnd, mayGoOn := 0, 0, false
 	take := func(to int) {
-		for ; copied < to; copied++ {
-			out.WriteByte(text[copied])
-			places = append(places, copied)
-		}
+		from = append(from, piece{out.Len(), copied})
+		out.WriteString(text[copied:to])
 	}
 	for start := 0; start < len(text); {
 		line, _, _ := strings.Cut(text[start:], "\n")
@@ -55,5 +68,5 @@ func unwrapped(text string) (joined string, places []int) {
 		return "", nil
 	}
 	take(len(text))
-	return out.String(), places
+	return out.String(), from
 }
