@@ -38,7 +38,7 @@ func newDefinitions(a *Applier, prerequisites *prerequisites, req Request) *defi
 		generations: map[schema.GroupResource]generation{},
 	}
 	for _, m := range slices.Concat(req.CRDs, req.Objects) {
-		if m.Object != nil && kube.IDOf(m.Object).IsCRD() {
+		if kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)
 		}
 	}

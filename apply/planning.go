@@ -16,7 +16,6 @@ import (
 
 	"deployer/apply/builtin"
 	"deployer/apply/decide"
-	"deployer/apply/manifest"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -261,18 +260,13 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 	targets, custom := slices.Clone(crds), []*target(nil)
 	for _, m := range p.req.Objects {
-		if m.Object == nil {
-			continue
-		}
-		for _, obj := range manifest.Flatten(m.Object) {
-			t, ok := p.resolver.targetOfServedKind(ctx, obj, m.Source)
-			switch {
-			case !ok:
-			case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
-				targets = append(targets, t)
-			default:
-				custom = append(custom, t)
-			}
+		t, ok := p.resolver.targetOfServedKind(ctx, m.Object, m.Source)
+		switch {
+		case !ok:
+		case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
+			targets = append(targets, t)
+		default:
+			custom = append(custom, t)
 		}
 	}
 	var asking errgroup.Group

@@ -150,7 +150,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.crds, p.req.Hooks, p.req.OtherHooks) {
-		if err := p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true }); err != nil {
+		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true }); err != nil {
 			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
 		}
 	}

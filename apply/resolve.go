@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
-	"deployer/apply/manifest"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -73,23 +72,18 @@ type resolver struct {
 	rejected    []Rejection // manifests that can't be resolved
 }
 
-// resolve returns the targets of manifests: lists are flattened, kinds found and
-// namespaces filled in. Invalid manifests are in rejected.
+// resolve returns the targets of manifests: kinds are found and namespaces filled in.
+// Invalid manifests are in rejected.
 func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromCRDs bool) ([]*target, error) {
 	var out []*target
 	for _, m := range manifests {
-		if m.Object == nil {
-			continue
-		}
-		for _, obj := range manifest.Flatten(m.Object) {
-			t, err := r.newTarget(ctx, obj, m.Source, fromCRDs)
-			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-				r.rejected = append(r.rejected, *rejected)
-			} else if err != nil {
-				return nil, err
-			} else {
-				out = append(out, t)
-			}
+		t, err := r.newTarget(ctx, m.Object, m.Source, fromCRDs)
+		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+			r.rejected = append(r.rejected, *rejected)
+		} else if err != nil {
+			return nil, err
+		} else {
+			out = append(out, t)
 		}
 	}
 	return out, kube.ForEach(len(out), runtime.GOMAXPROCS(0), func(i int) error {

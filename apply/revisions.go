@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply/manifest"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -44,7 +43,7 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 	for _, revision := range revisions {
 		var had []kube.ID
 		for _, m := range revision.Objects {
-			err := r.eachDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) {
+			err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) {
 				had = append(had, id)
 				if len(out.objects[id]) == 0 {
 					out.order = append(out.order, id)
@@ -56,7 +55,7 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 			}
 		}
 		for _, m := range revision.Hooks {
-			if err := r.eachDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) { out.hooks[id] = s }); err != nil {
+			if err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) { out.hooks[id] = s }); err != nil {
 				return nil, err
 			}
 		}
@@ -65,30 +64,27 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 	return out, nil
 }
 
-func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, do func(kube.ID, declaredObject)) error {
-	if m.Object == nil {
+// addDeclaredObject calls add with an object of a revision, in the namespace that it has or had. An
+// object without a name, which only hooks may have, isn't looked for again.
+func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, add func(kube.ID, declaredObject)) error {
+	if m.Object.GetName() == "" {
 		return nil
 	}
-	for _, obj := range manifest.Flatten(m.Object) {
-		if obj.GetName() == "" {
-			continue
+	mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(m.Object).GroupKind().WithVersion(""), true)
+	var unknown *kube.NoKindMatchError
+	switch {
+	case errors.As(err, &unknown):
+		mapping = kube.Mapping{Namespaced: true}
+		if m, ok := r.definitions.kinds[m.Object.GroupVersionKind()]; ok {
+			mapping = m
 		}
-		mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(obj).GroupKind().WithVersion(""), true)
-		var unknown *kube.NoKindMatchError
-		switch {
-		case errors.As(err, &unknown):
-			mapping = kube.Mapping{Namespaced: true}
-			if m, ok := r.definitions.kinds[obj.GroupVersionKind()]; ok {
-				mapping = m
-			}
-		case err != nil && r.isUnavailable(kube.IDOf(obj).Group):
-			mapping = kube.Mapping{Namespaced: true} // until it can be looked up
-		case err != nil:
-			return err
-		}
-		o := r.inNamespace(obj, mapping)
-		do(kube.IDOf(o), declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
+	case err != nil && r.isUnavailable(kube.IDOf(m.Object).Group):
+		mapping = kube.Mapping{Namespaced: true} // until it can be looked up
+	case err != nil:
+		return err
 	}
+	o := r.inNamespace(m.Object, mapping)
+	add(kube.IDOf(o), declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	return nil
 }
 

@@ -48,17 +48,15 @@ spec:
 status: {}
 ---
 apiVersion: v1
-kind: List
-items:
-- apiVersion: v1
-  kind: ConfigMap
-  metadata: {name: one, resourceVersion: "12", uid: x}
-  data: {k: null}
-- apiVersion: v1
-  kind: ServiceAccount
-  metadata: {name: web}
-  imagePullSecrets: []
-  secrets: []
+kind: ConfigMap
+metadata: {name: one, resourceVersion: "12", uid: x}
+data: {k: null}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web}
+imagePullSecrets: []
+secrets: []
 ---
 apiVersion: v1
 kind: Namespace

@@ -31,9 +31,6 @@ func (p *Parser) CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings [
 	}
 	first := map[kube.ID]kube.Manifest{}
 	for _, m := range all {
-		if m.Object == nil {
-			continue
-		}
 		id := kube.IDOf(m.Object)
 		one, again := first[id]
 		switch {

@@ -125,8 +125,11 @@ func flattenLists(content map[string]any, parent map[string]any) ([]*unstructure
 		inheritListKind(content, parent)
 	}
 	kind, _ := content["kind"].(string)
-	items, ok := content["items"].([]any)
-	if !strings.HasSuffix(kind, "List") || !ok {
+	items, isList := content["items"].([]any)
+	if stated, ok := content["items"]; ok && stated == nil {
+		isList = true // as with Helm: a template has rendered no members
+	}
+	if !strings.HasSuffix(kind, "List") || !isList {
 		object := &unstructured.Unstructured{Object: content}
 		return []*unstructured.Unstructured{object}, checkIdentity(content)
 	}

@@ -59,6 +59,7 @@ func TestParseSplits(t *testing.T) {
 		"typed list":            {"apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- {apiVersion: v1, kind: Secret, metadata: {name: b}}\n", "=ConfigMap/a =Secret/b"},
 		"list in a list":        {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: a}}]}\n", "=ConfigMap/a"},
 		"empty list":            {"apiVersion: v1\nkind: List\nitems: []\n", ""},
+		"list without members":  {"apiVersion: v1\nkind: ConfigMapList\nitems:\n", ""},
 		"a kind ending in List": {"apiVersion: x/v1\nkind: AllowList\nmetadata: {name: a}\nspec: {items: [1]}\n", "=AllowList/a"},
 		"anchors": {"apiVersion: v1\nkind: A\nmetadata: {name: &n a, labels: &l {x: y}}\nspec: {labels: *l, name: *n}\n---\n" + b,
 			"=A/a =B/b"},

@@ -177,28 +177,6 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-func TestFlatten(t *testing.T) {
-	for in, want := range map[string]string{
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}":                                             "ConfigMap a",
-		"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}":      "ConfigMap a",
-		"{apiVersion: v1, kind: List, items: []}":                                                            "",
-		"{apiVersion: v1, kind: List}":                                                                       "",
-		"{apiVersion: v1, kind: List, items: null}":                                                          "",
-		"{apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: a}}, null, {metadata: {name: b}}]}": "ConfigMap a, ConfigMap b",
-		"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: SecretList, items: [{metadata: {name: s}}]}, {kind: A, metadata: {name: b}}]}": "Secret s, A b",
-		"{apiVersion: example.com/v1, kind: AccessList, metadata: {name: l}}":                                                                       "AccessList l",
-		"{apiVersion: example.com/v1, kind: AccessList, metadata: {name: l}, spec: {items: [1]}}":                                                   "AccessList l",
-	} {
-		var got []string
-		for _, obj := range manifest.Flatten(parse(t, in)) {
-			got = append(got, obj.GetKind()+" "+obj.GetName())
-		}
-		if strings.Join(got, ", ") != want {
-			t.Errorf("Flatten(%s) = %v, want %s", in, got, want)
-		}
-	}
-}
-
 // FuzzNormalise: what has been normalised is normal.
 func FuzzNormalise(f *testing.F) {
 	of := types(f)

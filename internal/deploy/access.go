@@ -40,9 +40,6 @@ func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation, verbs .
 func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*helmrelease.Hook) error {
 	manifests, _ := objectsOfHooks(tests) // what is unusable fails when its turn comes, as with Helm
 	for _, m := range manifests {
-		if m.Object == nil {
-			continue
-		}
 		mapping, err := d.Cluster.Mapping(ctx, m.Object.GroupVersionKind(), true)
 		if err != nil {
 			continue // fails when its turn comes

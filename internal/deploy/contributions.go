@@ -61,7 +61,7 @@ func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest,
 	}
 	all, _, err := parser.CRDs(record.Chart)
 	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
-		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
+		return record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
 	}), err
 }
 

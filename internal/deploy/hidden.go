@@ -70,11 +70,9 @@ func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revisio
 	}
 	for _, list := range lists {
 		for _, m := range list {
-			if m.Object != nil {
-				d.Hidden.AddObject(m.Object)
-				d.Hidden.AddVisibleName(m.Object.GetName())
-				d.Hidden.AddVisibleName(m.Object.GetKind())
-			}
+			d.Hidden.AddObject(m.Object)
+			d.Hidden.AddVisibleName(m.Object.GetName())
+			d.Hidden.AddVisibleName(m.Object.GetKind())
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply/manifest"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/internal/program"
@@ -96,17 +95,12 @@ func reachOf(ctx context.Context, cluster *kube.Cluster, namespace string, h *he
 	}
 	var out []string
 	for _, m := range parsed {
-		if m.Object == nil {
-			continue
+		why, err := whyOutside(ctx, cluster, namespace, m.Object)
+		if err != nil {
+			return nil, err
 		}
-		for _, obj := range manifest.Flatten(m.Object) {
-			why, err := whyOutside(ctx, cluster, namespace, obj)
-			if err != nil {
-				return nil, err
-			}
-			if why != "" {
-				out = append(out, kube.IDOf(obj).String()+": "+why)
-			}
+		if why != "" {
+			out = append(out, kube.IDOf(m.Object).String()+": "+why)
 		}
 	}
 	return out, nil

@@ -67,10 +67,10 @@ func Canonical(gk schema.GroupKind) schema.GroupKind {
 	return gk
 }
 
-// A Manifest is one object as a chart wrote it.
+// A Manifest is one object as a chart wrote it; of a list, one of its members.
 type Manifest struct {
 	// Source is the template it came from, such as web/templates/deploy.yaml.
 	// Empty when that is not known.
 	Source string
-	Object *unstructured.Unstructured
+	Object *unstructured.Unstructured // never nil, nor a list
 }

@@ -40,9 +40,7 @@ type definition struct {
 func contentOf(op *deploy.Operation) content {
 	c := content{Record: op.Next}
 	for _, m := range op.Rendered.CRDs {
-		if m.Object != nil {
-			c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
-		}
+		c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
 	}
 	return c
 }
@@ -161,9 +159,7 @@ func partsOf(k *key, op *deploy.Operation) map[string]string {
 		return out // the digest of the whole manifest is there
 	}
 	for _, m := range manifests {
-		if m.Object != nil {
-			put(kube.IDOf(m.Object).String()+" ("+m.Source+")", m.Object.Object)
-		}
+		put(kube.IDOf(m.Object).String()+" ("+m.Source+")", m.Object.Object)
 	}
 	return out
 }
