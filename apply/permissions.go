@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
 	"deployer/apply/verify"
@@ -67,10 +68,18 @@ func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.
 		return fmt.Errorf("checking the permissions of the account: %w", err)
 	}
 	if !ok {
-		c.denied = &verify.PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
-		c.Unverified = c.denied.Missing()
+		p.deny(c, verb, m.Resource)
 	}
 	return nil
+}
+
+// deny marks a change as denied, if missing permissions stop the release.
+func (p *permissions) deny(c *Change, verb string, of schema.GroupVersionResource) {
+	if p.a.opts.Gate != GateStrict {
+		return
+	}
+	c.denied = &verify.PermissionError{Verb: verb, Group: of.Group, Resource: of.Resource, Namespace: c.ID.Namespace}
+	c.Unverified = c.denied.Missing()
 }
 
 // checkInside marks a change in a namespace that this release creates, if the account may

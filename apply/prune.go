@@ -79,12 +79,17 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	})
 }
 
-// keepUnreadable keeps what can't be looked at.
+// keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
+// are deleted, and with them what says that the object was the release's.
 func (p *pruner) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
-	c.Reason = "there is no permission to read it, so its owner is unknown"
 	if o.kindUnlisted {
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be checked"
+		return c
+	}
+	c.Reason = "there is no permission to read it, so its owner is unknown"
+	if p.req.Uninstall {
+		p.permissions.deny(&c, "get", o.mapping.Resource)
 	}
 	return c
 }
