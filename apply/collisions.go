@@ -15,7 +15,7 @@ import (
 
 // decideCollisions decides about collisions as the policy has it, and returns those that are
 // refused.
-func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
+func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict, error) {
 	var refused []FieldConflict
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
@@ -28,9 +28,9 @@ func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPo
 				continue // the same two items collide in several ways
 			}
 			seen = append(seen, col.Theirs)
-			list := u.conflictsOf(col, policy)
+			list := u.conflictsOf(col)
 			u.change.Conflicts = append(u.change.Conflicts, list...)
-			switch policy {
+			switch u.policy {
 			case FailOnConflict:
 				refused = append(refused, list...)
 			case YieldConflicts:
@@ -40,7 +40,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPo
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
 		}
-		if policy == FailOnConflict {
+		if u.policy == FailOnConflict {
 			return refused, nil
 		}
 		if err := u.computePrediction(ctx); err != nil {
@@ -51,7 +51,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPo
 }
 
 // conflictsOf describes a collision, once for each owner of the other manager's item.
-func (u *updateDecision) conflictsOf(col predict.Collision, policy ConflictPolicy) []FieldConflict {
+func (u *updateDecision) conflictsOf(col predict.Collision) []FieldConflict {
 	var out []FieldConflict
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	before, after := shownPair(u.live, nil, col.Theirs, secret, u.p.a.opts.Hidden)
@@ -59,7 +59,7 @@ func (u *updateDecision) conflictsOf(col predict.Collision, policy ConflictPolic
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), Owner: owner,
 			Before: before, After: after,
-			Outcome: policy.outcome(), CollidesWith: fields.String(col.Ours), path: col.Theirs,
+			Outcome: u.policy.outcome(), CollidesWith: fields.String(col.Ours), path: col.Theirs,
 		})
 	}
 	return out

@@ -182,6 +182,30 @@ func TestConflictsYield(t *testing.T) {
 	}
 }
 
+// Prevents that what somebody writes between the plan and the write is taken from them, though the
+// policy is to leave it or to fail.
+func TestConflictsAfterThePlan(t *testing.T) {
+	for policy, wanted := range map[apply.ConflictPolicy]string{
+		apply.TakeConflicts: "map[a:3 b:3]", apply.YieldConflicts: "map[a:7 b:3]", apply.FailOnConflict: "map[a:7 b:2]",
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := begin(t)
+			s.opts.Conflicts = policy
+			s.deploy(small)
+			p := s.plan(strings.Replace(small, `{a: "1", b: "2"}`, `{a: "3", b: "3"}`, 1))
+			s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
+			_, err := s.tryRun(p)
+			var conflict *apply.ConflictError
+			if failed := errors.As(err, &conflict); failed != (policy == apply.FailOnConflict) || !failed && err != nil {
+				t.Errorf("error: %v", err)
+			}
+			if got := fmt.Sprint(s.get("v1", "ConfigMap", "conf").Object["data"]); got != wanted {
+				t.Errorf("data %s, want %s", got, wanted)
+			}
+		})
+	}
+}
+
 func TestValuesOfSecretsAreHidden(t *testing.T) {
 	s := begin(t)
 	const chart = "\napiVersion: v1\nkind: Secret\nmetadata: {name: pass}\nstringData: {password: supersecret}\n"

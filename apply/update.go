@@ -37,11 +37,11 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updateDecision{p: p, t: t, prediction: prediction, fullDesired: desired, live: live, adopting: adopting, change: c}
+	u := &updateDecision{p: p, t: t, policy: policy, prediction: prediction, fullDesired: desired, live: live, adopting: adopting, change: c}
 	if err := u.computePrediction(ctx); err != nil {
 		return Change{}, err
 	}
-	more, err := u.decideCollisions(ctx, policy)
+	more, err := u.decideCollisions(ctx)
 	if err != nil {
 		return Change{}, err
 	}
@@ -72,6 +72,7 @@ func (p *planning) beginPrediction(ctx context.Context, policy ConflictPolicy, t
 type updateDecision struct {
 	p            *planning
 	t            *target
+	policy       ConflictPolicy
 	prediction   *predict.Prediction
 	fullDesired  *unstructured.Unstructured // before any field was relinquished
 	live         *unstructured.Unstructured
@@ -88,7 +89,8 @@ func (u *updateDecision) computePrediction(ctx context.Context) error {
 	u.change.Desired = u.prediction.Desired
 	u.change.TakenFrom = u.prediction.Migrated.From
 	u.precondition = precondition{uid: u.live.GetUID()}
-	if u.adopting || u.prediction.Migrated.Changed {
+	// Applies are forced, so that what others write after the decision would be taken from them.
+	if u.adopting || u.prediction.Migrated.Changed || u.policy != TakeConflicts {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	if u.adopting {

@@ -186,7 +186,7 @@ func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal e
 		return c, false, nil
 	}
 	var err error
-	if c.Applied, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, asWrite); err != nil {
+	if c.Applied, err = a.apply(ctx, t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, asWrite); err != nil {
 		return c, false, err
 	}
 	t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()

@@ -337,10 +337,11 @@ func TestUninstallGoesBackwards(t *testing.T) {
 	}
 }
 
-// Where what goes first can't be deleted, what it needs stays.
+// Where what goes first can't be deleted, what it needs stays. The wait for it isn't at the expense of others.
 func TestWhatIsStillNeededStays(t *testing.T) {
 	s := newSite(t)
-	s.must(s.run(config("base")+config("user", "deployer.io/depends-on: configmap/base"), nil))
+	s.must(s.run(config("base")+config("user", "deployer.io/depends-on: configmap/base")+
+		config("first")+config("second", "deployer.io/depends-on: configmap/first")+config("third", "deployer.io/depends-on: configmap/second"), nil))
 	s.annotate("user", `{"metadata":{"finalizers":["example.com/held"]}}`)
 	s.d.Settings.Timeout = 4 * time.Second
 	op, err := s.d.Uninstall(t.Context(), deploy.UninstallRequest{Name: "web"})
@@ -360,6 +361,9 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	}
 	if !s.exists("base") {
 		t.Error("base was deleted")
+	}
+	if s.exists("first") {
+		t.Error("first is left")
 	}
 	s.annotate("user", `{"metadata":{"finalizers":null}}`)
 }

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -133,13 +132,7 @@ func (r *run) reportApplied(step Step, c apply.Change) {
 // prune deletes what the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
-	isOrdered := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.DependsOn) > 0 || c.Weight != nil })
 	return r.runStep(ctx, StepPrune, len(r.op.Plan.Prune), func() error {
-		if isOrdered { // some wait until others are gone
-			var cancel context.CancelFunc
-			ctx, cancel = r.withTimeout(ctx)
-			defer cancel()
-		}
 		return r.applyChanges(ctx, StepPrune, r.op.Plan.Prune)
 	})
 }
