@@ -28,17 +28,10 @@ import (
 // Pod that is still running, or if the same attempt created it and it hasn't failed. attempt must
 // not contain a dot; an empty one matches none.
 func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []Revision, attempt string) (*unstructured.Unstructured, error) {
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(revisions)})
+	p, t, err := a.prepareHook(ctx, m, revisions)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.resolver.rejected) > 0 {
-		return nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "creating", p.resolver.rejected[0].Err)
-	}
-	if len(hooks) != 1 {
-		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
-	}
-	t := hooks[0]
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return nil, err
@@ -63,6 +56,38 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 			return live, err
 		}
 	}
+}
+
+// FindHook returns the object that a dead run of the same attempt created from a hook's manifest; nil if
+// there is none, or if the server had to generate its name.
+func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string) (*unstructured.Unstructured, error) {
+	p, t, err := a.prepareHook(ctx, m, nil)
+	if err != nil || t.id.Name == "" {
+		return nil, err
+	}
+	live, err := a.get(ctx, t.mapping, t.id)
+	if err != nil {
+		return nil, objectError(t, "reading", err)
+	}
+	if live == nil || provenance.OwnerOf(live) != p.a.owner || !(hookRun{hash: t.manifestHash, attempt: attempt}).isSameAttempt(live) {
+		return nil, nil
+	}
+	return live, nil
+}
+
+// prepareHook prepares a planning for the object of one hook.
+func (a *Applier) prepareHook(ctx context.Context, m kube.Manifest, revisions []Revision) (*planning, *target, error) {
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(revisions)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(p.resolver.rejected) > 0 {
+		return nil, nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "reading", p.resolver.rejected[0].Err)
+	}
+	if len(hooks) != 1 {
+		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
+	}
+	return p, hooks[0], nil
 }
 
 // hooksOf returns revisions without their objects: indexing all of them for each hook would
@@ -118,16 +143,20 @@ func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.non
 // continues reports whether an object does the work of this run, or has done it.
 func (r hookRun) continues(live *unstructured.Unstructured) bool {
 	was := live.GetAnnotations()[annotation.HookRun.Name]
-	hash, rest, _ := strings.Cut(was, ".")
-	attempt, _, _ := strings.Cut(rest, ".")
 	switch {
 	case was == r.String():
 		return true // only the answer was lost
-	case hash != r.hash:
+	case !strings.HasPrefix(was, r.hash+"."):
 		return false
 	}
 	ended, failed := endOf(live)
-	return !ended || r.attempt != "" && attempt == r.attempt && !failed
+	return !ended || r.isSameAttempt(live) && !failed
+}
+
+// isSameAttempt reports whether an object was created from the same manifest in the same attempt.
+func (r hookRun) isSameAttempt(live *unstructured.Unstructured) bool {
+	was := strings.Split(live.GetAnnotations()[annotation.HookRun.Name], ".")
+	return r.attempt != "" && len(was) > 1 && was[0] == r.hash && was[1] == r.attempt
 }
 
 func objectError(t *target, doing string, err error) error {

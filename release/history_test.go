@@ -218,12 +218,15 @@ func TestProcess(t *testing.T) {
 	if !reused.isDead() {
 		t.Errorf("%v lives, but our PID was given to us later", reused)
 	}
-	elsewhere := p
-	elsewhere.Boot, elsewhere.Start = "another", "1"
-	if elsewhere.isDead() {
-		t.Errorf("%v is dead, but it isn't of this machine", elsewhere)
+	for _, elsewhere := range []Process{
+		{Boot: "another", PIDNamespace: p.PIDNamespace, PID: p.PID, Start: "1", Host: p.Host},
+		{Boot: p.Boot, PIDNamespace: p.PIDNamespace, PID: p.PID, Start: "1", Host: "restored-from-the-same-snapshot"},
+	} {
+		if elsewhere.isDead() {
+			t.Errorf("%v is dead, but it isn't of this machine", elsewhere)
+		}
 	}
-	for _, text := range []string{"", "a b c d", "a b -1 d", "a b 1"} {
+	for _, text := range []string{"", "a b c d e", "a b -1 d e", "a b 1 d"} {
 		if got := parseProcess(text); got != (Process{}) || got.isDead() {
 			t.Errorf("parseProcess(%q) = %v", text, got)
 		}

@@ -38,6 +38,7 @@ type Process struct {
 	PIDNamespace string // PID namespace, in which PID counts
 	PID          int
 	Start        string // when it started, in the kernel's ticks: PIDs are used again
+	Host         string // machines restored from one snapshot share the boot's identity, but seldom the name
 }
 
 // String is the inverse of parseProcess; empty for the zero value.
@@ -45,20 +46,20 @@ func (p Process) String() string {
 	if p.Boot == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %s %d %s", p.Boot, p.PIDNamespace, p.PID, p.Start)
+	return fmt.Sprintf("%s %s %d %s %s", p.Boot, p.PIDNamespace, p.PID, p.Start, p.Host)
 }
 
 // parseProcess gives the zero value for anything String didn't write.
 func parseProcess(text string) Process {
 	f := strings.Fields(text)
-	if len(f) != 4 {
+	if len(f) != 5 {
 		return Process{}
 	}
 	pid, err := strconv.Atoi(f[2])
 	if err != nil || pid <= 0 {
 		return Process{}
 	}
-	return Process{Boot: f[0], PIDNamespace: f[1], PID: pid, Start: f[3]}
+	return Process{Boot: f[0], PIDNamespace: f[1], PID: pid, Start: f[3], Host: f[4]}
 }
 
 // Who tells people which host, process and CI job the caller is.

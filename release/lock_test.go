@@ -552,7 +552,7 @@ func TestClocksDiffer(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			leases := s.Client().CoordinationV1().Leases(s.namespace)
-			holder := Holder{Run: "elsewhere", Who: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1")}
+			holder := Holder{Run: "elsewhere", Who: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1 another-host")}
 			lease, err := leases.Create(t.Context(), newLease(s.namespace, "web", holder, 2*time.Second), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)

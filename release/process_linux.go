@@ -22,15 +22,19 @@ func thisProcess() Process {
 	if err != nil {
 		return Process{}
 	}
-	return Process{Boot: strings.TrimSpace(string(boot)), PIDNamespace: space, PID: os.Getpid(), Start: start}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		return Process{}
+	}
+	return Process{Boot: strings.TrimSpace(string(boot)), PIDNamespace: space, PID: os.Getpid(), Start: start, Host: host}
 }
 
-// isDead reports whether p has certainly ended. It can tell only for processes of this
-// boot and this PID namespace. For all others it returns false, also for processes from
+// isDead reports whether p has certainly ended. It can tell only for processes of this host,
+// boot and PID namespace. For all others it returns false, also for processes from
 // before a reboot: it can't know that the machine is the same.
 func (p Process) isDead() bool {
 	self := thisProcess()
-	if p.Boot == "" || p.Boot != self.Boot || p.PIDNamespace != self.PIDNamespace {
+	if p.Boot == "" || p.Boot != self.Boot || p.PIDNamespace != self.PIDNamespace || p.Host != self.Host {
 		return false
 	}
 	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {

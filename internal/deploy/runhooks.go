@@ -34,6 +34,11 @@ func (r *hookRunner) runAll(ctx context.Context, hooks []*helmrelease.Hook) erro
 	var done []ranHook
 	for _, h := range hooks {
 		if r.hasFinished(h) {
+			ran, err := r.findFinished(ctx, h)
+			if err != nil {
+				return errors.Join(&HookError{Event: r.event, Hook: h.Path, Err: err}, r.delete(ctx, done, helmrelease.HookSucceeded))
+			}
+			done = append(done, ran)
 			continue
 		}
 		ran, err := r.runOne(ctx, h)
@@ -63,6 +68,23 @@ func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
 	}
 	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", r.event, h.Path)})
 	return true
+}
+
+// findFinished finds what a dead run has left of a hook that had finished, so that it is deleted as
+// the policies of the hook say.
+func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
+	ran := ranHook{hook: h}
+	manifests, err := chart.ParseHook(h)
+	for _, m := range manifests {
+		obj, err := r.applier.FindHook(ctx, m, r.op.hookAttempt(r.event))
+		if err != nil {
+			return ran, err
+		}
+		if obj != nil {
+			ran.objects = append(ran.objects, obj)
+		}
+	}
+	return ran, err
 }
 
 // recordFinished records that a hook has succeeded, for a run that may have to continue

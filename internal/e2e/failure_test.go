@@ -148,6 +148,26 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestHooksOfAKilledRunAreDeleted prevents that a hook that had finished when its run was killed stays
+// for ever, though its policy is to delete it when it has succeeded.
+func TestHooksOfAKilledRunAreDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	finished := hookJob("at-first", "post-upgrade", "before-hook-creation,hook-succeeded", false)
+	cmd, done := w.start("upgrade", "x", w.chart(configMap("a", "2"), finished, endlessHook("endless", "post-upgrade")))
+	w.waiting()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	done(cmd.Wait())
+	w.must("jobs", "at-first")
+	r := w.ok("upgrade", "x", w.chart(configMap("a", "2"), finished))
+	w.says(r, "stderr", "hook .* finished in the killed run and is not run again")
+	if w.get("jobs", "at-first") != nil {
+		t.Errorf("the hook is left:\n%s", r)
+	}
+}
+
 // TestTwoAtOnce is S115: the second run is refused with 5, or waits when told to.
 func TestTwoAtOnce(t *testing.T) {
 	w := newWorld(t)
