@@ -268,6 +268,7 @@ func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error
 }
 
 func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
+	in.Beside = nil // that of the first rendering is enough
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.usesTpl, change)

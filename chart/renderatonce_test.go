@@ -9,6 +9,60 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
+// Work beside a rendering gets the chart that is recorded, once however often the chart is rendered, and is over
+// when the rendering is. When that fails, it is told to end, or isn't begun where memory is short.
+func TestWorkBesideARendering(t *testing.T) {
+	limit := processMemoryLimit
+	defer func() { processMemoryLimit = limit }()
+	for _, of := range []struct {
+		template string
+		memory   int64
+		fails    bool
+		calls    int
+	}{
+		{`{{ randAlphaNum 9 }}`, 1 << 32, false, 1},
+		{`{{ randAlphaNum 9 }}`, 1 << 29, false, 1},
+		{`{{ fail (randAlphaNum 9) }}`, 1 << 32, true, 1},
+		{`{{ fail (randAlphaNum 9) }}`, 1 << 29, true, 0},
+	} {
+		processMemoryLimit = func() int64 { return of.memory }
+		c := chartWith(of.template, nil)
+		c.Helm.Metadata.Dependencies = []*helmchart.Dependency{{Name: "child", Version: "1.0.0", Condition: "child.enabled"}}
+		c.Helm.AddDependency(&helmchart.Chart{Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "child", Version: "1.0.0"}})
+		var got []*helmchart.Chart
+		in := Input{Release: "r", Namespace: "n", Values: map[string]any{"child": map[string]any{"enabled": false}}}
+		in.Beside = func(ctx context.Context, c *Chart) {
+			if of.fails {
+				<-ctx.Done()
+			}
+			got = append(got, c.Helm)
+		}
+		r := c.NewRerenderer(in)
+		render := r.RenderTwice
+		if of.fails { // the second rendering would be abandoned, and go on in the next case
+			render = func(ctx context.Context) (*Rendered, error) { return c.Render(ctx, in) }
+		}
+		out, err := render(context.Background())
+		if (err != nil) != of.fails {
+			t.Fatalf("%v: error %v", of, err)
+		}
+		if _, err := r.RenderAgain(context.Background()); (err != nil) != of.fails {
+			t.Fatalf("%v: again: error %v", of, err)
+		}
+		if len(got) != of.calls {
+			t.Errorf("%v: called %d times", of, len(got))
+		}
+		for _, c := range got {
+			if len(c.Dependencies()) != 0 {
+				t.Errorf("%v: the chart has the disabled dependency", of)
+			}
+			if !of.fails && c != out.Chart {
+				t.Errorf("%v: called with another chart than the one that is recorded", of)
+			}
+		}
+	}
+}
+
 // What is rendered beside the first rendering has to be what is rendered after it: the same but for
 // what is generated, and once only.
 func TestRenderTwiceIsRenderAndRenderAgain(t *testing.T) {

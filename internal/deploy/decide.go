@@ -15,15 +15,17 @@ import (
 )
 
 // planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
-// uninstall are the same from here on.
-func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
+// uninstall are the same from here on. earlier is nil unless it has been read.
+func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest, earlier *earlierRevisions) error {
 	var packing sync.WaitGroup
 	defer packing.Wait()
 	if !d.ForShow && op.Verb != Uninstall {
 		packing.Go(func() { d.Releases.PackAhead(op.Next) }) // planning mostly waits for answers
 	}
-	var parser chart.Parser
-	owned, req, err := requestAfter(ctx, history, &parser)
+	if earlier == nil {
+		earlier = readEarlierRevisions(ctx, history)
+	}
+	owned, req, err := earlier.records, earlier.request, earlier.err
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		return err
 	}
 	if op.Verb != Uninstall {
-		if req.Objects, err = parser.Parse(op.Next.Manifest); err != nil {
+		if req.Objects, err = earlier.parser.Parse(op.Next.Manifest); err != nil {
 			return err
 		}
 		var unusable []error
@@ -139,15 +141,22 @@ func keysToRevisit(owned []*release.Record) []string {
 	return slices.Compact(keys)
 }
 
-// requestAfter begins a request with what earlier revisions may have left. owned are their
-// records.
-func requestAfter(ctx context.Context, history *release.History, parser *chart.Parser) (owned []*release.Record, req apply.Request, err error) {
-	if owned, err = history.RecordsWithPossibleObjects(ctx); err != nil {
-		return nil, req, err
+// earlierRevisions is what earlier revisions may have left.
+type earlierRevisions struct {
+	records []*release.Record
+	request apply.Request // that begins with them
+	parser  chart.Parser  // has parsed their manifests
+	err     error
+}
+
+func readEarlierRevisions(ctx context.Context, history *release.History) *earlierRevisions {
+	e := &earlierRevisions{}
+	if e.records, e.err = history.RecordsWithPossibleObjects(ctx); e.err != nil {
+		return e
 	}
-	req.Revisions, err = revisionsOf(owned, parser)
-	req.Revisit = keysToRevisit(owned)
-	return owned, req, err
+	e.request.Revisions, e.err = revisionsOf(e.records, &e.parser)
+	e.request.Revisit = keysToRevisit(e.records)
+	return e
 }
 
 func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {

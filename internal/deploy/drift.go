@@ -57,12 +57,12 @@ func upgradeOperation(history *release.History) *Operation {
 // inspectionRequest asks for what a revision has applied: its manifest, and of its
 // crds/ and its hooks what its run came to.
 func (d *Deployer) inspectionRequest(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
-	var parser chart.Parser
-	owned, req, err := requestAfter(ctx, history, &parser)
+	earlier := readEarlierRevisions(ctx, history)
+	owned, req, err := earlier.records, earlier.request, earlier.err
 	if err != nil {
 		return req, err
 	}
-	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
+	if req.Objects, err = earlier.parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
 	req.OtherHooks, _ = objectsOfHooks(record.Hooks)

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -73,6 +74,15 @@ func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revisio
 			d.Hidden.AddObject(m.Object)
 			d.Hidden.AddVisibleName(m.Object.GetName())
 			d.Hidden.AddVisibleName(m.Object.GetKind())
+		}
+	}
+}
+
+// hideObjectsOf is the part of collectHidden that takes its time: what is known by then isn't looked at again.
+func (d *Deployer) hideObjectsOf(past []apply.Revision) {
+	for _, p := range past {
+		for _, m := range slices.Concat(p.Objects, p.Hooks) {
+			d.Hidden.AddObject(m.Object)
 		}
 	}
 }

@@ -28,5 +28,5 @@ func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Op
 		return nil, err
 	}
 	op.Rendered.Generated = recordedGenerated(req.Next)
-	return op, d.planObjects(ctx, op, history, req.CRDs)
+	return op, d.planObjects(ctx, op, history, req.CRDs, nil)
 }

@@ -36,5 +36,5 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 	op := d.newOperation(Rollback, history)
 	op.Next, op.Target = next, target.Version
 	d.replaceRemovedAPIs(ctx, op)
-	return op, d.planObjects(ctx, op, history, nil)
+	return op, d.planObjects(ctx, op, history, nil, nil)
 }

@@ -47,7 +47,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		}
 		return d.checkRecordAccess(ctx, op, "delete")
 	})
-	err = d.planObjects(ctx, op, history, nil)
+	err = d.planObjects(ctx, op, history, nil, nil)
 	return op, errors.Join(err, access.Wait())
 }
 

@@ -74,11 +74,11 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
-	crds, err := d.render(ctx, op, req, history)
+	crds, earlier, err := d.render(ctx, op, req, history)
 	if err != nil {
 		return nil, err
 	}
-	return op, d.planObjects(ctx, op, history, crds)
+	return op, d.planObjects(ctx, op, history, crds, earlier)
 }
 
 // readFirst reads what an install or upgrade begins with: the history of the release, whether its
@@ -128,16 +128,16 @@ func wasEverDeployed(history *release.History) bool {
 }
 
 // render turns the chart into the record of the next revision and the objects
-// of its crds/ directory.
-func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, error) {
+// of its crds/ directory. In the meantime it reads the earlier revisions.
+func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) (crds []kube.Manifest, earlier *earlierRevisions, err error) {
 	server, err := d.Cluster.ServerInfo(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	source, values := req.Chart, req.Values
 	base, err := d.reusableRevision(ctx, op, history)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if base != nil {
 		op.Basis.ReusedRevision = base.Version
@@ -146,7 +146,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			op.Warnings = append(op.Warnings, valuesReusedWarning(base))
 		}
 		if source, values, err = source.WithPreviousValues(req.Reuse, previous, values); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	read := hide.NewTextsWithOrigins()
@@ -157,6 +157,13 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		d.Hidden.AddObject(obj)
 		read.AddObject(obj)
 	}
+	var crdWarnings []string
+	var ofCRDs error
+	in.Beside = func(ctx context.Context, c *chart.Chart) {
+		earlier = readEarlierRevisions(ctx, history)
+		d.hideObjectsOf(earlier.request.Revisions)
+		crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
+	}
 	rerenderer := source.NewRerenderer(in)
 	render := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
 	if d.willRenderAgain(rerenderer, base) {
@@ -164,11 +171,11 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	}
 	rendered, err := render(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	if err := d.keepGenerated(ctx, op, rerenderer, rendered, history); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
@@ -181,9 +188,8 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	op.recordConfidential(read)
 	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
-	crds, warnings, err := chart.CRDs(rendered.Chart)
-	op.Warnings = append(op.Warnings, warnings...)
-	return crds, err
+	op.Warnings = append(op.Warnings, crdWarnings...)
+	return crds, earlier, ofCRDs
 }
 
 // valuesReusedWarning returns the warning that the values of a revision are reused
