@@ -48,24 +48,14 @@ func replaceAPIVersions(text string, newer func(*unstructured.Unstructured) stri
 // apiVersionNodes appends the apiVersion nodes of the objects in n, in the order of decode;
 // nil for an object that inherits it from its list.
 func apiVersionNodes(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
-	kind, items := mapValue(n, "kind"), mapValue(n, "items")
+	kind, items := NodeAt(n, "kind"), NodeAt(n, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
-		return append(out, mapValue(n, "apiVersion"))
+		return append(out, NodeAt(n, "apiVersion"))
 	}
 	for _, item := range items.Content {
 		out = apiVersionNodes(item, out)
 	}
 	return out
-}
-
-// mapValue returns the value of a map's key; the last one if the key is repeated.
-func mapValue(n *yaml.Node, key string) (value *yaml.Node) {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			value = n.Content[i+1]
-		}
-	}
-	return value
 }
 
 // scalarOffset returns the offset of a plain or quoted scalar, without the quote; -1 when
@@ -74,19 +64,57 @@ func scalarOffset(text string, n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return -1
 	}
-	at := 0
-	for range n.Line - 1 {
-		at += strings.IndexByte(text[at:], '\n') + 1
-	}
-	for range n.Column - 1 {
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
-	}
+	at, ok := NodeOffset(text, n)
 	at += len(text[at:]) - len(strings.TrimLeft(text[at:], `"'`))
-	if !strings.HasPrefix(text[at:], n.Value) {
+	if !ok || !strings.HasPrefix(text[at:], n.Value) {
 		return -1
 	}
 	return at
+}
+
+// NodeAt is the node at a path of keys and indexes; nil when there is none, or an alias is in
+// between. Of a repeated key the last value counts.
+func NodeAt(n *yaml.Node, path ...any) *yaml.Node {
+	for _, step := range path {
+		var next *yaml.Node
+		switch at := step.(type) {
+		case string:
+			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == at {
+					next = n.Content[i+1]
+				}
+			}
+		case int:
+			if n.Kind == yaml.SequenceNode && at < len(n.Content) {
+				next = n.Content[at]
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		n = next
+	}
+	return n
+}
+
+// NodeOffset is where a node begins in the text that it was read from; 0 and false when that isn't in it.
+func NodeOffset(text string, n *yaml.Node) (int, bool) {
+	at := 0
+	for range n.Line - 1 {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		at += i + 1
+	}
+	for range n.Column - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		if size == 0 {
+			return 0, false
+		}
+		at += size
+	}
+	return at, at < len(text)
 }
 
 // RewriteDocuments replaces the text of each document of a manifest, which includes its

@@ -1,158 +1,215 @@
 package release
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// gzipMagic is how Helm tells compressed records from ancient plain ones.
-func gzipMagic() []byte { return []byte{0x1f, 0x8b, 0x08} }
+const (
+	// maxSecret is how much data one Secret may hold.
+	// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size
+	maxSecret = 1 << 20
 
-// pack is Helm's encoding without the outer base64.
-func pack(v any) ([]byte, error) {
-	packed, _, err := packWith(func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
-	return packed, err
+	// spareSize is left free in a Secret for later additions: a longer description,
+	// results of hooks.
+	spareSize = 8 << 10
+
+	// An entry of the journal that was planned grows by a random UID and a fingerprint when its object
+	// is done. Another one has a name, too. In bytes of a Secret:
+	plannedEntrySize = 64
+	newEntrySize     = 128
+
+	// entryElements is how many elements an entry has, see meter.
+	entryElements = 4
+)
+
+// encoded is a record as it is stored.
+type encoded struct {
+	head    []byte   // data.release of the Secret that Helm sees
+	bundles []bundle // nil when head is the whole record
 }
 
-// packWith packs what write writes, and measures it.
-func packWith(write func(io.Writer) error) ([]byte, *meter, error) {
-	var buf bytes.Buffer
-	m := &meter{}
-	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+func (e *encoded) refs() []bundleRef {
+	var out []bundleRef
+	for _, b := range e.bundles {
+		out = append(out, b.bundleRef)
+	}
+	return out
+}
+
+// partsAfter is how many parts a record has at the end of its run, at most.
+func (e *encoded) partsAfter(growth growth) int {
+	n := 0
+	for _, b := range e.bundles {
+		if n += b.count; b.label == labelEntries {
+			n += (len(b.parts[b.count-1]) + growth.bytes) / partSize
+		}
+	}
+	return n
+}
+
+// A packFunc packs the head of a record, and measures it.
+type packFunc func(*Record) ([]byte, *meter, error)
+
+// encode packs a record in the first of these forms into which it fits:
+//
+//   - whole, in one Secret
+//   - whole, with the entries of its journal in parts
+//   - the same two without what a rollback doesn't need of the chart
+//   - without its body, which is in parts; with the entries of its journal in parts, too
+//
+// It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
+func encode(rec *Record) (*encoded, error) { return encodeWith(rec, &packedCharts{}) }
+
+// encodeWith is encode that uses again what was packed before.
+func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
+	enc, err := encodeWhole(rec, charts)
+	if enc == nil && err == nil {
+		enc, err = splitRecord(slim(rec))
+	}
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
-	if err := write(io.MultiWriter(m, w)); err != nil {
-		return nil, nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, nil, err
-	}
-	return buf.Bytes(), m, nil
+	return enc, nil
 }
 
-func toText(packed []byte) []byte {
-	return base64.StdEncoding.AppendEncode(nil, packed)
+// encodeWhole encodes a record with its body in the head; nil if it doesn't fit. A record that was
+// split once stays split: its parts are stored.
+func encodeWhole(rec *Record, charts *packedCharts) (*encoded, error) {
+	if rec.stored.has(labelParts) {
+		return nil, nil
+	}
+	enc, least, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) { return packRecord(r, charts) })
+	if enc != nil || err != nil || least-slimmedSize(rec)*4/3 > maxSecret {
+		return enc, err
+	}
+	enc, _, err = encodeHead(slim(rec), func(r *Record) ([]byte, *meter, error) { return packRecord(r, &packedCharts{}) })
+	return enc, err
 }
 
-// unpack returns the JSON of data.release: base64 of gzip, or of plain JSON as in the
-// first Helm 3.
-func unpack(text []byte) ([]byte, error) {
-	if len(text) == 0 {
-		return nil, errors.New("it has no data.release")
-	}
-	data, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("data.release: %w", err)
-	}
-	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
-		return decompress(data, maxSingleSecretJSON)
-	}
-	return data, nil
-}
-
-// decode reads data.release of a Secret.
-func decode(text []byte) (*Record, error) {
-	data, err := unpack(text)
-	if err != nil {
-		return nil, err
-	}
-	return decodeJSON(data)
-}
-
-func decodeJSON(data []byte) (*Record, error) {
-	rec := &Record{}
-	if err := json.Unmarshal(data, rec); err != nil {
-		return nil, err
-	}
-	if rec.Info == nil {
-		return nil, errors.New("it has no info")
-	}
-	if rec.Name == "" || rec.Version < 1 {
-		return nil, errors.New("it has no name or no version")
-	}
-	dropNulls(rec)
-	return rec, nil
-}
-
-// dropNulls removes nulls from lists, which other code doesn't expect.
-func dropNulls(rec *Record) {
-	rec.Hooks = slices.DeleteFunc(rec.Hooks, func(h *helmrelease.Hook) bool { return h == nil })
-	if rec.Chart == nil {
-		return
-	}
-	none := func(f *helmchart.File) bool { return f == nil }
-	rec.Chart.Files = slices.DeleteFunc(rec.Chart.Files, none)
-	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
-}
-
-// editJSON changes fields of members in the JSON of data.release. All else stays as it
-// is, also fields unknown to our types. It adds no member; a record without info is an error. known is a packed
-// manifest that it may have; nil for none.
-func editJSON(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
-	if edited, err := editBesidePackedChart(text, edits, known); err == nil {
-		return edited, nil
-	}
-	data, err := unpack(text)
+// splitRecord encodes a record with its body in parts.
+func splitRecord(rec *Record) (*encoded, error) {
+	body, isReadable, err := bodyBundle(rec)
 	if err != nil {
 		return nil, err
 	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(data, &record); err != nil {
-		return nil, err
-	}
-	if err := editMembers(record, edits); err != nil {
-		return nil, err
-	}
-	packed, err := pack(record)
+	enc, _, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) {
+		return packWith(func(w io.Writer) error { return writeHead(w, headOf(r)) })
+	})
 	if err != nil {
 		return nil, err
 	}
-	return toText(packed), nil
+	if enc == nil {
+		enc, isReadable = &encoded{}, false
+	}
+	enc.bundles = append([]bundle{body}, enc.bundles...)
+	if !isReadable || enc.partsAfter(growthOf(rec)) > maxParts {
+		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Estimate: estimate(rec, enc)}
+	}
+	return enc, nil
 }
 
-func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, error) {
-	var member map[string]json.RawMessage
-	if err := json.Unmarshal(data, &member); err != nil {
-		return nil, err
+// bodyBundle is the body of a record. It isn't packed again when it is stored: it doesn't change.
+func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
+	for _, ref := range rec.stored.bundles {
+		if ref.label == labelParts {
+			return bundle{bundleRef: ref}, true, nil
+		}
 	}
-	if member == nil {
-		return data, nil // null
+	packed, m, err := packWith(func(w io.Writer) error { return writeBody(w, bodyOf(rec)) })
+	if err != nil {
+		return bundle{}, false, err
 	}
-	for key, value := range set {
-		text, err := json.Marshal(value)
+	return newBundle(labelParts, packed), m.tooLarge(maxSplitJSON) == "", nil
+}
+
+// encodeHead packs the head of a record with the entries of its journal if both fit into
+// one Secret, otherwise with the entries in parts. If it doesn't fit even so, enc is nil, and
+// least the size of what was tried.
+func encodeHead(rec *Record, pack packFunc) (enc *encoded, least int, err error) {
+	growth := growthOf(rec)
+	if growth.bytes <= maxSecret {
+		packed, m, err := pack(rec)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		member[key] = text
+		enc := &encoded{head: toText(packed)}
+		m.elements += growth.elements
+		if least = len(enc.head); least+growth.bytes <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
+			return enc, least, nil
+		}
 	}
-	return json.Marshal(member)
+	if rec.Journal == nil {
+		return nil, least, nil
+	}
+	entries, m, err := packEntries(rec)
+	if err != nil {
+		return nil, 0, err
+	}
+	m.elements += growth.elements
+	if least -= len(entries) * 4 / 3; least > maxSecret || m.tooLarge(maxSplitJSON) != "" {
+		return nil, least, nil
+	}
+	packed, m, err := pack(withoutEntries(rec))
+	if err != nil {
+		return nil, 0, err
+	}
+	enc = &encoded{head: toText(packed), bundles: []bundle{newBundle(labelEntries, entries)}}
+	if least = len(enc.head); least+growth.spare > maxSecret || m.tooLarge(maxSingleSecretJSON) != "" {
+		return nil, least, nil
+	}
+	return enc, least, nil
 }
 
-// slim returns a copy of rec without what is only needed to render the chart again.
-// Rollback needs manifest, hooks, notes and values. crds/ stay because package deploy
-// reads them from stored charts.
-func slim(rec *Record) *Record {
-	out := *rec
-	out.Slim = true
-	if rec.Chart == nil {
-		return &out
+func packEntries(rec *Record) ([]byte, *meter, error) {
+	return packWith(func(w io.Writer) error { return writeJournal(w, entriesOf(rec)) })
+}
+
+// A growth is the room that a record must leave for what is known only later in its run; zero when
+// its run has ended.
+type growth struct {
+	spare    int // bytes of the head without the entries of the journal
+	bytes    int // with them
+	elements int // of the entries
+}
+
+func growthOf(rec *Record) growth {
+	if !isUnfinished(rec.Info.Status) {
+		return growth{}
 	}
-	out.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata, Lock: rec.Chart.Lock, Values: rec.Chart.Values}
-	for _, file := range rec.Chart.Files {
-		if strings.HasPrefix(file.Name, "crds/") {
-			out.Chart.Files = append(out.Chart.Files, file)
+	planned, done := 0, 0
+	if rec.Journal != nil {
+		for _, state := range rec.Journal.Objects {
+			if state.UID == "" {
+				planned++
+			} else {
+				done++
+			}
 		}
 	}
-	return &out
+	others := max(0, objectCount(rec)-planned-done)
+	return growth{
+		spare:    spareSize,
+		bytes:    spareSize + planned*plannedEntrySize + others*newEntrySize,
+		elements: (planned + others) * entryElements,
+	}
+}
+
+// objectCount returns an upper estimate of a record's number of objects.
+func objectCount(rec *Record) int {
+	return strings.Count("\n"+rec.Manifest, "\nkind:") + strings.Count(rec.Manifest, "\n  kind:") + len(rec.Hooks)
+}
+
+// slimmedSize returns how many bytes slimming removes at most, before compression,
+// including base64 in JSON.
+func slimmedSize(rec *Record) int {
+	if rec.Chart == nil {
+		return 0
+	}
+	n := len(rec.Chart.Schema)
+	for _, file := range append(rec.Chart.Templates[:len(rec.Chart.Templates):len(rec.Chart.Templates)], rec.Chart.Files...) {
+		n += len(file.Name) + len(file.Data) + 64
+	}
+	return n * 4 / 3
 }

@@ -1,196 +1,338 @@
 package release
 
 import (
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
+	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"deployer/internal/kubetest"
 )
 
-// sample is a small record of a status.
-func sample(name string, revision int, status helmrelease.Status) *Record {
-	return &Record{Release: helmrelease.Release{
-		Name: name, Version: revision,
-		Info: &helmrelease.Info{
-			FirstDeployed: helmtime.Unix(1700000000, 0).UTC(),
-			LastDeployed:  helmtime.Unix(1700000000+int64(revision), 0).UTC(),
-			Status:        status, Description: "a test", Notes: "read me",
-		},
-		Chart: &helmchart.Chart{
-			Metadata:  &helmchart.Metadata{Name: "web", Version: "1.2.3", AppVersion: "9"},
-			Templates: []*helmchart.File{{Name: "templates/a.yaml", Data: []byte("kind: A")}},
-			Values:    map[string]any{"replicas": 1.0},
-			Files:     []*helmchart.File{{Name: "README.md", Data: []byte("hello")}, {Name: "crds/c.yaml", Data: []byte("crd")}},
-		},
-		Config:   map[string]any{"password": "hunter2"},
-		Manifest: "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n",
-		Hooks:    []*helmrelease.Hook{{Name: "h", Kind: "Job", Manifest: "kind: Job", Events: []helmrelease.HookEvent{helmrelease.HookPreInstall}}},
-		Labels:   map[string]string{"team": "blue"},
-	}}
+// decoded is what a reader of the stored record gets.
+func decoded(t testing.TB, enc *encoded) *Record {
+	t.Helper()
+	bundles := map[string][]byte{}
+	for _, b := range enc.bundles {
+		var err error
+		if bundles[b.label], err = b.join(b.parts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec, err := joinRecord(enc.head, bundles)
+	if err != nil {
+		t.Fatalf("what was encoded can't be decoded: %v", err)
+	}
+	return rec
 }
 
-// noise is text that doesn't compress well.
-func noise(bytes int) string {
-	r := rand.NewChaCha8([32]byte{1})
-	raw := make([]byte, bytes*3/4)
-	_, _ = r.Read(raw) // never fails
-	return base64.StdEncoding.EncodeToString(raw)
+// formOf names the form of an encoded record.
+func formOf(t testing.TB, enc *encoded) string {
+	t.Helper()
+	form := "whole"
+	if decoded(t, enc).Slim {
+		form = "slim"
+	}
+	for _, b := range enc.bundles {
+		form += map[string]string{labelParts: ", its body apart", labelEntries: ", its journal apart"}[b.label]
+	}
+	return form
 }
 
-func TestDecodeGivesWhatEncodeTook(t *testing.T) {
-	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-	rec.ApplyMethod = ApplySSA
-	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
+// wantFits checks what the API server checks of Secrets.
+func wantFits(t testing.TB, enc *encoded) {
+	t.Helper()
+	parts := 0
+	if len(enc.head) > maxSecret {
+		t.Errorf("the head has %d bytes", len(enc.head))
+	}
+	for _, b := range enc.bundles {
+		parts += b.count
+		for i, part := range b.parts {
+			if len(part) > maxSecret {
+				t.Errorf("part %d has %d bytes", i, len(part))
+			}
+		}
+	}
+	if parts > maxParts {
+		t.Errorf("%d parts", parts)
+	}
+}
+
+func encodes(t testing.TB, rec *Record) *encoded {
+	t.Helper()
 	enc, err := encode(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decode(enc.head)
-	if err != nil {
-		t.Fatal(err)
+	wantFits(t, enc)
+	return enc
+}
+
+// ofObjects is a pending record of so many objects, which are planned.
+func ofObjects(n int) *Record {
+	rec := sample("web", 3, helmrelease.StatusPendingInstall)
+	rec.Journal = &Journal{Run: "r", Attempt: "a", Holder: "me", Objects: map[string]ObjectState{}}
+	var manifest strings.Builder
+	for i := range n {
+		fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: object-%d\ndata:\n  value: old\n", i)
+		rec.Journal.Objects[fmt.Sprintf("ConfigMap/prod/object-%d", i)] = ObjectState{}
 	}
-	got.Labels = rec.Labels
-	if !reflect.DeepEqual(got, rec) {
-		t.Errorf("decode(encode(r)) = %+v\nwant %+v", got, rec)
+	rec.Manifest = manifest.String()
+	return rec
+}
+
+// done says of planned objects what a run does when they are done.
+func (rec *Record) done() {
+	for key := range rec.Journal.Objects {
+		var print [12]byte
+		_, _ = rand.Read(print[:]) // never fails
+		rec.Journal.Objects[key] = ObjectState{UID: string(uuid.NewUUID()), Fingerprint: base64.RawStdEncoding.EncodeToString(print[:]), Created: true}
 	}
 }
 
-func TestDecodeReadsPlainRecords(t *testing.T) {
-	plain := `{"name":"web","version":1,"info":{"status":"deployed"}}`
-	rec, err := decode([]byte(base64.StdEncoding.EncodeToString([]byte(plain))))
-	if err != nil || rec.Name != "web" || rec.Info.Status != helmrelease.StatusDeployed {
-		t.Errorf("decode(%s) = %+v, %v", plain, rec, err)
+func TestEncodeChoosesTheForm(t *testing.T) {
+	pendingWith := func(change func(*Record)) *Record {
+		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+		rec.Journal = &Journal{Run: "r"}
+		change(rec)
+		return rec
 	}
-}
-
-func TestDecodeRefuses(t *testing.T) {
-	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	for name, text := range map[string]string{
-		"nothing":         "",
-		"no base64":       "%%%",
-		"cut gzip":        b64("\x1f\x8b\x08\x00\x00"),
-		"no JSON":         b64("hello"),
-		"no info":         b64(`{"name":"web","version":1}`),
-		"no name":         b64(`{"version":1,"info":{}}`),
-		"negative number": b64(`{"name":"web","version":-1,"info":{}}`),
+	file := &helmchart.File{Name: "dash.json", Data: []byte(noise(2 << 20))}
+	for name, c := range map[string]struct {
+		rec  *Record
+		want string
+	}{
+		"small":                      {pendingWith(func(*Record) {}), "whole"},
+		"large files":                {pendingWith(func(r *Record) { r.Chart.Files = append(r.Chart.Files, file) }), "slim"},
+		"large manifest":             {pendingWith(func(r *Record) { r.Manifest = noise(5 << 20) }), "slim, its body apart"},
+		"objects with a small chart": {ofObjects(20000), "whole, its journal apart"},
+		"objects with large files": {func() *Record {
+			rec := ofObjects(20000)
+			rec.Chart.Files = append(rec.Chart.Files, file)
+			return rec
+		}(), "slim, its journal apart"},
+		"objects with a large manifest": {func() *Record {
+			rec := ofObjects(20000)
+			rec.Manifest += noise(5 << 20)
+			return rec
+		}(), "slim, its body apart, its journal apart"},
 	} {
-		if rec, err := decode([]byte(text)); err == nil {
-			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
+		t.Run(name, func(t *testing.T) {
+			if got := formOf(t, encodes(t, c.rec)); got != c.want {
+				t.Errorf("encoded %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A record that was begun can be finished, however many objects it has: what its run adds has
+// its place. The borders between the forms are searched, and checked on both sides.
+func TestWhatBeginsCanEnd(t *testing.T) {
+	if kubetest.Race {
+		t.Skip("compressing takes minutes with the race detector")
+	}
+	const step = 50
+	border := step * sort.Search(20000/step, func(n int) bool { return formOf(t, encodes(t, ofObjects(n*step))) != "whole" })
+	if border < 10000 {
+		t.Errorf("the journal of %d small objects doesn't fit into the head of their record", border)
+	}
+	for _, n := range []int{1, border - step, border, 20000, 60000} {
+		rec := ofObjects(n)
+		began := encodes(t, rec)
+		begun := formOf(t, began)
+		rec.stored = stored{uid: "u", bundles: began.refs()}
+		rec.done()
+		running := encodes(t, rec)
+		if got := formOf(t, running); begun == "whole" && got != begun {
+			t.Errorf("%d objects: begun %s, and at its end %s", n, begun, got)
+		}
+		t.Logf("%d objects: begun %s with %d bytes, at its end %s with %d", n, begun, len(began.head), formOf(t, running), len(running.head))
+		rec.Info.Status = helmrelease.StatusDeployed
+		ended := encodes(t, rec)
+		for _, enc := range []*encoded{running, ended} {
+			if got := decoded(t, enc); !reflect.DeepEqual(got.Journal, rec.Journal) || got.Manifest != rec.Manifest {
+				t.Errorf("%d objects: %s, and read with %d of them", n, formOf(t, enc), len(got.Journal.Objects))
+			}
 		}
 	}
 }
 
-func TestTooLargeSaysWhy(t *testing.T) {
-	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-	rec.Manifest = noise(40 << 20)
-	_, err := encode(rec)
-	var size *SizeError
-	if !errors.As(err, &size) || size.Estimate.Entries[0].Name != "manifest" {
-		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
+// Records of the largest size are written, and larger ones refused when they begin.
+func TestLargestRecords(t *testing.T) {
+	if kubetest.Race {
+		t.Skip("compressing takes minutes with the race detector")
+	}
+	ofSize := func(parts float64) *Record {
+		rec := ofObjects(20000)
+		rec.Manifest += noise(int(parts * partSize * 4 / 3))
+		return rec
+	}
+	enc := encodes(t, ofSize(maxParts-2.5))
+	if got := enc.partsAfter(growthOf(ofSize(0))); got != maxParts {
+		t.Errorf("it has %d parts at its end, want %d: then this test is about the limit", got, maxParts)
+	}
+	if _, err := encode(ofSize(maxParts - 1.5)); !errors.As(err, new(*SizeError)) {
+		t.Errorf("encode = %v, want a *SizeError: there is no place for the journal at its end", err)
+	}
+	entries := ofObjects(maxElements / entryElements)
+	if _, err := encode(entries); !errors.As(err, new(*SizeError)) {
+		t.Errorf("encode = %v, want a *SizeError: the journal will have more values than are read", err)
 	}
 }
 
-func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
-	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
-	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}}, nil)
+// All that a record says comes back from each form, also what later versions add to the
+// journal.
+func TestFormsHoldAll(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.Hooks[0].LastRun.Phase = helmrelease.HookPhaseSucceeded
+	rec.Journal = &Journal{}
+	fill(reflect.ValueOf(rec.Journal).Elem())
+	rec.ApplyMethod = ApplySSA
+	whole := encodes(t, rec)
+	apart := &encoded{head: encodes(t, withoutEntries(rec)).head, bundles: []bundle{packedEntries(t, rec)}}
+	split, err := splitRecord(slim(rec))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := unpack(edited)
+	both, err := splitRecord(withoutEntries(slim(rec)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
-	if string(data) != want+"\n" {
-		t.Errorf("editJSON = %s, want %s", data, want)
+	both.bundles = append(both.bundles, packedEntries(t, rec))
+	for want, forms := range map[*Record][]*encoded{rec: {whole, apart}, slim(rec): {split, both}} {
+		for _, enc := range forms {
+			got := decoded(t, enc)
+			got.Labels = want.Labels
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %+v\njournal %+v\nwant %+v\njournal %+v", formOf(t, enc), got, got.Journal, want, want.Journal)
+			}
+		}
 	}
-	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
-		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}}, nil)
+}
+
+func packedEntries(t *testing.T, rec *Record) bundle {
+	t.Helper()
+	packed, _, err := packEntries(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBundle(labelEntries, packed)
+}
+
+// fill gives each field a value, so that none is left out by accident.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("text of " + v.Type().Name())
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(7)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte(`{"a":1}`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	default:
+		panic("fill a " + v.Kind().String())
+	}
+}
+
+// What another tool has written again has no journal, whatever the labels say.
+func TestJournalIsGoneWhenAnotherToolWrites(t *testing.T) {
+	rec := ofObjects(1)
+	enc := encodes(t, &Record{Release: rec.Release})
+	enc.bundles = []bundle{packedEntries(t, rec)}
+	if got := decoded(t, enc); got.Journal != nil {
+		t.Errorf("read with the journal %+v", got.Journal)
+	}
+}
+
+// TestSplitRecord is about records whose body is in parts.
+func TestSplitRecord(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.Manifest = noise(5 << 20)
+	rec.Journal = &Journal{Run: "r"}
+	rec.Hooks[0].LastRun.Phase = helmrelease.HookPhaseSucceeded
+	enc := encodes(t, rec)
+	want := slim(rec)
+	got := decoded(t, enc)
+	got.Labels = want.Labels
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("a record of %d bytes came back different: description %q, hooks %+v", len(rec.Manifest), got.Info.Description, got.Hooks[0])
+	}
+
+	t.Run("Helm sees why not", func(t *testing.T) {
+		var seen helmrelease.Release
+		data, err := unpack(enc.head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+"}\n" {
-			t.Errorf("editJSON of the journal %s = %s, %v, want %s", journal, data, err, want)
+		if err := json.Unmarshal(data, &seen); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-func FuzzDecode(f *testing.F) {
-	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(enc.head)
-	for _, seed := range []string{
-		`{"name":"web","version":1,"info":{}}`, `{"name":"web","version":1,"info":{"first_deployed":""},"hooks":[null],"chart":null}`,
-	} {
-		f.Add(toText([]byte(seed)))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		rec, err := decode(text)
-		if err != nil {
-			return
+		if !strings.Contains(seen.Manifest, largeKind) || !strings.HasSuffix(seen.Info.Description, largeSuffix) {
+			t.Errorf("Helm sees description %q, manifest %q", seen.Info.Description, seen.Manifest)
 		}
-		// Whatever we accept, we must be able to write again.
-		if _, err := encode(rec); err != nil {
-			t.Errorf("encode(decode(%q)): %v", text, err)
+	})
+	t.Run("status changes leave the parts alone", func(t *testing.T) {
+		rec.stored = stored{uid: "u", bundles: enc.refs()}
+		rec.Info.Status, rec.Info.Description = helmrelease.StatusDeployed, "done"
+		rec.Journal.Step = "main"
+		if again := encodes(t, rec); !reflect.DeepEqual(again.refs(), enc.refs()) || again.bundles[0].parts != nil {
+			t.Errorf("bundles %v, want %v, which are stored", again.refs(), enc.refs())
 		}
-		if _, err := splitRecord(rec); err != nil {
-			t.Errorf("split(decode(%q)): %v", text, err)
+	})
+	t.Run("parts that went with their head are others than the new ones", func(t *testing.T) {
+		rec.stored = stored{lost: 1}
+		if again := encodes(t, rec); again.bundles[0].digest == enc.bundles[0].digest {
+			t.Error("the parts have the names of those that the cluster is about to delete")
 		}
-		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}, nil); err != nil {
-			t.Errorf("editJSON(%q): %v", text, err)
+	})
+	t.Run("damaged parts are noticed", func(t *testing.T) {
+		enc.bundles[0].parts[1][7] ^= 1
+		if _, err := enc.bundles[0].join(enc.bundles[0].parts); err == nil {
+			t.Error("damaged parts were joined")
 		}
 	})
 }
 
-func TestNames(t *testing.T) {
-	for name, ok := range map[string]bool{
-		"web": true, "a.b-c": true, strings.Repeat("a", 53): true,
-		"": false, "Web": false, "a_b": false, "-a": false, strings.Repeat("a", 54): false,
-	} {
-		if err := ValidateName(name); (err == nil) != ok {
-			t.Errorf("ValidateName(%q) = %v, want ok=%v", name, err, ok)
-		}
+func TestBundleLabelIsOfItsRevision(t *testing.T) {
+	ref := bundleRef{labelEntries, strings.Repeat("ab", 16), 3}
+	labels := map[string]string{labelEntries: ref.labelValue(7)}
+	if got := bundlesOf(labels, 7); len(got) != 1 || got[0] != ref {
+		t.Errorf("bundlesOf(%v, 7) = %v, want %v", labels, got, ref)
 	}
-	for driver, ok := range map[string]bool{"": true, "secret": true, "secrets": true, "configmap": false, "sql": false, "memory": false, "x": false} {
-		if err := ValidateDriver(driver); (err == nil) != ok {
-			t.Errorf("ValidateDriver(%q) = %v, want ok=%v", driver, err, ok)
-		}
+	// Helm copies labels to the next revision.
+	if got := bundlesOf(labels, 8); len(got) != 0 {
+		t.Errorf("bundlesOf(%v, 8) = %v, want none", labels, got)
 	}
-	for _, key := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt", "deployer.io/x", "no good"} {
-		if err := ValidateLabels(map[string]string{key: "v"}); err == nil {
-			t.Errorf("ValidateLabels(%q) accepted it", key)
-		}
-	}
-	if err := ValidateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
-		t.Errorf("ValidateLabels: %v", err)
-	}
-	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
-		got, rev, ok := parseSecretName(SecretName(name, 12))
-		if got != name || rev != 12 || !ok {
-			t.Errorf("parseSecretName(SecretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
-		}
-	}
-}
-
-func TestAnnotationsHoldNoValues(t *testing.T) {
-	rec := sample("web", 1, helmrelease.StatusDeployed)
-	text := fmt.Sprint(annotations(rec))
-	for _, secret := range []string{"hunter2", "read me", "kind: A"} {
-		if strings.Contains(text, secret) {
-			t.Errorf("annotations %s contain %q", text, secret)
-		}
-	}
-	if _, err := time.Parse(time.RFC3339Nano, annotations(rec)[annotationUpdated]); err != nil {
-		t.Error(err)
+	if value := labels[labelEntries]; len(value) > 63 {
+		t.Errorf("%q is too long for a label", value)
 	}
 }

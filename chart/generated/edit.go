@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"deployer/chart"
 )
 
 // An edit replaces the value at a path of keys and indexes.
@@ -104,7 +105,7 @@ func splice(text string, edits []edit, how style) (string, bool) {
 	}
 	var spans []span
 	for _, e := range edits {
-		n := nodeAt(root.Content[0], e.path)
+		n := chart.NodeAt(root.Content[0], e.path...)
 		if n == nil || n.Kind != yaml.ScalarNode || n.Anchor != "" {
 			return "", false
 		}
@@ -121,33 +122,9 @@ func splice(text string, edits []edit, how style) (string, bool) {
 	return text, true
 }
 
-// nodeAt is the node at a path; nil when there is none, or an alias is in between.
-func nodeAt(n *yaml.Node, path []any) *yaml.Node {
-	for _, step := range path {
-		var next *yaml.Node
-		switch at := step.(type) {
-		case string:
-			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-				if n.Content[i].Value == at {
-					next = n.Content[i+1] // of a key that is repeated the last one counts
-				}
-			}
-		case int:
-			if n.Kind == yaml.SequenceNode && at < len(n.Content) {
-				next = n.Content[at]
-			}
-		}
-		if next == nil {
-			return nil
-		}
-		n = next
-	}
-	return n
-}
-
 // scalarSpan returns the range of a scalar and another value in the scalar's style.
 func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
-	from, ok := offset(text, n.Line, n.Column)
+	from, ok := chart.NodeOffset(text, n)
 	if !ok {
 		return span{}, false
 	}
@@ -234,24 +211,4 @@ func blockSpan(text string, from int, n *yaml.Node, value string) (span, bool) {
 		out = append(out, line)
 	}
 	return span{start, end, strings.Join(out, "\n") + ending}, true
-}
-
-// offset is where a line and column, both from 1, are in text.
-func offset(text string, line, column int) (int, bool) {
-	at := 0
-	for range line - 1 {
-		i := strings.IndexByte(text[at:], '\n')
-		if i < 0 {
-			return 0, false
-		}
-		at += i + 1
-	}
-	for range column - 1 {
-		_, size := utf8.DecodeRuneInString(text[at:])
-		if size == 0 {
-			return 0, false
-		}
-		at += size
-	}
-	return at, at < len(text)
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"deployer/chart"
 )
 
 // findGenerated finds what is generated in an object, and what is recorded of it.
@@ -438,7 +440,7 @@ func innerText(text string, edits []edit) string {
 		return text
 	}
 	for _, e := range edits {
-		if n := nodeAt(root.Content[0], e.path); n != nil {
+		if n := chart.NodeAt(root.Content[0], e.path...); n != nil {
 			var next yaml.Node
 			if next.Encode(yamlValue(e.part.value())) == nil {
 				next.Style = next.Style | n.Style&(yaml.DoubleQuotedStyle|yaml.FlowStyle)

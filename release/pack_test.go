@@ -1,0 +1,196 @@
+package release
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+)
+
+// sample is a small record of a status.
+func sample(name string, revision int, status helmrelease.Status) *Record {
+	return &Record{Release: helmrelease.Release{
+		Name: name, Version: revision,
+		Info: &helmrelease.Info{
+			FirstDeployed: helmtime.Unix(1700000000, 0).UTC(),
+			LastDeployed:  helmtime.Unix(1700000000+int64(revision), 0).UTC(),
+			Status:        status, Description: "a test", Notes: "read me",
+		},
+		Chart: &helmchart.Chart{
+			Metadata:  &helmchart.Metadata{Name: "web", Version: "1.2.3", AppVersion: "9"},
+			Templates: []*helmchart.File{{Name: "templates/a.yaml", Data: []byte("kind: A")}},
+			Values:    map[string]any{"replicas": 1.0},
+			Files:     []*helmchart.File{{Name: "README.md", Data: []byte("hello")}, {Name: "crds/c.yaml", Data: []byte("crd")}},
+		},
+		Config:   map[string]any{"password": "hunter2"},
+		Manifest: "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n",
+		Hooks:    []*helmrelease.Hook{{Name: "h", Kind: "Job", Manifest: "kind: Job", Events: []helmrelease.HookEvent{helmrelease.HookPreInstall}}},
+		Labels:   map[string]string{"team": "blue"},
+	}}
+}
+
+// noise is text that doesn't compress well.
+func noise(bytes int) string {
+	r := rand.NewChaCha8([32]byte{1})
+	raw := make([]byte, bytes*3/4)
+	_, _ = r.Read(raw) // never fails
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+func TestDecodeGivesWhatEncodeTook(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.ApplyMethod = ApplySSA
+	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(enc.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Labels = rec.Labels
+	if !reflect.DeepEqual(got, rec) {
+		t.Errorf("decode(encode(r)) = %+v\nwant %+v", got, rec)
+	}
+}
+
+func TestDecodeReadsPlainRecords(t *testing.T) {
+	plain := `{"name":"web","version":1,"info":{"status":"deployed"}}`
+	rec, err := decode([]byte(base64.StdEncoding.EncodeToString([]byte(plain))))
+	if err != nil || rec.Name != "web" || rec.Info.Status != helmrelease.StatusDeployed {
+		t.Errorf("decode(%s) = %+v, %v", plain, rec, err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for name, text := range map[string]string{
+		"nothing":         "",
+		"no base64":       "%%%",
+		"cut gzip":        b64("\x1f\x8b\x08\x00\x00"),
+		"no JSON":         b64("hello"),
+		"no info":         b64(`{"name":"web","version":1}`),
+		"no name":         b64(`{"version":1,"info":{}}`),
+		"negative number": b64(`{"name":"web","version":-1,"info":{}}`),
+	} {
+		if rec, err := decode([]byte(text)); err == nil {
+			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
+		}
+	}
+}
+
+func TestTooLargeSaysWhy(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.Manifest = noise(40 << 20)
+	_, err := encode(rec)
+	var size *SizeError
+	if !errors.As(err, &size) || size.Estimate.Entries[0].Name != "manifest" {
+		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
+	}
+}
+
+func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
+	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
+	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := unpack(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
+	if string(data) != want+"\n" {
+		t.Errorf("editJSON = %s, want %s", data, want)
+	}
+	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
+		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+"}\n" {
+			t.Errorf("editJSON of the journal %s = %s, %v, want %s", journal, data, err, want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(enc.head)
+	for _, seed := range []string{
+		`{"name":"web","version":1,"info":{}}`, `{"name":"web","version":1,"info":{"first_deployed":""},"hooks":[null],"chart":null}`,
+	} {
+		f.Add(toText([]byte(seed)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rec, err := decode(text)
+		if err != nil {
+			return
+		}
+		// Whatever we accept, we must be able to write again.
+		if _, err := encode(rec); err != nil {
+			t.Errorf("encode(decode(%q)): %v", text, err)
+		}
+		if _, err := splitRecord(rec); err != nil {
+			t.Errorf("split(decode(%q)): %v", text, err)
+		}
+		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}, nil); err != nil {
+			t.Errorf("editJSON(%q): %v", text, err)
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"web": true, "a.b-c": true, strings.Repeat("a", 53): true,
+		"": false, "Web": false, "a_b": false, "-a": false, strings.Repeat("a", 54): false,
+	} {
+		if err := ValidateName(name); (err == nil) != ok {
+			t.Errorf("ValidateName(%q) = %v, want ok=%v", name, err, ok)
+		}
+	}
+	for driver, ok := range map[string]bool{"": true, "secret": true, "secrets": true, "configmap": false, "sql": false, "memory": false, "x": false} {
+		if err := ValidateDriver(driver); (err == nil) != ok {
+			t.Errorf("ValidateDriver(%q) = %v, want ok=%v", driver, err, ok)
+		}
+	}
+	for _, key := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt", "deployer.io/x", "no good"} {
+		if err := ValidateLabels(map[string]string{key: "v"}); err == nil {
+			t.Errorf("ValidateLabels(%q) accepted it", key)
+		}
+	}
+	if err := ValidateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
+		t.Errorf("ValidateLabels: %v", err)
+	}
+	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
+		got, rev, ok := parseSecretName(SecretName(name, 12))
+		if got != name || rev != 12 || !ok {
+			t.Errorf("parseSecretName(SecretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
+		}
+	}
+}
+
+func TestAnnotationsHoldNoValues(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusDeployed)
+	text := fmt.Sprint(annotations(rec))
+	for _, secret := range []string{"hunter2", "read me", "kind: A"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("annotations %s contain %q", text, secret)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339Nano, annotations(rec)[annotationUpdated]); err != nil {
+		t.Error(err)
+	}
+}
