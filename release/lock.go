@@ -111,8 +111,8 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 
 // Context ends when the lock is lost, with a *LockLostError as its cause, or after Unlock.
 // It does not end with the context given to Store.Lock, because an interrupted run may
-// have to roll back. The run makes all its writes under this context, each between
-// BeginWrite and the call of its over function.
+// have to roll back. The run makes all its writes under this context. Each begins with
+// BeginWrite and ends with the function that it returns.
 func (l *Lock) Context() context.Context { return l.lease.ctx }
 
 // HasLease reports whether this run holds a Lease; if not, only the record keeps others away.

@@ -242,13 +242,18 @@ func findPackedChart(data []byte) (*packedChart, error) {
 	return chart, nil
 }
 
-// cutPackedChart is the reverse of appendRest, without a packed manifest. It doesn't unpack the chart.
-func cutPackedChart(data []byte) (chart *packedChart, rest []byte, err error) {
+// cutPackedChart is the reverse of appendRest. It unpacks neither the chart nor the manifest, if this is
+// the known one, which may be nil. For another manifest, which then is in rest, it returns nil.
+func cutPackedChart(data []byte, known *packedManifest) (chart *packedChart, manifest *packedManifest, rest []byte, err error) {
 	if chart, err = findPackedChart(data); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	rest, err = unpackRest(data, packedStart+len(chart.deflated), chart.size, chart.sum)
-	return chart, rest, err
+	start, size, sum := packedStart+len(chart.deflated), chart.size, chart.sum
+	if known != nil && known.after.sum == sum && known.after.size == size && bytes.HasPrefix(data[start:], known.deflated) {
+		manifest, start, size, sum = known, start+len(known.deflated), known.size, known.sum
+	}
+	rest, err = unpackRest(data, start, size, sum)
+	return chart, manifest, rest, err
 }
 
 // unpackRest unpacks what follows a part of a record's JSON with this size and sum. Its own
@@ -269,21 +274,6 @@ func unpackRest(data []byte, start, size int, sum uint32) ([]byte, error) {
 	return rest, nil
 }
 
-// cutPackedManifest is cutPackedChart that doesn't unpack the manifest either, if it is the known one, which may be
-// nil. It is nil if the record has another one, which then is in rest.
-func cutPackedManifest(data []byte, known *packedManifest) (chart *packedChart, manifest *packedManifest, rest []byte, err error) {
-	if chart, err = findPackedChart(data); err != nil {
-		return nil, nil, nil, err
-	}
-	start := packedStart + len(chart.deflated)
-	if known != nil && known.after.sum == chart.sum && known.after.size == chart.size && bytes.HasPrefix(data[start:], known.deflated) {
-		rest, err := unpackRest(data, start+len(known.deflated), known.size, known.sum)
-		return chart, known, rest, err
-	}
-	chart, rest, err = cutPackedChart(data)
-	return chart, nil, rest, err
-}
-
 // largeRecords decodes large records one at a time, and the charts that they have in common once: those
 // of the revisions of a release mostly are the same. The records share them, so they must not be changed.
 type largeRecords struct {
@@ -300,7 +290,7 @@ func (l *largeRecords) decode(text []byte) (*Record, error) {
 	if err != nil {
 		return decode(text) // and its error
 	}
-	packed, rest, err := cutPackedChart(data)
+	packed, _, rest, err := cutPackedChart(data, nil)
 	if err != nil {
 		return decode(text)
 	}
@@ -402,7 +392,7 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *
 	if err != nil {
 		return nil, err
 	}
-	chart, manifest, rest, err := cutPackedManifest(data, known)
+	chart, manifest, rest, err := cutPackedChart(data, known)
 	if err != nil {
 		return nil, err
 	}

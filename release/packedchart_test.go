@@ -43,7 +43,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, _, err := cutPackedChart(data)
+	stored, _, _, err := cutPackedChart(data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,12 +118,12 @@ func TestDamagedPackedChartIsRefused(t *testing.T) {
 	for _, at := range []int{12, 16, 19, 20, 23, 24, len(data) - 12, len(data) - 8, len(data) - 1} {
 		damaged := bytes.Clone(data)
 		damaged[at] ^= 0x55
-		if _, _, err := cutPackedChart(damaged); err == nil {
+		if _, _, _, err := cutPackedChart(damaged, nil); err == nil {
 			t.Errorf("with another byte at %d it was split", at)
 		}
 	}
 	for _, n := range []int{0, 5, 12, 28, len(data) / 2} {
-		if _, _, err := cutPackedChart(data[:n]); err == nil {
+		if _, _, _, err := cutPackedChart(data[:n], nil); err == nil {
 			t.Errorf("the first %d bytes of it were split", n)
 		}
 	}
@@ -243,7 +243,7 @@ func TestManifestIsPackedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, manifest, _, err := cutPackedManifest(data, known); err != nil || (manifest == known) != test.same {
+		if _, manifest, _, err := cutPackedChart(data, known); err != nil || (manifest == known) != test.same {
 			t.Errorf("%q of chart %q is the known manifest: %v, %v, want %v", test.manifest, test.chart, manifest == known, err, test.same)
 		}
 		edited, err := editBesidePackedChart(text, (&recordPatch{status: helmrelease.StatusSuperseded}).edits(false), known)
@@ -263,7 +263,7 @@ func TestManifestIsPackedOnce(t *testing.T) {
 			t.Errorf("%q of chart %q amended:\n%+v\nwant\n%+v", test.manifest, test.chart, got, want)
 		}
 		data[len(data)-trailer] ^= 0x55
-		if _, _, _, err := cutPackedManifest(data, known); err == nil {
+		if _, _, _, err := cutPackedChart(data, known); err == nil {
 			t.Errorf("%q of chart %q with another checksum was split", test.manifest, test.chart)
 		}
 	}

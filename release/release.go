@@ -73,14 +73,14 @@ type Journal struct {
 	Process string                 `json:"process,omitempty"` // the same for programs; see Process
 	Leased  bool                   `json:"leased,omitempty"`  // the run held the release's Lease
 	Step    string                 `json:"step,omitempty"`    // the current step of the run
-	Objects map[string]ObjectState `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
+	Objects map[string]ObjectState `json:"objects,omitempty"` // by apply.Key; as the last apply left them
 	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
 
 	// Interrupted says that the run died and another one recorded its end: the next run
 	// may continue its attempt.
 	Interrupted bool `json:"interrupted,omitempty"`
 
-	// Generated has the generated fields, by Key of package apply and path: the revision
+	// Generated has the generated fields, by apply.Key and path: the revision
 	// that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 

@@ -45,6 +45,13 @@ func (w *recordWriter) write(ctx context.Context, rec *Record, conflictError fun
 // writeAs is write for a record that is encoded already. If its head was deleted,
 // rec.stored has no uid afterwards, and the record has to be encoded again.
 func (w *recordWriter) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictError func(by *Record) error) error {
+	return w.writeWithParts(ctx, rec, enc, func() error {
+		return retry(ctx, func(ctx context.Context) error { return w.writeHead(ctx, rec, enc, conflictError) })
+	})
+}
+
+// writeWithParts writes a record: first its parts, then by writeHead its head.
+func (w *recordWriter) writeWithParts(ctx context.Context, rec *Record, enc *encoded, writeHead func() error) error {
 	secrets, err := w.store.secrets()
 	if err != nil {
 		return err
@@ -53,7 +60,7 @@ func (w *recordWriter) writeAs(ctx context.Context, rec *Record, enc *encoded, c
 	if err := w.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	err = retry(ctx, func(ctx context.Context) error { return w.writeHead(ctx, rec, enc, conflictError) })
+	err = writeHead()
 	if err == nil && rec.stored.uid != "" {
 		w.replaceParts(ctx, secrets, rec, enc, old)
 	}
@@ -181,22 +188,15 @@ func (w *recordWriter) replace(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
-	secrets, err := w.store.secrets()
-	if err != nil {
-		return err
-	}
-	old := rec.stored
-	if err := w.writeParts(ctx, rec, enc); err != nil {
-		return err
-	}
-	written, err := w.store.write(ctx, newSecret(rec, enc, time.Now()))
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return errRetry
-	case err != nil:
-		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
-	}
-	rec.stored.set(written, enc)
-	w.replaceParts(ctx, secrets, rec, enc, old)
-	return nil
+	return w.writeWithParts(ctx, rec, enc, func() error {
+		written, err := w.store.write(ctx, newSecret(rec, enc, time.Now()))
+		switch {
+		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+			return errRetry
+		case err != nil:
+			return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
+		}
+		rec.stored.set(written, enc)
+		return nil
+	})
 }

@@ -18,13 +18,13 @@ const (
 	// the API server.
 	initialRequests = 16
 
-	// mostRequests keeps far below the streams that an API server allows on a connection (100
-	// or more), and bounds what the answers take in memory.
+	// mostRequests is well below the number of streams that an API server allows on a connection
+	// (100 or more), and limits the memory that the answers take.
 	mostRequests = 64
 
-	// answersPerProbe is after how many answers the limit grows by one, once the API server has
-	// rejected a request. The request that goes beyond what is allowed waits a second or more
-	// before it is repeated, so that it should be one of many.
+	// answersPerProbe is the number of answers after which the limit grows by one, once the API
+	// server has rejected a request. It is large because the request that exceeds what is allowed
+	// waits for a second or more before it is repeated.
 	answersPerProbe = 64
 
 	// slowdown is by how much an answer may take longer than the fastest one of its kind. More means that
