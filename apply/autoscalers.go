@@ -83,7 +83,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 	}
 	f := FieldConflict{
 		Path: fields.String(path), Outcome: OutcomeYielded, path: path,
-		Before: fields.Text(live, has), After: fields.Text(wanted, true),
+		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
 	}
 	if entry != nil {
 		f.Owner = entry.Owner()

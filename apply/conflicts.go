@@ -86,5 +86,5 @@ func shown(v any, ok bool) string {
 	if v == hide.Placeholder {
 		return hide.Placeholder
 	}
-	return fields.Text(v, ok)
+	return fields.ValueText(v, ok)
 }

@@ -83,7 +83,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 
 // decideExisting decides about an object that is there.
 func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	d := p.claims.Existing(p.existing(t, live))
+	d := p.claims.DecideExisting(p.existing(t, live))
 	c := p.change(t, d.Action)
 	c.Live, c.Desired, c.Reason = live, desired, d.Reason
 	switch d.Action {

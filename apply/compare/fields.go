@@ -114,7 +114,7 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 		}
 	}
 	// The fields of a value of another type are in both sets too.
-	within := func(path fieldpath.Path) bool { return fields.Within(diff.Modified, path[:len(path)-1]) }
+	within := func(path fieldpath.Path) bool { return fields.Covers(diff.Modified, path[:len(path)-1]) }
 	twice := diff.Added.Intersection(diff.Removed) // an item that was there several times and isn't any more, or the other way round
 	diff.Modified.Union(twice).Iterate(func(path fieldpath.Path) { add(path.Copy(), Changed, nil) })
 	for _, path := range fields.Topmost(diff.Added) {
@@ -221,7 +221,7 @@ func withoutBookkeeping(names []string, v any) any {
 func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	var out []FieldChange
 	if set != nil {
-		fields.Under(set, c.Path).Leaves().Iterate(func(rest fieldpath.Path) {
+		fields.WithPrefix(set, c.Path).Leaves().Iterate(func(rest fieldpath.Path) {
 			path := append(slices.Clone(c.Path), rest...)
 			if leaf, ok := s.change(path, c.Kind); ok {
 				out = append(out, s.splitMap(leaf)...)

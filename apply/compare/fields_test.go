@@ -146,11 +146,11 @@ func line(c FieldChange) string {
 	text := fmt.Sprintf("%s %s", c.Kind, c)
 	switch c.Kind {
 	case Added:
-		text += " " + fields.Text(c.After, true)
+		text += " " + fields.ValueText(c.After, true)
 	case Removed:
-		text += " " + fields.Text(c.Before, true)
+		text += " " + fields.ValueText(c.Before, true)
 	default:
-		text += " " + fields.Text(c.Before, true) + " -> " + fields.Text(c.After, true)
+		text += " " + fields.ValueText(c.Before, true) + " -> " + fields.ValueText(c.After, true)
 	}
 	text += undeclared(c)
 	var owners []string

@@ -199,7 +199,7 @@ func TestExisting(t *testing.T) {
 		"of crds/, undo":                  {undo, with(of(others), func(e *Existing) { e.FromCRDs = true }), Update, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.claims.Existing(test.existing)
+			got := test.claims.DecideExisting(test.existing)
 			check(t, got, test.action, test.reason)
 			if got.Adopts != test.adopts {
 				t.Errorf("adopts: %t", got.Adopts)

@@ -33,9 +33,9 @@ type Claims struct {
 	Undo   bool // a failed run is rolled back to BackTo: nothing is adopted
 }
 
-// Existing decides about an object that is there, before an update of it is predicted.
+// DecideExisting decides about an object that is there, before an update of it is predicted.
 // The action is empty if the object isn't the release's and may not become so.
-func (c Claims) Existing(e Existing) Decision {
+func (c Claims) DecideExisting(e Existing) Decision {
 	adopts, permitted := c.claim(e)
 	deleting := e.Live.GetDeletionTimestamp() != nil
 	switch {

@@ -43,8 +43,8 @@ func name(s string) string {
 }
 
 // Value finds what is at a path. Its second result is false when nothing is.
-// List items are found by their keys; absent key fields have the value that
-// defaults gives for their name.
+// List items are found by their keys; an absent key field has the value of
+// kube.KeyDefault.
 func Value(obj any, p fieldpath.Path) (any, bool) {
 	for _, e := range p {
 		next, ok := child(obj, e)
@@ -183,8 +183,8 @@ func Names(path fieldpath.Path) []string {
 	return names
 }
 
-// Text writes a value as JSON on one line, cut to a readable length.
-func Text(v any, ok bool) string {
+// ValueText writes a value as JSON on one line, cut to a readable length.
+func ValueText(v any, ok bool) string {
 	const most = 200
 	if !ok {
 		return "(absent)"
@@ -199,8 +199,8 @@ func Text(v any, ok bool) string {
 	return string(data)
 }
 
-// Within reports whether a set has a path or one of its parents.
-func Within(set *fieldpath.Set, path fieldpath.Path) bool {
+// Covers reports whether a set has a path or one of its parents.
+func Covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i := range path {
 		if set.Has(path[:i+1]) {
 			return true
@@ -214,7 +214,7 @@ func Within(set *fieldpath.Set, path fieldpath.Path) bool {
 func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	var out []fieldpath.Path
 	set.Iterate(func(p fieldpath.Path) {
-		if !Within(set, p[:len(p)-1]) {
+		if !Covers(set, p[:len(p)-1]) {
 			out = append(out, p.Copy())
 		}
 	})
@@ -232,8 +232,8 @@ func Equal(a, b any) bool {
 	return err1 == nil && err2 == nil && string(x) == string(y)
 }
 
-// Under is the part of a set under a path, with paths that begin there.
-func Under(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+// WithPrefix is the part of a set under a path, with paths that begin there.
+func WithPrefix(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	for _, e := range path {
 		set = set.WithPrefix(e)
 	}

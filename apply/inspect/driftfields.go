@@ -198,7 +198,7 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 			return false
 		}
 	}
-	return !fields.Within(l.seen, path) && fields.Under(l.seen, path).Empty()
+	return !fields.Covers(l.seen, path) && fields.WithPrefix(l.seen, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

@@ -12,36 +12,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kindRules applies the rules for single kinds.
-func (n *normaliser) kindRules(obj *unstructured.Unstructured) {
+// normaliseByKind applies the rules for single kinds.
+func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 	rules := map[schema.GroupKind]func(*normaliser, *unstructured.Unstructured){
-		{Kind: "Secret"}:         (*normaliser).secret,
-		{Kind: "ConfigMap"}:      (*normaliser).configMap,
-		{Kind: "Service"}:        (*normaliser).service,
-		{Kind: "ServiceAccount"}: (*normaliser).serviceAccount,
-		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*normaliser).networkPolicy,
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*normaliser).clusterRole,
-		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*normaliser).webhooks,
-		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*normaliser).webhooks,
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*normaliser).crd,
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*normaliser).apiService,
+		{Kind: "Secret"}:         (*normaliser).normaliseSecret,
+		{Kind: "ConfigMap"}:      (*normaliser).normaliseConfigMap,
+		{Kind: "Service"}:        (*normaliser).normaliseService,
+		{Kind: "ServiceAccount"}: (*normaliser).normaliseServiceAccount,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*normaliser).normaliseNetworkPolicy,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*normaliser).normaliseClusterRole,
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*normaliser).normaliseWebhooks,
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*normaliser).normaliseWebhooks,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*normaliser).normaliseCRD,
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*normaliser).normaliseAPIService,
 	}
 	if rule, ok := rules[obj.GroupVersionKind().GroupKind()]; ok {
 		rule(n, obj)
 	}
 }
 
-// secret writes stringData as data: an apply owns the field that it names, so a
+// normaliseSecret writes stringData as data: an apply owns the field that it names, so a
 // key removed from stringData would stay in data for ever (kubernetes#108008).
-func (n *normaliser) secret(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseSecret(obj *unstructured.Unstructured) {
 	plain, has := obj.Object["stringData"]
 	delete(obj.Object, "stringData")
 	values, _ := plain.(map[string]any)
 	if has && plain != nil && values == nil {
-		n.problem("stringData", "is not a map")
+		n.addProblem("stringData", "is not a map")
 		return
 	}
-	n.strings(obj.Object, "", "data")
+	n.normaliseStrings(obj.Object, "", "data")
 	if len(values) == 0 {
 		return
 	}
@@ -53,24 +53,24 @@ func (n *normaliser) secret(obj *unstructured.Unstructured) {
 		switch v := values[key].(type) {
 		case nil:
 			data[key] = ""
-			n.note("stringData."+key, "has no value: sent as an empty string")
+			n.addNote("stringData."+key, "has no value: sent as an empty string")
 		case string:
 			data[key] = base64.StdEncoding.EncodeToString([]byte(v))
 		default:
-			n.problem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
+			n.addProblem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
 		}
 	}
 	obj.Object["data"] = data
 }
 
-func (n *normaliser) configMap(obj *unstructured.Unstructured) {
-	n.strings(obj.Object, "", "data")
-	n.strings(obj.Object, "", "binaryData")
+func (n *normaliser) normaliseConfigMap(obj *unstructured.Unstructured) {
+	n.normaliseStrings(obj.Object, "", "data")
+	n.normaliseStrings(obj.Object, "", "binaryData")
 }
 
-// strings checks a map in parent whose values must be strings, and gives keys without a
+// normaliseStrings checks a map in parent whose values must be strings, and gives keys without a
 // value the empty string that a POST would give them.
-func (n *normaliser) strings(parent map[string]any, path, field string) {
+func (n *normaliser) normaliseStrings(parent map[string]any, path, field string) {
 	values, ok := parent[field].(map[string]any)
 	if !ok {
 		return
@@ -81,9 +81,9 @@ func (n *normaliser) strings(parent map[string]any, path, field string) {
 		case string:
 		case nil:
 			values[key] = ""
-			n.note(at, "has no value: sent as an empty string")
+			n.addNote(at, "has no value: sent as an empty string")
 		default:
-			n.problem(at, "is a %s, should be a string: quote it in the template", plainType(v))
+			n.addProblem(at, "is a %s, should be a string: quote it in the template", plainType(v))
 			values[key] = ""
 		}
 	}
@@ -91,10 +91,10 @@ func (n *normaliser) strings(parent map[string]any, path, field string) {
 
 func plainType(v any) string { return plain(typeName(v)) }
 
-// service drops empty values that mean "choose for me". If they were applied, they would
+// normaliseService drops empty values that mean "choose for me". If they were applied, they would
 // claim fields that the API server fills.
 // (https://kubernetes.io/docs/concepts/services-networking/service/)
-func (n *normaliser) service(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseService(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	for _, field := range []string{"clusterIP", "loadBalancerIP", "externalName", "healthCheckNodePort", "clusterIPs"} {
 		dropEmpty(spec, field)
@@ -107,15 +107,15 @@ func (n *normaliser) service(obj *unstructured.Unstructured) {
 	}
 }
 
-// serviceAccount drops empty lists: others add to them.
-func (n *normaliser) serviceAccount(obj *unstructured.Unstructured) {
+// normaliseServiceAccount drops empty lists: others add to them.
+func (n *normaliser) normaliseServiceAccount(obj *unstructured.Unstructured) {
 	dropEmpty(obj.Object, "secrets")
 	dropEmpty(obj.Object, "imagePullSecrets")
 }
 
-// networkPolicy sets the policyTypes. The API server defaults them only at creation, so
+// normaliseNetworkPolicy sets the policyTypes. The API server defaults them only at creation, so
 // egress rules that are added later would have no effect.
-func (n *normaliser) networkPolicy(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseNetworkPolicy(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	if types, _ := spec["policyTypes"].([]any); spec == nil || len(types) > 0 {
 		return
@@ -142,19 +142,19 @@ func setBothServiceAccountNames(spec map[string]any) {
 	}
 }
 
-// clusterRole drops the rules of an aggregated role, which a controller computes:
+// normaliseClusterRole drops the rules of an aggregated role, which a controller computes:
 // applying them would empty them for a moment (kubernetes#118648).
-func (n *normaliser) clusterRole(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseClusterRole(obj *unstructured.Unstructured) {
 	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
 		return
 	}
 	if rules, ok := obj.Object["rules"].([]any); ok && len(rules) > 0 {
-		n.note("rules", "are computed by the cluster for a role with aggregationRule: not sent")
+		n.addNote("rules", "are computed by the cluster for a role with aggregationRule: not sent")
 	}
 	delete(obj.Object, "rules")
 }
 
-func (n *normaliser) webhooks(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseWebhooks(obj *unstructured.Unstructured) {
 	hooks, _ := obj.Object["webhooks"].([]any)
 	for _, h := range hooks {
 		if hook, ok := h.(map[string]any); ok {
@@ -163,12 +163,12 @@ func (n *normaliser) webhooks(obj *unstructured.Unstructured) {
 	}
 }
 
-func (n *normaliser) crd(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseCRD(obj *unstructured.Unstructured) {
 	config, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "conversion", "webhook", "clientConfig")
 	n.dropPlaceholderCABundle(config, injected(obj))
 }
 
-func (n *normaliser) apiService(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseAPIService(obj *unstructured.Unstructured) {
 	n.dropPlaceholderCABundle(obj.Object["spec"], injected(obj))
 }
 

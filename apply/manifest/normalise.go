@@ -62,10 +62,10 @@ type Result struct {
 func Normalise(obj *unstructured.Unstructured, rules Rules) Result {
 	out := obj.DeepCopy()
 	n := &normaliser{rules: rules, Result: Result{Object: out}}
-	n.metadata(out)
-	n.kindRules(out)
+	n.normaliseMetadata(out)
+	n.normaliseByKind(out)
 	if rules.Type.Schema != nil {
-		n.value("", out.Object, rules.Type.TypeRef)
+		n.normaliseValue("", out.Object, rules.Type.TypeRef)
 	}
 	dropCreationTimestamps(out.Object)
 	return n.Result
@@ -76,25 +76,25 @@ type normaliser struct {
 	Result
 }
 
-func (n *normaliser) note(path, format string, args ...any) {
+func (n *normaliser) addNote(path, format string, args ...any) {
 	n.Notes = append(n.Notes, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (n *normaliser) problem(path, format string, args ...any) {
+func (n *normaliser) addProblem(path, format string, args ...any) {
 	n.Problems = append(n.Problems, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (n *normaliser) metadata(obj *unstructured.Unstructured) {
+func (n *normaliser) normaliseMetadata(obj *unstructured.Unstructured) {
 	if meta, ok := obj.Object["metadata"].(map[string]any); ok {
 		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)
 		}
 		for _, name := range []string{"labels", "annotations"} {
 			if _, isMap := meta[name].(map[string]any); !isMap && meta[name] != nil {
-				n.problem("metadata."+name, "is a %s, should be a map", typeName(meta[name]))
+				n.addProblem("metadata."+name, "is a %s, should be a map", typeName(meta[name]))
 				delete(meta, name)
 			}
-			n.strings(meta, "metadata", name)
+			n.normaliseStrings(meta, "metadata", name)
 		}
 	}
 	if n.rules.Status {

@@ -11,9 +11,9 @@ import (
 	"deployer/apply/fields"
 )
 
-// unique removes duplicates from a list whose items must be unique, if that changes
+// dropDuplicates removes duplicates from a list whose items must be unique, if that changes
 // nothing; other duplicates are problems.
-func (n *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
+func (n *normaliser) dropDuplicates(path string, list []any, ref schema.TypeRef) []any {
 	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative {
 		return list
@@ -44,7 +44,7 @@ func (n *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 	if len(n.Duplicates) > doubled && len(out) < len(list) {
 		// A removed item may be the reason why two others were kept.
 		n.Duplicates = n.Duplicates[:doubled]
-		return n.unique(path, out, ref)
+		return n.dropDuplicates(path, out, ref)
 	}
 	return out
 }
@@ -105,9 +105,9 @@ type duplicateItem struct {
 func (n *normaliser) resolveDuplicate(c duplicateItem) []any {
 	switch {
 	case isEnv(c.path):
-		return n.clashingEnv(c)
+		return n.resolveEnv(c)
 	case lastName(c.path) == "hostAliases":
-		return n.clashingHosts(c)
+		return n.resolveHosts(c)
 	}
 	return n.keepDuplicate(c, "two different items have %s", c.key)
 }
@@ -125,11 +125,11 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 	return append(c.out, c.list[c.index])
 }
 
-// clashingEnv keeps only the last value of a variable, at the last position, as the
+// resolveEnv keeps only the last value of a variable, at the last position, as the
 // kubelet would. If the later one, or another variable between the two, uses the earlier one,
 // both are kept, because the positions mean different things.
 // k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables
-func (n *normaliser) clashingEnv(c duplicateItem) []any {
+func (n *normaliser) resolveEnv(c duplicateItem) []any {
 	name := fields.ItemName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
 		if fields.UsesVariable(item, name) {
@@ -139,18 +139,18 @@ func (n *normaliser) clashingEnv(c duplicateItem) []any {
 	if fields.UsesVariable(c.list[c.index], name) {
 		return n.keepDuplicate(c, "%s is set twice, and the later one uses the earlier one", name)
 	}
-	n.note(c.path, "%s is set twice: the last one is sent", name)
+	n.addNote(c.path, "%s is set twice: the last one is sent", name)
 	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)
 	return append(out, c.list[c.index])
 }
 
-// clashingHosts merges the names of one address, as in a hosts file.
-func (n *normaliser) clashingHosts(c duplicateItem) []any {
+// resolveHosts merges the names of one address, as in a hosts file.
+func (n *normaliser) resolveHosts(c duplicateItem) []any {
 	a, _ := c.out[c.at].(map[string]any)
 	b, _ := c.list[c.index].(map[string]any)
 	names, _ := a["hostnames"].([]any)
 	more, _ := b["hostnames"].([]any)
 	a["hostnames"] = uniqueSet(append(append([]any{}, names...), more...))
-	n.note(c.path, "%s is listed twice: sent once with all names", c.key)
+	n.addNote(c.path, "%s is listed twice: sent once with all names", c.key)
 	return c.out
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value normalises v, which is at path and of the referred type, in place.
-func (n *normaliser) value(path string, v any, ref schema.TypeRef) {
+// normaliseValue normalises v, which is at path and of the referred type, in place.
+func (n *normaliser) normaliseValue(path string, v any, ref schema.TypeRef) {
 	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok {
 		return
@@ -22,28 +22,28 @@ func (n *normaliser) value(path string, v any, ref schema.TypeRef) {
 			if ref.NamedType != nil && *ref.NamedType == podSpec {
 				setBothServiceAccountNames(v)
 			}
-			n.object(path, v, atom.Map)
+			n.normaliseMap(path, v, atom.Map)
 		} else if atom.Scalar != nil || atom.List != nil {
-			n.problem(path, "is a map, should be %s", kindOf(atom))
+			n.addProblem(path, "is a map, should be %s", kindOf(atom))
 		}
 	case []any:
 		if atom.List == nil {
-			n.problem(path, "is a list, should be %s", kindOf(atom))
+			n.addProblem(path, "is a list, should be %s", kindOf(atom))
 		} else {
-			n.items(path, v, atom.List)
+			n.normaliseItems(path, v, atom.List)
 		}
 	default:
-		n.scalar(path, v, atom)
+		n.checkScalar(path, v, atom)
 	}
 }
 
-func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
+func (n *normaliser) checkScalar(path string, v any, atom schema.Atom) {
 	if v == nil {
 		return
 	}
 	if atom.Scalar == nil {
 		if atom.Map != nil || atom.List != nil {
-			n.problem(path, "is a %s, should be %s", typeName(v), kindOf(atom))
+			n.addProblem(path, "is a %s, should be %s", typeName(v), kindOf(atom))
 		}
 		return
 	}
@@ -57,7 +57,7 @@ func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 		case expected == schema.String && got != "map" && got != "list":
 			repair = ": quote it in the template"
 		}
-		n.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(expected)), repair)
+		n.addProblem(path, "is a %s, should be a %s%s", plain(got), plain(string(expected)), repair)
 	}
 }
 
@@ -74,20 +74,20 @@ func isUntyped(a schema.Atom) bool {
 	return a.Scalar != nil && *a.Scalar == schema.Untyped && a.Map != nil && a.List != nil
 }
 
-func (n *normaliser) object(path string, m map[string]any, t *schema.Map) {
+func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		at := join(path, key)
 		ref, known := fieldType(t, key)
 		if !known {
-			n.unknown(at, m, key)
+			n.dropUnknownField(at, m, key)
 			continue
 		}
-		if m[key] == nil && n.null(at, m, key, ref, t) {
+		if m[key] == nil && n.dropNull(at, m, key, ref, t) {
 			continue
 		}
-		n.value(at, m[key], ref)
+		n.normaliseValue(at, m[key], ref)
 		if list, ok := m[key].([]any); ok {
-			m[key] = n.unique(at, list, ref)
+			m[key] = n.dropDuplicates(at, list, ref)
 		}
 	}
 }
@@ -100,20 +100,20 @@ func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	return t.ElementType, !none
 }
 
-func (n *normaliser) unknown(at string, m map[string]any, key string) {
+func (n *normaliser) dropUnknownField(at string, m map[string]any, key string) {
 	n.SchemaMismatch = true
 	switch n.rules.UnknownFields {
 	case Refuse:
-		n.problem(at, "is a field this kind doesn't have")
+		n.addProblem(at, "is a field this kind doesn't have")
 	case Drop:
-		n.note(at, "is a field this kind doesn't have: not sent")
+		n.addNote(at, "is a field this kind doesn't have: not sent")
 	}
 	delete(m, key)
 }
 
-// null drops a field without a value, as the API server does when it decodes a
+// dropNull drops a field without a value, as the API server does when it decodes a
 // POST; it reports whether it did. A map of strings keeps its key, with "".
-func (n *normaliser) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
+func (n *normaliser) dropNull(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
 	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok || ref.Nullable || isUntyped(atom) {
 		return false
@@ -121,32 +121,32 @@ func (n *normaliser) null(at string, m map[string]any, key string, ref schema.Ty
 	_, named := t.FindField(key)
 	if !named && atom.Scalar != nil && *atom.Scalar == schema.String {
 		m[key] = ""
-		n.note(at, "has no value: sent as an empty string")
+		n.addNote(at, "has no value: sent as an empty string")
 		return true
 	}
 	delete(m, key)
 	return true
 }
 
-func (n *normaliser) items(path string, list []any, t *schema.List) {
+func (n *normaliser) normaliseItems(path string, list []any, t *schema.List) {
 	for i, item := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if item == nil {
 			if atom, ok := n.rules.Type.Schema.Resolve(t.ElementType); ok && !isUntyped(atom) && !t.ElementType.Nullable {
-				n.problem(at, "is empty: a list item without a value")
+				n.addProblem(at, "is empty: a list item without a value")
 			}
 			continue
 		}
 		if t.ElementRelationship == schema.Associative && len(t.Keys) > 0 {
-			n.keys(at, item, t)
+			n.defaultKeys(at, item, t)
 		}
-		n.value(at, item, t.ElementType)
+		n.normaliseValue(at, item, t.ElementType)
 	}
 }
 
-// keys adds the default values of missing key fields, such as protocol: TCP. An item
+// defaultKeys adds the default values of missing key fields, such as protocol: TCP. An item
 // without any of its keys is a problem.
-func (n *normaliser) keys(at string, item any, t *schema.List) {
+func (n *normaliser) defaultKeys(at string, item any, t *schema.List) {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return
@@ -167,7 +167,7 @@ func (n *normaliser) keys(at string, item any, t *schema.List) {
 		found++
 	}
 	if found == 0 {
-		n.problem(at, "has no %s", strings.Join(t.Keys, " or "))
+		n.addProblem(at, "has no %s", strings.Join(t.Keys, " or "))
 	}
 }
 

@@ -107,7 +107,7 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(p.relinquished).Iterate(func(path fieldpath.Path) {
-			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Within(p.evicted, path) && fields.Under(p.DesiredFields, path).Empty() {
+			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.evicted, path) && fields.WithPrefix(p.DesiredFields, path).Empty() {
 				added.Insert(path.Copy())
 			}
 		})
@@ -128,7 +128,7 @@ func (p *Prediction) HeldByOthers() map[string][]string {
 			continue
 		}
 		for _, path := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fields.Under(p.DesiredFields, path).Empty() && !fields.Within(p.evicted, path) {
+			if fields.WithPrefix(p.DesiredFields, path).Empty() && !fields.Covers(p.evicted, path) {
 				out[e.Label()] = append(out[e.Label()], fields.String(path))
 			}
 		}

@@ -115,7 +115,7 @@ func (p *Prediction) ChangedDefaults(diff *typed.Comparison) *fieldpath.Set {
 		if p.IsDeclared(path) || !p.Migrated.Ours.Has(path) || p.reverted(path) {
 			return
 		}
-		if !fields.Within(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(p.Live.Value, path) {
+		if !fields.Covers(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(p.Live.Value, path) {
 			out.Insert(path.Copy())
 		}
 	})

@@ -143,7 +143,7 @@ func (p *Prediction) removeMirroredAnnotations() bool {
 	for key, field := range mirroredAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(p.Live.Entries, func(e ownership.Entry) bool {
-			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty())
+			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty())
 		})
 		_, stated := p.Desired.GetAnnotations()[key]
 		_, there := p.Predicted.GetAnnotations()[key]
