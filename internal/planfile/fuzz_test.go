@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 
 // FuzzContent holds that what a plan's content unpacks to is read or refused.
 func FuzzContent(f *testing.F) {
-	for _, c := range []content{{}} {
+	for _, c := range []payload{{}} {
 		packed, err := c.pack()
 		if err != nil {
 			f.Fatal(err)

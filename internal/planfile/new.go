@@ -67,7 +67,7 @@ func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	default:
 		f.Content.Mode = ContentPlain
 	}
-	c := contentOf(op)
+	c := payloadOf(op)
 	if f.Content.Mode == ContentEncrypted {
 		c.Key = make([]byte, 32)
 		if _, err := rand.Read(c.Key); err != nil {

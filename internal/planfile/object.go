@@ -95,15 +95,15 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 func shownValues(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	switch f.Kind {
 	case compare.Added:
-		return "", fields.Text(hidden.HideValue(f.After), true)
+		return "", fields.ValueText(hidden.HideValue(f.After), true)
 	case compare.Removed:
-		return fields.Text(hidden.HideValue(f.Before), true), ""
+		return fields.ValueText(hidden.HideValue(f.Before), true), ""
 	}
 	before, after := hidden.HidePair(f.Before, f.After)
 	if before == hide.Placeholder && after == hide.Placeholder {
 		return "", ""
 	}
-	return fields.Text(before, true), fields.Text(after, true)
+	return fields.ValueText(before, true), fields.ValueText(after, true)
 }
 
 func baseOf(op *deploy.Operation) *Base {

@@ -17,7 +17,7 @@ import (
 type Plan struct {
 	*File
 	key     *key
-	content content // zero if the content isn't in the file
+	payload payload // zero if the content isn't in the file
 }
 
 // Open verifies that a file is as deployer wrote it, for this cluster and the current
@@ -61,7 +61,7 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 		}
 	}
 	var err error
-	if p.key, err = p.Cluster.key(known, p.content.Key); err != nil {
+	if p.key, err = p.Cluster.key(known, p.payload.Key); err != nil {
 		return err
 	}
 	if !p.key.verifies(p.line, p.seal) {
@@ -74,12 +74,12 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 		}
 	}
 	if p.Content.Mode == ContentPlain {
-		if p.content, err = unpack(p.Content.Data); err != nil {
+		if p.payload, err = unpack(p.Content.Data); err != nil {
 			return err
 		}
 	}
-	if p.content.Record != nil {
-		p.content.Record.Labels = p.Labels
+	if p.payload.Record != nil {
+		p.payload.Record.Labels = p.Labels
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	}
 	data, err := decrypt(p.Content.Data, with)
 	if err == nil {
-		p.content, err = unpack(data)
+		p.payload, err = unpack(data)
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render deploy.D
 		return op, err
 	}
 	return d.DeployRendered(ctx, deploy.RenderedRequest{
-		Verb: p.Verb, Next: p.content.Record, CRDs: p.content.crds(), CreateNamespace: p.CreateNamespace,
+		Verb: p.Verb, Next: p.payload.Record, CRDs: p.payload.crds(), CreateNamespace: p.CreateNamespace,
 	})
 }
 

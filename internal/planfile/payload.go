@@ -23,8 +23,8 @@ import (
 	"deployer/release"
 )
 
-// content is the complete content that a plan carries out.
-type content struct {
+// payload is all that a plan carries out, as Content has it unpacked.
+type payload struct {
 	Key    []byte          `json:"key,omitempty"` // random; only in encrypted content
 	Record *release.Record `json:"record"`
 	CRDs   []definition    `json:"crds,omitempty"`
@@ -37,15 +37,15 @@ type definition struct {
 	Object map[string]any `json:"object"`
 }
 
-func contentOf(op *deploy.Operation) content {
-	c := content{Record: op.Next}
+func payloadOf(op *deploy.Operation) payload {
+	c := payload{Record: op.Next}
 	for _, m := range op.Rendered.CRDs {
 		c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
 	}
 	return c
 }
 
-func (c content) crds() []kube.Manifest {
+func (c payload) crds() []kube.Manifest {
 	var out []kube.Manifest
 	for _, d := range c.CRDs {
 		out = append(out, kube.Manifest{Source: d.Source, Object: &unstructured.Unstructured{Object: d.Object}})
@@ -56,7 +56,7 @@ func (c content) crds() []kube.Manifest {
 // maxContent limits the size of unpacked content.
 const maxContent = 256 << 20
 
-func (c content) pack() ([]byte, error) {
+func (c payload) pack() ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if err := errors.Join(json.NewEncoder(w).Encode(c), w.Close()); err != nil {
@@ -65,8 +65,8 @@ func (c content) pack() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func unpack(data []byte) (content, error) {
-	var c content
+func unpack(data []byte) (payload, error) {
+	var c payload
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
 		d := json.NewDecoder(io.LimitReader(r, maxContent))
@@ -151,7 +151,7 @@ func partsOf(k *key, op *deploy.Operation) map[string]string {
 		plain.LastRun = helmrelease.HookExecution{}
 		put("hook "+h.Name+" ("+h.Path+")", plain)
 	}
-	for i, d := range contentOf(op).CRDs {
+	for i, d := range payloadOf(op).CRDs {
 		put(fmt.Sprintf("crd %d (%s)", i+1, d.Source), d.Object)
 	}
 	manifests, err := chart.Parse(next.Manifest)

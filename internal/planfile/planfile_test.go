@@ -221,7 +221,7 @@ func TestContentIsWhole(t *testing.T) {
 	op := operation(map[string]any{"big": int64(12345678901234567), "f": 1.5}, secretManifest)
 	k := testKey()
 	planned := partsOf(k, op)
-	packed, err := contentOf(op).pack()
+	packed, err := payloadOf(op).pack()
 	if err != nil {
 		t.Fatal(err)
 	}
