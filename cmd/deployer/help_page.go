@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/view/textfmt"
 )
 
 // helpTemplate is the page of a command: what it does and how, examples, its commands or flags, the
@@ -92,12 +92,12 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		commands = c.Subcommands
 	}
 	line := strings.Join(path, " ")
-	p := page{Usage: sentence(app.Usage), Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
+	p := page{Usage: app.Usage, Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
 	switch {
 	case c == nil:
 		p.Groups = layOutGroups(app.Commands, width)
 	case len(c.Subcommands) > 0:
-		p.Usage = sentence(c.Usage)
+		p.Usage = c.Usage
 		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
 	default:
 		p = commandPage(c, line, width)
@@ -108,6 +108,7 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 			p.Footer = "For all flags, run: " + line + " --help"
 		}
 	}
+	p.Usage = textfmt.Capitalized(p.Usage) + "."
 	var out strings.Builder
 	if err := template.Must(template.New("help").Parse(helpTemplate)).Execute(&out, p); err != nil {
 		return "", err
@@ -116,7 +117,7 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 }
 
 func commandPage(c *cli.Command, line string, width int) page {
-	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), Aliases: strings.Join(c.Aliases, ", ")}
+	p := page{Usage: c.Usage, Line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), Aliases: strings.Join(c.Aliases, ", ")}
 	p.Steps, p.Examples, p.Codes = sections(c.Description)
 	p.Codes = strings.Join(wrap(p.Codes, width), "\n")
 	var titles []string
@@ -237,13 +238,4 @@ func layOutGroups(commands []*cli.Command, width int) []group {
 		commands = commands[end:]
 	}
 	return out
-}
-
-// sentence makes a sentence of a usage line.
-func sentence(usage string) string {
-	if usage == "" {
-		return ""
-	}
-	first, size := utf8.DecodeRuneInString(usage)
-	return strings.ToUpper(string(first)) + usage[size:] + "."
 }

@@ -29,12 +29,6 @@ func getCommand(e *env) *cli.Command {
 	}
 }
 
-// getHelp is the help of a command that reads the record of one revision.
-func getHelp(example string) string {
-	return "Shows what was recorded when the revision was deployed, not the live objects.\n\n" +
-		"Examples:\n  deployer get " + example + "\n\nExit codes: 0 done; 1 failed, or there is no such release or revision"
-}
-
 func notesText(r *release.Record) string {
 	if r.Info.Notes == "" {
 		return ""
@@ -46,48 +40,41 @@ func revisionFlag(revision *int) cli.Flag {
 	return &cli.IntFlag{Name: "revision", Usage: "`REVISION` to show; 0 is the latest", Destination: revision}
 }
 
-// revisionAction is the body of a command that shows one revision.
-func revisionAction(e *env, revision *int, show func(*release.Record, output.Format) error) cli.ActionFunc {
-	return formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
-		record, err := e.readRecord(ctx, args[0], *revision)
-		if err != nil {
-			return err
-		}
-		return show(record, format)
-	})
-}
-
-func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *cli.Command {
+// revisionCommand is a command that shows something of one revision. example is what follows its name.
+func revisionCommand(e *env, name, usage, example string, flags []cli.Flag, show func(*release.Record, output.Format) error) *cli.Command {
 	var revision int
 	return &cli.Command{
 		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
-		Description: getHelp(name + " web --revision 3"),
-		Flags:       []cli.Flag{revisionFlag(&revision)},
-		Action:      revisionAction(e, &revision, func(r *release.Record, _ output.Format) error { return printTo(out, part(r)) }),
-	}
-}
-
-func getAll(e *env) *cli.Command {
-	var revision int
-	var text string
-	return &cli.Command{
-		Name: "all", Usage: "show all of a revision: values, hooks, manifest and notes", ArgsUsage: "NAME",
-		Description: getHelp("all web --template '{{.Release.Info.Status}}'"),
-		Flags: []cli.Flag{
-			revisionFlag(&revision),
-			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE`, such as {{.Release.Name}}", Destination: &text},
-		},
-		Action: revisionAction(e, &revision, func(r *release.Record, _ output.Format) error {
-			if text != "" {
-				return writeByTemplate(e, text, r)
-			}
-			computed, err := chart.AllValues(r.Chart, r.Config)
+		Description: "Shows what was recorded when the revision was deployed, not the live objects.\n\n" +
+			"Examples:\n  deployer get " + name + " " + example + "\n\nExit codes: 0 done; 1 failed, or there is no such release or revision",
+		Flags: append([]cli.Flag{revisionFlag(&revision)}, flags...),
+		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+			record, err := e.readRecord(ctx, args[0], revision)
 			if err != nil {
 				return err
 			}
-			return helm.Status(e.streams.Out, r, helm.StatusOptions{Metadata: true, Everything: true, Computed: computed})
+			return show(record, format)
 		}),
 	}
+}
+
+func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *cli.Command {
+	return revisionCommand(e, name, usage, "web --revision 3", nil, func(r *release.Record, _ output.Format) error { return printTo(out, part(r)) })
+}
+
+func getAll(e *env) *cli.Command {
+	var text string
+	flags := []cli.Flag{&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE`, such as {{.Release.Name}}", Destination: &text}}
+	return revisionCommand(e, "all", "all of a revision: values, hooks, manifest and notes", "web --template '{{.Release.Info.Status}}'", flags, func(r *release.Record, _ output.Format) error {
+		if text != "" {
+			return writeByTemplate(e, text, r)
+		}
+		computed, err := chart.AllValues(r.Chart, r.Config)
+		if err != nil {
+			return err
+		}
+		return helm.Status(e.streams.Out, r, helm.StatusOptions{Metadata: true, Everything: true, Computed: computed})
+	})
 }
 
 func writeByTemplate(e *env, text string, r *release.Record) error {
@@ -102,37 +89,25 @@ func writeByTemplate(e *env, text string, r *release.Record) error {
 }
 
 func getValues(e *env) *cli.Command {
-	var revision int
 	var all bool
-	return &cli.Command{
-		Name: "values", Usage: "show the values of a revision", ArgsUsage: "NAME",
-		Description: getHelp("values web --all -o json"),
-		Flags: []cli.Flag{
-			revisionFlag(&revision),
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include the chart's default values", Destination: &all},
-			outputFlag(e),
-		},
-		Action: revisionAction(e, &revision, func(r *release.Record, format output.Format) error {
-			values := r.Config
-			if all {
-				var err error
-				if values, err = chart.AllValues(r.Chart, r.Config); err != nil {
-					return err
-				}
-			}
-			return helm.Values(e.streams.Data(), values, all, format)
-		}),
+	flags := []cli.Flag{
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include the chart's default values", Destination: &all},
+		outputFlag(e),
 	}
+	return revisionCommand(e, "values", "the values of a revision", "web --all -o json", flags, func(r *release.Record, format output.Format) error {
+		values := r.Config
+		if all {
+			var err error
+			if values, err = chart.AllValues(r.Chart, r.Config); err != nil {
+				return err
+			}
+		}
+		return helm.Values(e.streams.Data(), values, all, format)
+	})
 }
 
 func getMetadata(e *env) *cli.Command {
-	var revision int
-	return &cli.Command{
-		Name: "metadata", Usage: "show the chart, versions, status and labels of a revision", ArgsUsage: "NAME",
-		Description: getHelp("metadata web -o yaml"),
-		Flags:       []cli.Flag{revisionFlag(&revision), outputFlag(e)},
-		Action: revisionAction(e, &revision, func(r *release.Record, format output.Format) error {
-			return helm.Metadata(e.streams.Out, r, format)
-		}),
-	}
+	return revisionCommand(e, "metadata", "the chart, versions, status and labels of a revision", "web -o yaml", []cli.Flag{outputFlag(e)}, func(r *release.Record, format output.Format) error {
+		return helm.Metadata(e.streams.Out, r, format)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Count writes a number of things.
@@ -36,10 +37,8 @@ func Quoted(words []string) []string {
 
 // Capitalized begins a sentence.
 func Capitalized(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	_, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:size]) + s[size:]
 }
 
 // Duration writes a duration the way people say it: 9s, 1m12s.
