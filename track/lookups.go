@@ -55,8 +55,8 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		}
 		return obj.timers.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := w.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
-		return since.Add(times[obj.lookups.eventReads])
+	if at, _ := obj.nextEventRead(); !at.IsZero() && !obj.lookups.inFlight {
+		return at
 	}
 	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.observed.isCurrent() {
 		return obj.lookups.nextAt
@@ -73,29 +73,33 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 	obj.lookups.isSlow = true
 	w.events.addOwner(obj.observed.object.GetUID(), obj, "")
 	w.events.watch(obj.ID.Namespace)
-	if times, uid, since := w.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
+	if at, uid := obj.nextEventRead(); !at.IsZero() && !now.Before(at) {
 		obj.lookups.eventReads++
 		w.events.queueRead(obj, uid)
 	}
 }
 
-// eventReadSchedule returns when events are read, about which UID, and from when the times
-// count: about the object, or about one of its pods that can't be scheduled.
-func (w *wait) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
-	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
+// nextEventRead returns when events are read next, zero for never, and about which UID: about the
+// object, or about one of its pods that can't be scheduled.
+func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
+	times, uid, since := eventReadTimes[t.gk.Kind], t.observed.object.GetUID(), t.timers.appliedAt
+	if t.gk == kube.PodKind {
+		times = nil
+	}
+	if p := t.status.Problem; p != nil && t.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
-			for uid, history := range obj.newPods.byUID {
+			for pod, history := range t.newPods.byUID {
 				if !history.Pod.Scheduling.Done {
-					return eventReadTimes["Pod"], uid, p.Since
+					times, uid, since = eventReadTimes["Pod"], pod, p.Since
 				}
 			}
 		}
 	}
-	if obj.gk == kube.PodKind {
-		return nil, "", time.Time{}
+	if t.lookups.eventReads >= len(times) {
+		return time.Time{}, ""
 	}
-	return eventReadTimes[obj.gk.Kind], obj.observed.object.GetUID(), obj.timers.appliedAt
+	return since.Add(times[t.lookups.eventReads]), uid
 }
 
 // awaitsServing reports whether the object is a CustomResourceDefinition that is

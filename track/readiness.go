@@ -67,11 +67,13 @@ func (e evaluation) liveStatus() Status {
 		if e.gk == kube.CRDKind && !e.observed.isServed {
 			return Status{State: Progressing, Message: notServedMessage}
 		}
-		// The empty class: nothing is wrong.
-		if finalAt := e.timers.since("", e.now).Add(v.Grace); e.now.Before(finalAt) {
-			e.timers.recheckBy(finalAt)
-			status.State = Progressing
-			return status
+		if v.Grace > 0 {
+			// The empty class: nothing is wrong.
+			if finalAt := e.timers.since("", e.now).Add(v.Grace); e.now.Before(finalAt) {
+				e.timers.recheckBy(finalAt)
+				status.State = Progressing
+				return status
+			}
 		}
 		clear(e.timers.failingSince)
 		if left := e.stabilityLeft(status); left > 0 {

@@ -12,7 +12,7 @@ type timers struct {
 	appliedAt     time.Time                 // by our clock
 	progressedAt  time.Time                 // when a count was last higher than ever
 	highestCounts map[string]int            // so far; a higher one is progress
-	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready
+	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready. Nil before the first
 
 	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
@@ -24,10 +24,6 @@ type timers struct {
 	computedAt  time.Time // when the status was computed last
 	pausedSince time.Time // zero when the timers run
 	outages     int       // active outages of the object's watches; the timers run while there is none
-}
-
-func newTimers(now time.Time) timers {
-	return timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}, failingSince: map[class.Class]time.Time{}}
 }
 
 // arePaused reports whether there is an outage.
@@ -45,10 +41,14 @@ func (t *timers) now(clock time.Time) time.Time {
 // since returns since when the object itself has a problem; it begins now unless it has
 // begun.
 func (t *timers) since(c class.Class, now time.Time) time.Time {
-	if _, known := t.failingSince[c]; !known {
-		t.failingSince[c] = now
+	if at, known := t.failingSince[c]; known {
+		return at
 	}
-	return t.failingSince[c]
+	if t.failingSince == nil {
+		t.failingSince = map[class.Class]time.Time{}
+	}
+	t.failingSince[c] = now
+	return now
 }
 
 // recheckBy asks for the status to be computed again at a time; zero asks for nothing.

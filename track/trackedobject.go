@@ -52,7 +52,7 @@ type lookups struct {
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
-	obj := &trackedObject{Target: t, opts: opts, timers: newTimers(now), lookups: lookups{nextAt: now},
+	obj := &trackedObject{Target: t, opts: opts, timers: timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}}, lookups: lookups{nextAt: now},
 		observed: observation{object: t.Baseline}, events: eventLog{counts: rules.EventCounts{}},
 		newPods: newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
 	obj.settings = settingsOf(t.Baseline)
