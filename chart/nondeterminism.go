@@ -106,7 +106,9 @@ type Rerenderer struct {
 	hashes    bool
 	short     func() bool // reports whether something random is so short that it may come out again
 	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
-	times     int         // it was rendered again
+	// begunWithHashInputs is the same for TakeHashInputs.
+	begunWithHashInputs *rendering
+	times               int // it was rendered again
 
 	// A rendering has shown that no function of fewResults is called.
 	fewResultsUnused atomic.Bool
@@ -194,7 +196,9 @@ func hasShortRandom(text []byte) bool {
 // RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
 // their input, see substitutes.
 func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
-	if out := r.takeBegun(ctx); out != nil {
+	begun := r.begun
+	r.begun = nil
+	if out := begun.take(ctx); out != nil {
 		return out, nil
 	}
 	first := r.times == 0
@@ -257,14 +261,18 @@ func (r *Rerenderer) nextSubstitutes() map[string]substitution {
 // of the hashes. Keys and certificates are random ones that take no time, because they are only
 // searched for in these inputs. A chart that asks for more of them is rendered with real ones.
 func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
+	return r.renderHashInputs(ctx, r.in)
+}
+
+func (r *Rerenderer) renderHashInputs(ctx context.Context, in Input) (*Rendered, error) {
 	if r.MakesKeys() {
 		quick := maps.Clone(hashInputs)
 		maps.Copy(quick, quickKeys)
-		if out, err := r.render(ctx, r.in, quick); err == nil {
+		if out, err := r.render(ctx, in, quick); err == nil {
 			return out, nil
 		}
 	}
-	return r.render(ctx, r.in, hashInputs)
+	return r.render(ctx, in, hashInputs)
 }
 
 func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {

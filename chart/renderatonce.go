@@ -21,50 +21,60 @@ func (r *Rerenderer) MakesKeys() bool {
 // A rendering is under way in the background: RenderTwice has begun it.
 type rendering struct {
 	done chan struct{} // closed when the others are set
-	out  *Rendered
+	out  *Rendered     // nil when it failed, or wasn't needed
 	err  error
 }
 
 // RenderTwice renders the chart as Chart.Render does, and begins at the same time to render it again,
-// for the first RenderAgain. With a post-renderer, it only renders: two runs of somebody's program
-// might use the same files.
+// for the first RenderAgain. If the chart makes keys, which the first rendering waits for, and hashes, it is then
+// rendered with the inputs of these, for TakeHashInputs. With a post-renderer, it only renders: two runs of
+// somebody's program might use the same files.
 func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 	if len(r.in.PostRenderer) > 0 {
 		return r.chart.Render(ctx, r.in)
 	}
 	in := r.in
 	in.renderings = 2
-	again, instead := &rendering{done: make(chan struct{})}, r.nextSubstitutes()
+	again, hashed, instead := &rendering{done: make(chan struct{})}, &rendering{done: make(chan struct{})}, r.nextSubstitutes()
 	background, cancel := context.WithCancel(ctx)
 	go func() {
-		defer close(again.done)
+		defer close(hashed.done)
 		defer cancel()
 		again.out, again.err = r.renderWith(background, in, instead, true)
+		close(again.done)
+		if again.err == nil && r.HashesFound() && r.MakesKeys() {
+			hashed.out, hashed.err = r.renderHashInputs(background, in)
+		}
 	}()
 	out, err := r.chart.Render(ctx, in)
 	if err != nil {
 		cancel()
 		return out, err
 	}
-	r.begun = again
+	r.begun, r.begunWithHashInputs = again, hashed
 	return out, nil
 }
 
-// takeBegun gives what RenderTwice has begun to render, once; nil when there is none or it failed. What
+// take waits for what RenderTwice has begun to render; nil when there is none or it failed. What
 // failed beside another rendering is tried again alone.
-func (r *Rerenderer) takeBegun(ctx context.Context) *Rendered {
-	again := r.begun
-	r.begun = nil
-	if again == nil {
+func (b *rendering) take(ctx context.Context) *Rendered {
+	if b == nil {
 		return nil
 	}
 	select {
-	case <-again.done:
+	case <-b.done:
 	case <-ctx.Done():
 		return nil
 	}
-	if again.err != nil {
+	if b.err != nil {
 		return nil
 	}
-	return again.out
+	return b.out
+}
+
+// TakeHashInputs gives what RenderTwice has rendered as RenderWithHashInputs does, once; nil when there is none.
+func (r *Rerenderer) TakeHashInputs(ctx context.Context) *Rendered {
+	begun := r.begunWithHashInputs
+	r.begunWithHashInputs = nil
+	return begun.take(ctx)
 }

@@ -2,8 +2,10 @@ package chart
 
 import (
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -121,6 +123,27 @@ func TestRenderTwiceTriesAgainWhatFailedAtOnce(t *testing.T) {
 	r.begun = failed
 	if out, err := r.RenderAgain(context.Background()); err != nil || out == nil {
 		t.Errorf("rendered again: %v, %v", out, err)
+	}
+}
+
+// The inputs of hashes are rendered ahead where the first rendering waits for keys, and used once.
+func TestRenderTwiceRendersHashInputsOfKeys(t *testing.T) {
+	for template, want := range map[string]string{
+		`{{ (genCA "a" 9).Cert | sha256sum }}`: base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICAT")),
+		`{{ (genCA "a" 9).Cert | b64enc }}`:    "",
+		`{{ randAlphaNum 9 | sha256sum }}`:     "",
+	} {
+		r := chartWith(template, nil).NewRerenderer(Input{Release: "r", Namespace: "n"})
+		if _, err := r.RenderTwice(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		out := r.TakeHashInputs(context.Background())
+		if (out != nil) != (want != "") || out != nil && !strings.Contains(out.Manifest, want) {
+			t.Errorf("%s: with the inputs of hashes: %v, want one with %q", template, out, want)
+		}
+		if r.TakeHashInputs(context.Background()) != nil {
+			t.Errorf("%s: taken twice", template)
+		}
 	}
 }
 

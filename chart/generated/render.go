@@ -36,6 +36,10 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 		}
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, NewRevision(again.Manifest, again.Hooks))
+		if hashed := rerenderer.TakeHashInputs(ctx); hashed != nil {
+			r := NewRevision(hashed.Manifest, hashed.Hooks)
+			in.WithHashInputs = &r
+		}
 		result = Decide(in)
 		more := in.hasNewDocument(result) && len(all) < in.maxRenders(rerenderer)
 		if !more && (!result.Unsure || len(all) >= maxRendersUnsure) {

@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/chart/generated"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -88,6 +89,19 @@ func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *
 	var loading sync.WaitGroup
 	loading.Go(func() { history.LoadRemaining(ctx) })
 	return loading.Wait
+}
+
+// mostReadAhead is how many records are read before it is certain that they are needed: as many as a release has by
+// default.
+const mostReadAhead = 10
+
+// willShowChanges reports whether a plan probably has changes to show, for which all records are read: base, the
+// revision before, has renewed a value that an earlier one had generated, and so will the next. base may be nil.
+func (d *Deployer) willShowChanges(history *release.History, base *release.Record) bool {
+	if !d.ForShow || base == nil || base.Version == 1 || len(history.Revisions) > mostReadAhead {
+		return false
+	}
+	return slices.ContainsFunc(recordedGenerated(base), func(v generated.Value) bool { return !v.Kept() })
 }
 
 func (d *Deployer) newApplier(op *Operation) *apply.Applier {

@@ -163,6 +163,9 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		earlier = readEarlierRevisions(ctx, history)
 		d.hideObjectsOf(earlier.request.Revisions)
 		crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
+		if d.willShowChanges(history, base) {
+			history.LoadRemaining(ctx)
+		}
 	}
 	rerenderer := source.NewRerenderer(in)
 	render := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
