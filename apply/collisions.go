@@ -34,9 +34,9 @@ func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict,
 			case FailOnConflict:
 				refused = append(refused, list...)
 			case YieldConflicts:
-				u.prediction.RelinquishItem(col.Held)
+				u.prediction.RelinquishItem(col.Relinquishable)
 			default:
-				u.prediction.Evict(col.Theirs)
+				u.prediction.RemoveTheirs(col.Theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
 		}

@@ -59,7 +59,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 // checkDeferred checks of a deferred creation what can be checked now: its permissions, and what the
 // server says about it in another namespace.
 func (p *planning) checkDeferred(ctx context.Context, t *target, c *Change) error {
-	if err := p.permissions.checkInside(ctx, c, t); err != nil || c.denied != nil {
+	if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, c, t); err != nil || c.denied != nil {
 		return err
 	}
 	valid, err := p.validateElsewhere(ctx, t, c.Desired, c.Deferral)
@@ -96,7 +96,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
-		return c, p.permissions.check(ctx, &c, "patch", t.mapping)
+		return c, p.permissions.denyUnlessAllowed(ctx, &c, "patch", t.mapping)
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})

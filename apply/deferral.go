@@ -165,14 +165,14 @@ func (t *target) markPrerequisitesPresent(p *prerequisites) {
 	}
 }
 
-// mark marks the changes of a plan whose mere existence others wait for. Workloads
+// markAwaited marks the changes of a plan whose mere existence others wait for. Workloads
 // behind a conversion webhook aren't marked: they have to be ready, which the order of
 // the waves ensures.
-func (p *prerequisites) mark(plan *Plan) {
+func (p *prerequisites) markAwaited(plan *Plan) {
 	for _, list := range plan.lists() {
 		for i := range list {
 			if id := list[i].ID; (id.IsCRD() || id.IsNamespace()) && p.expected(id) {
-				list[i].prerequisiteOf = p
+				list[i].awaitedBy = p
 			}
 		}
 	}

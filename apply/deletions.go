@@ -169,19 +169,19 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 		// An account that may delete but not read can't wait. The next deletion doesn't either; a
 		// creation fails while the name is taken.
 		if err != nil && !apierrors.IsForbidden(err) {
-			return stillThere(ctx, err, last)
+			return awaitGoneError(ctx, err, last)
 		}
 		if obj == nil || obj.GetUID() != uid {
 			return nil
 		}
 		last = obj
 		if err := kube.Sleep(ctx, pause); err != nil {
-			return stillThere(ctx, err, last)
+			return awaitGoneError(ctx, err, last)
 		}
 	}
 }
 
-func stillThere(ctx context.Context, err error, last *unstructured.Unstructured) error {
+func awaitGoneError(ctx context.Context, err error, last *unstructured.Unstructured) error {
 	why := ""
 	if ctx.Err() != nil {
 		err = context.Cause(ctx) // also when the end of ctx has cancelled the request

@@ -23,7 +23,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 		return c, err // gone, or replaced by an object that isn't ours
 	}
 	if provenance.OwnerOf(t.obj) != provenance.OwnerOf(c.Live) {
-		return c, changedMeanwhile(c.ID, t.mapping)
+		return c, conflictError(c.ID, t.mapping)
 	}
 	r, err := provenance.NewRestoration(c.Provenance, t.obj, c.execution.orphan.lastDeclared.obj)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Re
 	return err
 }
 
-// changedMeanwhile returns a conflict, which makes the caller re-decide about the object.
-func changedMeanwhile(id kube.ID, m kube.Mapping) error {
+// conflictError returns a conflict, which makes the caller re-decide about the object.
+func conflictError(id kube.ID, m kube.Mapping) error {
 	return apierrors.NewConflict(m.Resource.GroupResource(), id.Name, fmt.Errorf("its owner has changed"))
 }

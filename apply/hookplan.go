@@ -48,7 +48,7 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 	}
 	c.Desired, c.manifestHash = desired, ""
 	if strings.Contains(t.obj.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
-		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
+		if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
 		}
 	}
@@ -129,7 +129,7 @@ func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Chang
 		return nil, &HookExistsError{Why: why}
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
-	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
+	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
 	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)

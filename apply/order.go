@@ -232,8 +232,8 @@ func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	switch {
 	case len(kinds) == 1:
 		return kinds[0], ""
-	case len(o.p.resolver.unavailable) > 0:
-		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.resolver.unavailable, ", ") + ", and no other group has the kind"
+	case len(o.p.resolver.unlistedGroupVersions) > 0:
+		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.resolver.unlistedGroupVersions, ", ") + ", and no other group has the kind"
 	}
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }

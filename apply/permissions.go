@@ -50,9 +50,9 @@ type permissions struct {
 	asked memo[authorizationv1.ResourceAttributes, bool]
 }
 
-// check marks a change as denied if the account may not make the request. It is for
+// denyUnlessAllowed marks a change as denied if the account may not make the request. It is for
 // requests that can't be dry-run.
-func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
+func (p *permissions) denyUnlessAllowed(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
 	if p.a.opts.Gate != GateStrict || c.denied != nil {
 		return nil
 	}
@@ -82,17 +82,17 @@ func (p *permissions) deny(c *Change, verb string, of schema.GroupVersionResourc
 	c.Unverified = c.denied.Missing()
 }
 
-// checkInside marks a change in a namespace that this release creates, if the account may
+// denyUnlessAllowedInNewNamespace marks a change in a namespace that this release creates, if the account may
 // not make it there. It asks before the namespace is created. If the release also brings
 // the kind, it doesn't ask: aggregated roles may grant permissions for the new kind.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
-func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) error {
+func (p *permissions) denyUnlessAllowedInNewNamespace(ctx context.Context, c *Change, t *target) error {
 	if !c.Deferral.waitsFor(namespaceID(t.id.Namespace)) || c.Deferral.waitsFor(t.definition()) {
 		return nil
 	}
-	err := p.check(ctx, c, "create", t.mapping)
+	err := p.denyUnlessAllowed(ctx, c, "create", t.mapping)
 	if err == nil && !decide.IsHook(t.obj) { // what is applied is patched as well
-		err = p.check(ctx, c, "patch", t.mapping)
+		err = p.denyUnlessAllowed(ctx, c, "patch", t.mapping)
 	}
 	return err
 }

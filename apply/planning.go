@@ -93,7 +93,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
-	p.prerequisites.mark(plan)
+	p.prerequisites.markAwaited(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
@@ -132,7 +132,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		req:           req,
 		crds:          inCRDs,
 		targetsByID:   map[kube.ID]*target{},
-		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable},
+		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable},
 		definitions:   definitions,
 		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
@@ -155,7 +155,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 
 // resolveRest resolves the objects and hooks of the release.
 func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
-	p.schemas.expect(p.definitions.released)
+	p.schemas.addReleased(p.definitions.released)
 	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
 	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
 	for _, t := range mains {

@@ -41,9 +41,9 @@ func (a *Applier) WithOnAdoption(onAdoption func(ctx context.Context, c Change) 
 	return &out
 }
 
-// announce calls onAdoption for an object that is about to be written and may have to be
+// recordPriorState calls onAdoption for an object that is about to be written and may have to be
 // given back: its former state must be on record first.
-func (a *Applier) announce(ctx context.Context, c Change) error {
+func (a *Applier) recordPriorState(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.MustBeGivenBack() {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	}
 	p.rules = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.rules.UnlistedGroups = p.listedByOthers(list, seen)
+		p.rules.UnlistedGroupVersions = p.blockingGroupVersions(list, seen)
 	}
 	uids := p.liveUIDs()
 	var out []Change
@@ -75,7 +75,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 		if c.Action == GiveBack {
 			verb = "patch"
 		}
-		return p.permissions.check(ctx, c, verb, c.execution.orphan.mapping)
+		return p.permissions.denyUnlessAllowed(ctx, c, verb, c.execution.orphan.mapping)
 	})
 }
 
@@ -84,7 +84,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 func (p *pruner) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
 	if o.kindUnlisted {
-		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be checked"
+		c.Reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
 		return c
 	}
 	c.Reason = "there is no permission to read it, so its owner is unknown"
@@ -108,7 +108,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		switch {
 		case errors.As(err, &unknown):
 			return nil // the kind is gone, and its objects with it
-		case err != nil && p.resolver.isUnavailable(c.id.Group):
+		case err != nil && p.resolver.isUnlisted(c.id.Group):
 			c.kindUnlisted = true
 		case err != nil:
 			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for objects of earlier revisions:", Err: err}
@@ -190,9 +190,9 @@ func (o orphan) collection() collection {
 	return collection{mapping: o.mapping, namespace: o.id.Namespace}
 }
 
-// listedByOthers returns the groups that can't be listed, without those whose APIService
+// blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
-func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
+func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []string {
 	leaving := map[string]bool{}
 	for i, c := range list {
 		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
@@ -201,7 +201,7 @@ func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 		live := metaOnly(seen[i].meta, c.mapping)
 		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.GetAnnotations()) && !decide.IsKept(c.annotations())
 	}
-	return slices.DeleteFunc(slices.Clone(p.resolver.unavailable), func(gv string) bool {
+	return slices.DeleteFunc(slices.Clone(p.resolver.unlistedGroupVersions), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
 		return leaving[version+"."+group]
 	})
@@ -221,7 +221,7 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	from := p.history.provenance[o.id]
-	d := p.rules.Orphan(decide.Orphan{
+	d := p.rules.DecideOrphan(decide.Orphan{
 		ID: o.id, Live: meta, Declared: o.lastDeclared.obj, Revision: o.lastDeclared.revision, Status: o.lastDeclared.status,
 		FromHook: o.fromHook, Kept: o.kept, Provenance: from,
 	})

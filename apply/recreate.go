@@ -64,7 +64,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 			return c, err
 		}
 	}
-	err = p.permissions.check(ctx, &c, "delete", t.mapping)
+	err = p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping)
 	return c, err
 }
 

@@ -65,11 +65,11 @@ func (t *target) reject(err error) *Rejection {
 
 // A resolver turns manifests into targets.
 type resolver struct {
-	a           *Applier
-	definitions *definitions
-	unavailable []string    // groups that the API server can't list
-	askAgain    sync.Once   // refreshes the list of kinds once
-	rejected    []Rejection // manifests that can't be resolved
+	a                     *Applier
+	definitions           *definitions
+	unlistedGroupVersions []string    // that the API server can't list
+	askAgain              sync.Once   // refreshes the list of kinds once
+	rejected              []Rejection // manifests that can't be resolved
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.

@@ -78,7 +78,7 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 		if m, ok := r.definitions.kinds[m.Object.GroupVersionKind()]; ok {
 			mapping = m
 		}
-	case err != nil && r.isUnavailable(kube.IDOf(m.Object).Group):
+	case err != nil && r.isUnlisted(kube.IDOf(m.Object).Group):
 		mapping = kube.Mapping{Namespaced: true} // until it can be looked up
 	case err != nil:
 		return err
@@ -88,9 +88,9 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 	return nil
 }
 
-// isUnavailable reports whether the server couldn't list the kinds of an API group.
-func (r *resolver) isUnavailable(group string) bool {
-	return slices.ContainsFunc(r.unavailable, func(gv string) bool { return strings.HasPrefix(gv, group+"/") })
+// isUnlisted reports whether the server couldn't list the kinds of an API group.
+func (r *resolver) isUnlisted(group string) bool {
+	return slices.ContainsFunc(r.unlistedGroupVersions, func(gv string) bool { return strings.HasPrefix(gv, group+"/") })
 }
 
 // noteProvenance updates the provenance of objects with one revision. Each revision

@@ -30,7 +30,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	}
 	awaited := make([]*prerequisites, len(changes))
 	for i, c := range changes {
-		awaited[i] = c.prerequisiteOf
+		awaited[i] = c.awaitedBy
 	}
 	errs := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
@@ -91,7 +91,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			}
 			return c, nil
 		}
-		if err := a.announce(ctx, c); err != nil {
+		if err := a.recordPriorState(ctx, c); err != nil {
 			return c, err
 		}
 		done, redecide, err := a.sendWrites(ctx, c)

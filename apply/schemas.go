@@ -116,9 +116,9 @@ func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (ty
 	return typed.ParseableType{TypeRef: v.TypeRef(), Schema: v.Schema()}, true
 }
 
-// expect notes the CRDs of the release: the server doesn't have their schemas yet. They are read when
+// addReleased notes the CRDs of the release: the server doesn't have their schemas yet. They are read when
 // an object of the kind has to be compared. A CRD without a usable schema has no effect.
-func (s *schemas) expect(crds []*unstructured.Unstructured) {
+func (s *schemas) addReleased(crds []*unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, crd := range crds {

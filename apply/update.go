@@ -113,7 +113,7 @@ func (u *updateDecision) warnOfKeptFields() {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets spec.clusterIP: None, but it stays: the API server assigns no address to an existing headless Service;"+
 			" to change it, delete the Service and deploy again")
 	}
-	for manager, paths := range u.prediction.HeldByOthers() {
+	for manager, paths := range u.prediction.DroppedButOwnedByOthers() {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets %s, but it stays, because it is also set by %s", strings.Join(paths, ", "), manager)
 	}
 	for manager, paths := range u.prediction.ManualAdditions() {
@@ -241,7 +241,7 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 		c.execution = nil
 		return c, nil
 	}
-	err := u.p.permissions.check(ctx, &c, "patch", u.t.mapping)
+	err := u.p.permissions.denyUnlessAllowed(ctx, &c, "patch", u.t.mapping)
 	return c, err
 }
 

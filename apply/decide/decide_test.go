@@ -95,7 +95,7 @@ func check(t *testing.T, got Decision, action Action, reason string) {
 func TestOrphan(t *testing.T) {
 	removed := Pruning{Owner: us}
 	uninstall, undo := Pruning{Owner: us, Uninstall: true}, Pruning{Owner: us, Undo: true}
-	unlisted := Pruning{Owner: us, UnlistedGroups: []string{"metrics.k8s.io/v1"}}
+	unlisted := Pruning{Owner: us, UnlistedGroupVersions: []string{"metrics.k8s.io/v1"}}
 	of := func(id kube.ID, owner provenance.Owner, edits ...func(*unstructured.Unstructured)) Orphan {
 		return Orphan{ID: id, Live: live(id, owner, edits...), Declared: live(id, nobody), Revision: 3, Status: "deployed"}
 	}
@@ -140,7 +140,7 @@ func TestOrphan(t *testing.T) {
 		"aggregated role of somebody else":             {removed, with(of(role, nobody, managedBy(aggregator, "kubectl")), func(o *Orphan) { aggregates(o.Declared) }), Keep, "no longer belongs", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.pruning.Orphan(test.orphan)
+			got := test.pruning.DecideOrphan(test.orphan)
 			check(t, got, test.action, test.reason)
 			if got.Revisit != test.revisit {
 				t.Errorf("revisit: %t", got.Revisit)
@@ -273,7 +273,7 @@ func TestRecreation(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	for name, test := range map[string]struct {
 		refusal  Refusal
-		expected Step
+		expected Reaction
 	}{
 		"the object is wrong":                {Refusal{Verdict: verify.Rejected, WasRead: true, TriesLeft: true}, Reject},
 		"no answer":                          {Refusal{Verdict: verify.Unanswered, TriesLeft: true}, Fail},

@@ -30,16 +30,16 @@ type Orphan struct {
 
 // Pruning says which orphans of a release are deleted.
 type Pruning struct {
-	Owner          provenance.Owner // the release
-	Uninstall      bool             // all of the release is removed
-	Undo           bool             // a failed run is rolled back
-	Kinds          []string         // protected kinds that are deleted all the same
-	UnlistedGroups []string         // API groups that the server can't list and without which nothing is deleted
+	Owner                 provenance.Owner // the release
+	Uninstall             bool             // all of the release is removed
+	Undo                  bool             // a failed run is rolled back
+	Kinds                 []string         // protected kinds that are deleted all the same
+	UnlistedGroupVersions []string         // API groups and versions that the server can't list and without which nothing is deleted
 }
 
-// Orphan decides whether an orphan is deleted, kept or given back. An object that only failed
+// DecideOrphan decides whether an orphan is deleted, kept or given back. An object that only failed
 // runs have adopted is never deleted, because its owner may have data in it.
-func (p Pruning) Orphan(o Orphan) Decision {
+func (p Pruning) DecideOrphan(o Orphan) Decision {
 	if d, ok := p.adopted(o); ok {
 		return d
 	}
@@ -69,7 +69,7 @@ func (p Pruning) Orphan(o Orphan) Decision {
 		return keepForNow("objects of this kind are kept unless --prune-kind names the kind")
 	case controller != nil:
 		return keepForNow(fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name))
-	case len(p.UnlistedGroups) > 0:
+	case len(p.UnlistedGroupVersions) > 0:
 		return keepForNow(p.mayBeRendered() + "; to delete it anyway: --allow-partial-discovery")
 	}
 	return Decision{Action: Delete, Reason: p.whyDelete(o)}
@@ -85,7 +85,7 @@ func (p Pruning) adopted(o Orphan) (Decision, bool) {
 		return keep("was recreated by another client since " + from.AdoptedBy() + ", had adopted the one before"), ours
 	case o.Live.GetDeletionTimestamp() != nil, !ours && !provenance.IsHalfAdopted(from, o.Live):
 		return Decision{}, false // the owner that it names has it already
-	case len(p.UnlistedGroups) > 0:
+	case len(p.UnlistedGroupVersions) > 0:
 		return keepForNow(p.mayBeRendered()), true
 	}
 	return Decision{Action: GiveBack, Reason: from.WhyGivenBack()}, true
@@ -98,7 +98,7 @@ func keepForNow(reason string) Decision {
 }
 
 func (p Pruning) mayBeRendered() string {
-	return "the API server can't list " + strings.Join(p.UnlistedGroups, ", ") + ", so the chart may have rendered less than it should"
+	return "the API server can't list " + strings.Join(p.UnlistedGroupVersions, ", ") + ", so the chart may have rendered less than it should"
 }
 
 func (p Pruning) whyDelete(o Orphan) string {

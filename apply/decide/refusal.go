@@ -14,24 +14,24 @@ type Refusal struct {
 	TriesLeft       bool // the object may be read and decided again
 }
 
-// A Step is how a decision goes on after a refusal.
-type Step int
+// A Reaction is how a decision goes on after a refusal.
+type Reaction int
 
-// The steps.
+// The reactions.
 const (
-	Reject              Step = iota // the object, as it is
-	Fail                            // nothing is known about the object
-	LeaveUnverified                 // the real request may be fine
-	EstimateLocally                 // the account may not ask
-	AwaitConverter                  // decide again when the kind's converter is ready
-	AwaitKind                       // decide again when the definition of the kind is written
-	ReadAgain                       // the object has changed since it was read
-	ReadAgainAfterPause             // so, and its writer may go on writing it
-	AskForSchema                    // decide again by the server's own schema
+	Reject              Reaction = iota // the object, as it is
+	Fail                                // nothing is known about the object
+	LeaveUnverified                     // the real request may be fine
+	EstimateLocally                     // the account may not ask
+	AwaitConverter                      // decide again when the kind's converter is ready
+	AwaitKind                           // decide again when the definition of the kind is written
+	ReadAgain                           // the object has changed since it was read
+	ReadAgainAfterPause                 // so, and its writer may go on writing it
+	AskForSchema                        // decide again by the server's own schema
 )
 
 // Next says how to go on.
-func (r Refusal) Next() Step {
+func (r Refusal) Next() Reaction {
 	switch {
 	case r.Verdict == verify.Unverified:
 		return LeaveUnverified

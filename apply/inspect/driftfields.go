@@ -104,7 +104,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 		if e == nil {
 			f.Origin = OriginManual
 		}
-	case ownership.IsPerson(e.Manager):
+	case ownership.MayBePerson(e.Manager):
 		f.Origin = OriginManual
 	default:
 		f.Origin = OriginController
@@ -178,7 +178,7 @@ func (l *fieldList) addAdditions() {
 		if ownership.ClassOf(e.Manager) == ownership.Helm || e.Subresource == "status" {
 			continue
 		}
-		person := ownership.IsPerson(e.Manager)
+		person := ownership.MayBePerson(e.Manager)
 		e.Set.Iterate(func(path fieldpath.Path) {
 			if l.isAddition(path) {
 				l.add(path.Copy(), nil, false, !person || l.isRestart(path))

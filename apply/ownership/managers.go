@@ -62,12 +62,12 @@ var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", "meta.helm.
 
 // IsManual reports whether an entry is what somebody has changed with kubectl or a console.
 func (e Entry) IsManual() bool {
-	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && IsPerson(e.Manager)
+	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && MayBePerson(e.Manager)
 }
 
-// IsPerson reports whether a manager's name stands for somebody who used kubectl or a
+// MayBePerson reports whether a manager's name stands for somebody who used kubectl or a
 // console, be it kubectl apply, of which ClassOf can't tell whose object it wrote.
-func IsPerson(manager string) bool {
+func MayBePerson(manager string) bool {
 	return ClassOf(manager) == Person || strings.HasPrefix(manager, "kubectl-")
 }
 

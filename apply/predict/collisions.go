@@ -15,11 +15,11 @@ import (
 // A Collision is a list item, or a field of one, that the chart doesn't state and that
 // can't coexist with an item that the chart states.
 type Collision struct {
-	Theirs fieldpath.Path
-	Ours   fieldpath.Path    // the chart's item
-	Held   fieldpath.Path    // what is left out if Theirs stays: our item, or its colliding field
-	Why    string            // "has the name http, as"
-	Owners []ownership.Owner // of Theirs; never empty
+	Theirs         fieldpath.Path
+	Ours           fieldpath.Path    // the chart's item
+	Relinquishable fieldpath.Path    // what is left out if Theirs stays: our item, or its colliding field
+	Why            string            // "has the name http, as"
+	Owners         []ownership.Owner // of Theirs; never empty
 }
 
 // A listItem is an item of a keyed list in the predicted object.
@@ -152,7 +152,7 @@ func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
 			}
 			why := rule.clash(theirs.now, ours.stated)
 			if at, ok := theirs.undeclaredPart(rule.field); why != "" && ok {
-				f.found = append(f.found, Collision{Theirs: at, Ours: ours.path, Held: f.held(ours, rule.field), Why: why, Owners: f.p.ownersOf(at)})
+				f.found = append(f.found, Collision{Theirs: at, Ours: ours.path, Relinquishable: f.relinquishable(ours, rule.field), Why: why, Owners: f.p.ownersOf(at)})
 			}
 		}
 	}
@@ -171,9 +171,9 @@ func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 	return extended(i.path, fieldpath.PathElement{FieldName: &field}), true
 }
 
-// held returns the path to leave out if the other item stays: the colliding field if the
+// relinquishable returns the path to leave out if the other item stays: the colliding field if the
 // item is already live, otherwise the whole item.
-func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
+func (f *collisionFinder) relinquishable(ours listItem, field string) fieldpath.Path {
 	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
 	if _, stated := fields.Value(f.p.Desired.Object, at); field == "" || !f.p.Live.Fields.Has(ours.path) || !stated {
 		return ours.path
@@ -202,13 +202,13 @@ func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.Owner {
 	return []ownership.Owner{{Manager: "unknown"}} // as the server calls a manager without a name
 }
 
-// Evict takes another manager's item out of what is predicted, from the next Compute on.
-func (p *Prediction) Evict(theirs fieldpath.Path) { p.evicted.Insert(theirs) }
+// RemoveTheirs takes another manager's item out of what is predicted, from the next Compute on.
+func (p *Prediction) RemoveTheirs(theirs fieldpath.Path) { p.removedItems.Insert(theirs) }
 
-// removeEvicted takes what collides with the chart out of the predicted object.
-func (p *Prediction) removeEvicted() bool {
+// removeCollidingItems takes what collides with the chart out of the predicted object.
+func (p *Prediction) removeCollidingItems() bool {
 	found := false
-	p.evicted.Iterate(func(path fieldpath.Path) {
+	p.removedItems.Iterate(func(path fieldpath.Path) {
 		if !fields.Remove(p.Predicted.Object, path) {
 			return
 		}

@@ -31,7 +31,7 @@ type Prediction struct {
 	terms        Terms
 	declared     []Declared
 	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
-	evicted      *fieldpath.Set // what is removed because it collides with the desired object
+	removedItems *fieldpath.Set // what is removed because it collides with the desired object
 }
 
 // Terms say how ownership is migrated. See ownership.Migration.
@@ -51,7 +51,7 @@ type Declared struct {
 // New begins the prediction of applying desired, which it changes. declared are the revisions
 // that had the object, oldest first.
 func New(live *compare.Live, desired *unstructured.Unstructured, declared []Declared) *Prediction {
-	return &Prediction{Live: live, Desired: desired, declared: declared, relinquished: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
+	return &Prediction{Live: live, Desired: desired, declared: declared, relinquished: fieldpath.NewSet(), removedItems: fieldpath.NewSet()}
 }
 
 // Compute computes the migrated ownership and the predicted object from what is desired by
@@ -107,7 +107,7 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(p.relinquished).Iterate(func(path fieldpath.Path) {
-			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.evicted, path) && fields.WithPrefix(p.DesiredFields, path).Empty() {
+			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.removedItems, path) && fields.WithPrefix(p.DesiredFields, path).Empty() {
 				added.Insert(path.Copy())
 			}
 		})
@@ -118,9 +118,9 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 	return out
 }
 
-// HeldByOthers returns the fields that the chart dropped and that stay because another
+// DroppedButOwnedByOthers returns the fields that the chart dropped and that stay because another
 // manager owns them too, by field manager.
-func (p *Prediction) HeldByOthers() map[string][]string {
+func (p *Prediction) DroppedButOwnedByOthers() map[string][]string {
 	dropped := p.everDeclared().Intersection(p.Live.Fields).Difference(p.DesiredFields).Difference(p.relinquished)
 	out := map[string][]string{}
 	for _, e := range p.Migrated.Entries {
@@ -128,7 +128,7 @@ func (p *Prediction) HeldByOthers() map[string][]string {
 			continue
 		}
 		for _, path := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fields.WithPrefix(p.DesiredFields, path).Empty() && !fields.Covers(p.evicted, path) {
+			if fields.WithPrefix(p.DesiredFields, path).Empty() && !fields.Covers(p.removedItems, path) {
 				out[e.Label()] = append(out[e.Label()], fields.String(path))
 			}
 		}

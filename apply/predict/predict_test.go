@@ -232,14 +232,14 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 				if len(col.Owners) != 1 || col.Owners[0].Manager != "controller" {
 					t.Errorf("owners: %v", col.Owners)
 				}
-				p.Evict(col.Theirs)
+				p.RemoveTheirs(col.Theirs)
 			}
 			if have != c.want {
 				t.Errorf("have %q\nwant %q", have, c.want)
 			}
 			compute(t, p, Terms{})
 			if rest := p.Collisions(); len(rest) > 0 {
-				t.Errorf("the evicted item is still there: %+v", rest)
+				t.Errorf("the removed item is still there: %+v", rest)
 			}
 		})
 	}

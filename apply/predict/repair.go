@@ -39,8 +39,8 @@ func (p *Prediction) repair() (bool, error) {
 	}
 	united := removeUnionSibling(p.Live.Object, p.Desired, p.Predicted)
 	deduped := dedupeEnv(p.Desired.Object, p.Predicted.Object)
-	evicted := p.removeEvicted()
-	return p.removeMirroredAnnotations() || emptied || united || deduped || evicted, nil
+	removed := p.removeCollidingItems()
+	return p.removeMirroredAnnotations() || emptied || united || deduped || removed, nil
 }
 
 // repairEmptied corrects the prediction for fields that the chart states as empty and whose

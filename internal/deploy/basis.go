@@ -52,11 +52,11 @@ func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation 
 
 // differsFrom reports whether the basis differs in a way that a user cares about.
 func (b Basis) differsFrom(from Basis) bool {
-	return b.Verb != from.Verb || b.latest() != from.latest() || b.ReusedRevision != from.ReusedRevision
+	return b.Verb != from.Verb || b.describeLatest() != from.describeLatest() || b.ReusedRevision != from.ReusedRevision
 }
 
-// latest describes the latest revision.
-func (b Basis) latest() string {
+// describeLatest describes the latest revision.
+func (b Basis) describeLatest() string {
 	if b.Latest == nil {
 		return "no revision"
 	}
@@ -65,7 +65,7 @@ func (b Basis) latest() string {
 
 // String describes the basis.
 func (b Basis) String() string {
-	text := fmt.Sprintf("%s based on %s", b.Verb, b.latest())
+	text := fmt.Sprintf("%s based on %s", b.Verb, b.describeLatest())
 	if b.ReusedRevision != 0 {
 		text += fmt.Sprintf(", with the values of revision %d", b.ReusedRevision)
 	}

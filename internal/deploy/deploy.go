@@ -133,7 +133,7 @@ type Rendered struct {
 	// FindNondeterminism.
 	Nondeterminism map[kube.ID]Nondeterminism
 
-	renderAgain func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+	rerender func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }
 
 // Removal is how a release is uninstalled.

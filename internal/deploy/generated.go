@@ -33,7 +33,7 @@ func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.R
 // generated. If necessary, it renders the chart again and reads objects of failed
 // revisions.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
-	op.Rendered.renderAgain = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
+	op.Rendered.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
 	if !rerenderer.IsNondeterministic() || history.Latest() == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 	result, again, err := generated.Render(ctx, rerenderer, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
-		op.Rendered.renderAgain = nil
+		op.Rendered.rerender = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
 		return nil
 	}
@@ -61,7 +61,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 		return err
 	}
 	if len(again) > 0 {
-		op.Rendered.renderAgain = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		op.Rendered.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {

@@ -27,10 +27,10 @@ type Nondeterminism struct {
 // release before.
 func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	o.Rendered.Nondeterminism = map[kube.ID]Nondeterminism{}
-	if o.Rendered.renderAgain == nil || o.Verb != Upgrade || !o.HasChanges() {
+	if o.Rendered.rerender == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
 	}
-	again, err := o.Rendered.renderAgain(ctx)
+	again, err := o.Rendered.rerender(ctx)
 	if err != nil {
 		return fmt.Errorf("rendering the chart again to find generated values: %w", err)
 	}
