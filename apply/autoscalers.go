@@ -86,7 +86,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
 	}
 	if entry != nil {
-		f.Owner = entry.Owner()
+		f.FieldManager = entry.FieldManager()
 	}
 	f.Manager = by
 	c.Conflicts = append(c.Conflicts, f)

@@ -113,11 +113,11 @@ const (
 // A FieldConflict is a field of the chart that another manager set to
 // something else. Confidential values are hidden.
 type FieldConflict struct {
-	Path            string
-	ownership.Owner        // the other manager
-	Before          string // the live value, as JSON on one line
-	After           string // the chart's value
-	Outcome         FieldOutcome
+	Path                   string
+	ownership.FieldManager        // the other manager
+	Before                 string // the live value, as JSON on one line
+	After                  string // the chart's value
+	Outcome                FieldOutcome
 	// CollidesWith is an item of the chart that can't coexist with this item of another
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.

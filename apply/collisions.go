@@ -57,7 +57,7 @@ func (u *updateDecision) conflictsOf(col predict.Collision) []FieldConflict {
 	before, after := shownPair(u.live, nil, col.Theirs, secret, u.p.a.opts.Hidden)
 	for _, owner := range col.Owners {
 		out = append(out, FieldConflict{
-			Path: fields.String(col.Theirs), Owner: owner,
+			Path: fields.String(col.Theirs), FieldManager: owner,
 			Before: before, After: after,
 			Outcome: u.policy.outcome(), CollidesWith: fields.String(col.Ours), path: col.Theirs,
 		})
@@ -65,7 +65,7 @@ func (u *updateDecision) conflictsOf(col predict.Collision) []FieldConflict {
 	return out
 }
 
-func managersOf(list []ownership.Owner) string {
+func managersOf(list []ownership.FieldManager) string {
 	var names []string
 	for _, owner := range list {
 		if !slices.Contains(names, owner.Manager) {

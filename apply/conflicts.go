@@ -53,9 +53,9 @@ func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c 
 
 func conflictOf(t *target, con predict.Conflict, live, desired *unstructured.Unstructured, hidden *hide.Texts) FieldConflict {
 	f := FieldConflict{
-		Path:  fields.String(con.Path),
-		Owner: con.By.Owner(),
-		path:  con.Path,
+		Path:         fields.String(con.Path),
+		FieldManager: con.By.FieldManager(),
+		path:         con.Path,
 	}
 	secret := hide.ConfidentialFields(live, desired, t.obj)
 	f.Path = secret.HidePath(f.Path, nil)

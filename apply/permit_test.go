@@ -33,7 +33,7 @@ func change(t *testing.T, p *apply.Plan, kind, name string) apply.Change {
 
 // removed are the fields that a change takes away.
 func removed(c apply.Change) []apply.FieldChange {
-	return slices.DeleteFunc(slices.Clone(c.Fields), func(f apply.FieldChange) bool { return f.Kind != compare.Removed })
+	return slices.DeleteFunc(slices.Clone(c.Fields), func(f apply.FieldChange) bool { return f.Type != compare.Removed })
 }
 
 const read = "get,list"

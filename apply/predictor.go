@@ -80,5 +80,5 @@ func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desire
 	if err != nil {
 		return nil, nil // not an error: the server has accepted the object
 	}
-	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Kind == compare.Added }), nil
+	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Type == compare.Added }), nil
 }

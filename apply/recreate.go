@@ -83,7 +83,7 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 }
 
 // permission says whether the object may be recreated.
-func (u *updateDecision) permission() decide.Permission {
+func (u *updateDecision) permission() decide.RecreationPermission {
 	from := u.change.Provenance
 	return decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),

@@ -123,6 +123,18 @@ func (u *updateDecision) warnOfKeptFields() {
 	}
 }
 
+// staysHeadless reports whether a chart drops the clusterIP: None of a Service. The API
+// server ignores that and keeps None.
+func (u *updateDecision) staysHeadless() bool {
+	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.prediction.Migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
+		return false
+	}
+	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")
+	kind, _, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "type")
+	_, stated, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "clusterIP")
+	return live == "None" && !stated && kind != "ExternalName"
+}
+
 func adoptionReason(from Owner) string {
 	if from == (Owner{}) {
 		return "adopted: it belonged to no release"
@@ -277,7 +289,7 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 	states := compare.States{Before: u.live, After: result, Desired: u.change.Desired, Managed: u.prediction.Live.Entries}
 	c.Fields = states.Fields(diff)
 	for i := range c.Fields {
-		if f := &c.Fields[i]; f.Kind == compare.Removed {
+		if f := &c.Fields[i]; f.Type == compare.Removed {
 			f.Revision = u.prediction.LastDeclaredIn(f.Path)
 		}
 	}

@@ -20,15 +20,15 @@ import (
 	"deployer/internal/kube"
 )
 
-// Kind is how a field differs between two states of an object.
-type Kind string
+// ChangeType is how a field differs between two states of an object.
+type ChangeType string
 
-// The kinds.
+// The types.
 const (
-	Added     Kind = "added"
-	Removed   Kind = "removed"
-	Changed   Kind = "changed"
-	Reordered Kind = "reordered" // a list whose items, told apart by their keys, are the same in another order
+	Added     ChangeType = "added"
+	Removed   ChangeType = "removed"
+	Changed   ChangeType = "changed"
+	Reordered ChangeType = "reordered" // a list whose items, told apart by their keys, are the same in another order
 )
 
 // A FieldChange is one field in which two states of an object differ. What is added
@@ -36,7 +36,7 @@ const (
 // that its schema calls atomic is one field.
 type FieldChange struct {
 	Path fieldpath.Path
-	Kind Kind
+	Type ChangeType
 	// Before and After are the values, plain JSON data which is not to be changed;
 	// nil where the field is absent.
 	Before, After any
@@ -44,7 +44,7 @@ type FieldChange struct {
 	// is a default or comes from an admission webhook. It is true when the desired
 	// object isn't known.
 	Declared bool
-	Owners   []ownership.Owner // who owns the field, or something in it, in the state before
+	Owners   []ownership.FieldManager // who owns the field, or something in it, in the state before
 	// Revision is the latest one that declared the field, of one that is removed;
 	// 0 when none that is stored did.
 	Revision int
@@ -107,8 +107,8 @@ func Typed(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*t
 // Fields is the function Fields for states that have been compared already.
 func (s States) Fields(diff *typed.Comparison) []FieldChange {
 	var out []FieldChange
-	add := func(path fieldpath.Path, kind Kind, below *fieldpath.Set) {
-		if c, ok := s.change(path, kind); ok {
+	add := func(path fieldpath.Path, how ChangeType, below *fieldpath.Set) {
+		if c, ok := s.change(path, how); ok {
 			c.leaves = s.leaves(c, below)
 			out = append(out, c)
 		}
@@ -136,23 +136,23 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 
 // change returns the change of one field; false when it is bookkeeping. Null counts as
 // absent.
-func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
-	c := FieldChange{Path: path, Kind: kind, Declared: true}
-	if kind != Added {
+func (s States) change(path fieldpath.Path, how ChangeType) (FieldChange, bool) {
+	c := FieldChange{Path: path, Type: how, Declared: true}
+	if how != Added {
 		c.Before = content(s.Before, path)
 	}
-	if kind != Removed {
+	if how != Removed {
 		c.After = content(s.After, path)
 	}
 	switch {
 	case c.Before == nil && c.After == nil:
 		return c, false
 	case c.Before == nil:
-		c.Kind = Added
+		c.Type = Added
 	case c.After == nil:
-		c.Kind = Removed
+		c.Type = Removed
 	}
-	if s.isBookkeeping(&c) || s.AfterIsManifest && c.Kind == Removed || s.AfterIsManifest && c.Kind == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
+	if s.isBookkeeping(&c) || s.AfterIsManifest && c.Type == Removed || s.AfterIsManifest && c.Type == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
 		return c, false
 	}
 	if s.Desired != nil {
@@ -161,7 +161,7 @@ func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
 	}
 	for _, e := range s.Managed {
 		if fields.Owns(e.Set, path) {
-			c.Owners = append(c.Owners, e.Owner())
+			c.Owners = append(c.Owners, e.FieldManager())
 		}
 	}
 	return c, true
@@ -223,7 +223,7 @@ func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	if set != nil {
 		fields.WithPrefix(set, c.Path).Leaves().Iterate(func(rest fieldpath.Path) {
 			path := append(slices.Clone(c.Path), rest...)
-			if leaf, ok := s.change(path, c.Kind); ok {
+			if leaf, ok := s.change(path, c.Type); ok {
 				out = append(out, s.splitMap(leaf)...)
 			}
 		})
@@ -241,7 +241,7 @@ func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 func (s States) splitMap(c FieldChange) []FieldChange {
 	before, isMap := c.Before.(map[string]any)
 	after, isMapToo := c.After.(map[string]any)
-	if !isMap && c.Kind != Added || !isMapToo && c.Kind != Removed || len(before)+len(after) == 0 || c.Kind == Reordered {
+	if !isMap && c.Type != Added || !isMapToo && c.Type != Removed || len(before)+len(after) == 0 || c.Type == Reordered {
 		return []FieldChange{c}
 	}
 	names := maps.Clone(before)
@@ -254,16 +254,16 @@ func (s States) splitMap(c FieldChange) []FieldChange {
 		path := append(slices.Clone(c.Path), fieldpath.FieldNameElement(name))
 		old, had := before[name]
 		now, has := after[name]
-		kind := Changed
+		how := Changed
 		switch {
 		case !has && s.AfterIsManifest || had && has && value.Equals(value.NewValueInterface(old), value.NewValueInterface(now)):
 			continue
 		case !had:
-			kind = Added
+			how = Added
 		case !has:
-			kind = Removed
+			how = Removed
 		}
-		if leaf, ok := s.change(path, kind); ok {
+		if leaf, ok := s.change(path, how); ok {
 			out = append(out, s.splitMap(leaf)...)
 		}
 	}

@@ -130,7 +130,7 @@ func TestFields(t *testing.T) {
 			for _, c := range changes {
 				got = append(got, line(c))
 				for _, leaf := range c.Leaves() {
-					if text := "  " + string(leaf.Kind) + " " + leaf.String() + undeclared(leaf); leaf.String() != c.String() {
+					if text := "  " + string(leaf.Type) + " " + leaf.String() + undeclared(leaf); leaf.String() != c.String() {
 						got = append(got, text)
 					}
 				}
@@ -143,8 +143,8 @@ func TestFields(t *testing.T) {
 }
 
 func line(c FieldChange) string {
-	text := fmt.Sprintf("%s %s", c.Kind, c)
-	switch c.Kind {
+	text := fmt.Sprintf("%s %s", c.Type, c)
+	switch c.Type {
 	case Added:
 		text += " " + fields.ValueText(c.After, true)
 	case Removed:

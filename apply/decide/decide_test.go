@@ -245,7 +245,7 @@ func TestRecreation(t *testing.T) {
 	deployment := kube.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		recreation Recreation
-		expected   Permission
+		expected   RecreationPermission
 	}{
 		"by default":                       {Recreation{ID: deployment}, NeedsPermission},
 		"permitted":                        {Recreation{ID: deployment, Allowed: true}, Permitted},

@@ -26,18 +26,18 @@ type Recreation struct {
 	NotOurs bool
 }
 
-// A Permission says whether something may be done.
-type Permission int
+// A RecreationPermission says whether something may be done.
+type RecreationPermission int
 
 // The permissions.
 const (
-	Permitted       Permission = iota
-	NeedsPermission            // the user may permit it
+	Permitted       RecreationPermission = iota
+	NeedsPermission                      // the user may permit it
 	NeverPermitted
 )
 
 // Permission says whether the object may be recreated.
-func (r Recreation) Permission() Permission {
+func (r Recreation) Permission() RecreationPermission {
 	gk := r.ID.GroupKind()
 	for _, annotations := range []map[string]string{r.Live, r.Desired} {
 		if neverRecreated[gk] || IsKept(annotations) || HasUnknownPolicy(annotations) {

@@ -79,7 +79,7 @@ type DriftField struct {
 	Desired, Live       any  // the values, plain JSON data
 	HasDesired, HasLive bool // whether there are such values
 	Origin              Origin
-	Owner               ownership.Owner
+	Owner               ownership.FieldManager
 	Revision            int  // that stated the live value; 0 for none
 	Expected            bool // a deployment would leave it as it is
 	Names               []string

@@ -56,10 +56,10 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 	_, stated := fields.Value(l.object.Declared.Object, f.Path)
 	stated = stated || l.isOwnershipMetadata(f.Path)
 	switch {
-	case f.Kind == compare.Added && stated, f.Kind == compare.Removed,
-		f.Kind == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
-		l.add(f.Path, f.After, f.Kind != compare.Removed, false)
-	case f.Kind == compare.Reordered:
+	case f.Type == compare.Added && stated, f.Type == compare.Removed,
+		f.Type == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
+		l.add(f.Path, f.After, f.Type != compare.Removed, false)
+	case f.Type == compare.Reordered:
 		if noted := l.add(f.Path, f.After, true, false); noted != nil {
 			noted.Live = f.Before
 		}
@@ -92,7 +92,7 @@ func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *Drift
 func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	e := l.ownerOf(path)
 	if e != nil {
-		f.Owner = e.Owner()
+		f.Owner = e.FieldManager()
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
@@ -165,7 +165,7 @@ func (l *fieldList) addRelinquished() {
 		was, had := fields.Value(l.object.Declared.Object, path)
 		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.ScaledReplicasPath) {
 			noted.Origin = OriginController
-			noted.Owner = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
+			noted.Owner = ownership.FieldManager{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
 	}
 }

@@ -52,7 +52,7 @@ type FieldExplanation struct {
 	Live    any // nil when the object lacks it
 	HasLive bool
 
-	Owners []ownership.Owner // newest first; empty for a value that the server has set
+	Owners []ownership.FieldManager // newest first; empty for a value that the server has set
 	// Revision is the revision that introduced this value: the first of the consecutive
 	// stored revisions that state it; 0 when none does. Source is its template. Earlier
 	// says that this is the oldest stored revision, so an older one may have introduced
@@ -105,7 +105,7 @@ func someOf(ids []kube.ID) string {
 type NoFieldError struct {
 	Object kube.ID
 	Field  string
-	At     string   // the part of the path that exists; empty when
+	At     string   // the part of the path that exists; empty for the object itself
 	Near   []string // the fields there
 }
 
@@ -232,10 +232,10 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	for _, e := range x.entries {
 		// The owner of a map doesn't own its fields.
 		if f.HasLive && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty()) {
-			f.Owners = append(f.Owners, e.Owner())
+			f.Owners = append(f.Owners, e.FieldManager())
 		}
 	}
-	slices.SortStableFunc(f.Owners, func(a, b ownership.Owner) int { return b.Time.Compare(a.Time) })
+	slices.SortStableFunc(f.Owners, func(a, b ownership.FieldManager) int { return b.Time.Compare(a.Time) })
 	f.Outcome = x.outcomeOf(path)
 	switch f.Outcome {
 	case apply.OutcomeTaken, OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:

@@ -34,7 +34,7 @@ type Entry struct {
 }
 
 // Label names the entry for people: helm (Update), kubectl (Update, scale).
-func (e Entry) Label() string { return e.Owner().Label() }
+func (e Entry) Label() string { return e.FieldManager().Label() }
 
 // IsOurs reports whether an entry is of our name, however it was written.
 func (e Entry) IsOurs() bool { return e.Manager == Manager && e.Subresource == "" }
@@ -44,14 +44,14 @@ func IsOurs(e metav1.ManagedFieldsEntry) bool {
 	return Entry{Manager: e.Manager, Subresource: e.Subresource}.IsOurs()
 }
 
-// Owner is the entry without its fields.
-func (e Entry) Owner() Owner {
-	return Owner{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
+// FieldManager is the entry without its fields.
+func (e Entry) FieldManager() FieldManager {
+	return FieldManager{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
-// An Owner is the owner of a field: an entry of metadata.managedFields without its
+// A FieldManager is the owner of a field: an entry of metadata.managedFields without its
 // fields. The zero value is nobody.
-type Owner struct {
+type FieldManager struct {
 	Manager     string // or the autoscaler
 	Operation   string // Apply or Update
 	Subresource string
@@ -59,11 +59,11 @@ type Owner struct {
 }
 
 // Label names the owner for people: helm (Update), kubectl (Update, scale).
-func (o Owner) Label() string {
-	if o.Subresource != "" {
-		return fmt.Sprintf("%s (%s, %s)", o.Manager, o.Operation, o.Subresource)
+func (f FieldManager) Label() string {
+	if f.Subresource != "" {
+		return fmt.Sprintf("%s (%s, %s)", f.Manager, f.Operation, f.Subresource)
 	}
-	return fmt.Sprintf("%s (%s)", o.Manager, o.Operation)
+	return fmt.Sprintf("%s (%s)", f.Manager, f.Operation)
 }
 
 // Parse reads managedFields. Entries without a field set have an empty one.

@@ -16,10 +16,10 @@ import (
 // can't coexist with an item that the chart states.
 type Collision struct {
 	Theirs         fieldpath.Path
-	Ours           fieldpath.Path    // the chart's item
-	Relinquishable fieldpath.Path    // what is left out if Theirs stays: our item, or its colliding field
-	Why            string            // "has the name http, as"
-	Owners         []ownership.Owner // of Theirs; never empty
+	Ours           fieldpath.Path           // the chart's item
+	Relinquishable fieldpath.Path           // what is left out if Theirs stays: our item, or its colliding field
+	Why            string                   // "has the name http, as"
+	Owners         []ownership.FieldManager // of Theirs; never empty
 }
 
 // A listItem is an item of a keyed list in the predicted object.
@@ -182,15 +182,15 @@ func (f *collisionFinder) relinquishable(ours listItem, field string) fieldpath.
 }
 
 // ownersOf returns the owners of another manager's item.
-func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.Owner {
-	var others, all []ownership.Owner
+func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.FieldManager {
+	var others, all []ownership.FieldManager
 	for _, e := range p.Live.Entries {
 		if !fields.Owns(e.Set, path) {
 			continue
 		}
-		all = append(all, e.Owner())
+		all = append(all, e.FieldManager())
 		if e.Manager != ownership.Manager {
-			others = append(others, e.Owner())
+			others = append(others, e.FieldManager())
 		}
 	}
 	switch {
@@ -199,7 +199,7 @@ func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.Owner {
 	case len(all) > 0:
 		return all
 	}
-	return []ownership.Owner{{Manager: "unknown"}} // as the server calls a manager without a name
+	return []ownership.FieldManager{{Manager: "unknown"}} // as the server calls a manager without a name
 }
 
 // RemoveTheirs takes another manager's item out of what is predicted, from the next Compute on.

@@ -95,7 +95,7 @@ type Operation struct {
 	Target int
 	// Rendered has the other results of rendering the chart; zero except for installs and
 	// upgrades.
-	Rendered Rendered
+	Rendered RenderingDetails
 	// Removal says how to uninstall; zero for other operations.
 	Removal Removal
 
@@ -118,9 +118,9 @@ type Operation struct {
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 
-// Rendered is the result of rendering a chart, without the manifest and hooks of the next
+// RenderingDetails is the result of rendering a chart, without the manifest and hooks of the next
 // record.
-type Rendered struct {
+type RenderingDetails struct {
 	// CRDs are the objects of the chart's crds/ directory.
 	CRDs []kube.Manifest
 	// ClusterIndependent says that the output can't depend on the cluster's capabilities

@@ -62,7 +62,7 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 // lists, which earlier versions of the format don't have, nor on fields that the server
 // adds to a new object.
 func isCompared(c apply.Change, f apply.FieldChange) bool {
-	return f.Kind != compare.Reordered && !(c.Action == apply.Create && f.Kind == compare.Added)
+	return f.Type != compare.Reordered && !(c.Action == apply.Create && f.Type == compare.Added)
 }
 
 func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
@@ -77,12 +77,12 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 		}
 	}
 	slices.Sort(out.Owners)
-	if f.Kind != compare.Added {
+	if f.Type != compare.Added {
 		out.Before = k.digest("field "+object+" "+path, f.Before)
 	}
 	// A value that the chart doesn't state comes from defaults or webhooks, and may
 	// differ each time.
-	if f.Kind != compare.Removed && f.Declared {
+	if f.Type != compare.Removed && f.Declared {
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
 	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
@@ -93,7 +93,7 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 
 // shownValues returns the values of a field, or nothing when either is hidden.
 func shownValues(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
-	switch f.Kind {
+	switch f.Type {
 	case compare.Added:
 		return "", fields.ValueText(hidden.HideValue(f.After), true)
 	case compare.Removed:

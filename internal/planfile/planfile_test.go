@@ -183,7 +183,7 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "n": int64(3)}}
 	return &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: next, Plan: &apply.Plan{},
-		Rendered: deploy.Rendered{CRDs: []kube.Manifest{{Source: "web/crds/x.yaml", Object: crd}}},
+		Rendered: deploy.RenderingDetails{CRDs: []kube.Manifest{{Source: "web/crds/x.yaml", Object: crd}}},
 	}
 }
 
@@ -229,7 +229,7 @@ func TestContentIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &deploy.Operation{Next: c.Record, Rendered: deploy.Rendered{CRDs: c.crds()}}
+	again := &deploy.Operation{Next: c.Record, Rendered: deploy.RenderingDetails{CRDs: c.crds()}}
 	if parts := differingParts(planned, partsOf(k, again)); len(parts) > 0 {
 		t.Errorf("these came back differently: %v", parts)
 	}

@@ -23,8 +23,8 @@ import (
 type Field struct {
 	// Path is written as package apply writes it:
 	// spec.template.spec.containers[name="web"].image
-	Path string       `json:"path"`
-	Kind compare.Kind `json:"kind"` // added, removed or changed
+	Path string             `json:"path"`
+	Kind compare.ChangeType `json:"kind"` // added, removed or changed
 	// Before and After are the values, plain JSON data; nil when absent.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
@@ -76,7 +76,7 @@ func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured)
 	if desired != nil {
 		desiredValue, _ = fields.Value(desired.Object, f.Path)
 	}
-	switch f.Kind {
+	switch f.Type {
 	case compare.Added:
 		w.add(f.Path, f.After, desiredValue)
 	case compare.Removed:

@@ -48,7 +48,7 @@ func FieldLines(f diff.Field, context int) []Line {
 	return changedLines(path, f.Before, f.After, note, context)
 }
 
-var signOfKind = map[compare.Kind]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}
+var signOfKind = map[compare.ChangeType]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}
 
 func changedLines(path string, before, after any, note string, context int) []Line {
 	old, isText := before.(string)

@@ -71,13 +71,13 @@ type driftObject struct {
 }
 
 type driftField struct {
-	Path     string       `json:"path"`
-	Kind     compare.Kind `json:"kind"` // added, removed or changed since it was deployed
-	Released any          `json:"released,omitempty"`
-	Live     any          `json:"live,omitempty"`
-	Hidden   bool         `json:"hidden,omitempty"`
-	Expected bool         `json:"expected"`
-	Revision int          `json:"revision,omitempty"`
+	Path     string             `json:"path"`
+	Kind     compare.ChangeType `json:"kind"` // added, removed or changed since it was deployed
+	Released any                `json:"released,omitempty"`
+	Live     any                `json:"live,omitempty"`
+	Hidden   bool               `json:"hidden,omitempty"`
+	Expected bool               `json:"expected"`
+	Revision int                `json:"revision,omitempty"`
 }
 
 // origins are those of a drift in the order in which they are shown.
@@ -112,7 +112,7 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 	}
 	type author struct {
 		origin inspect.Origin
-		by     ownership.Owner
+		by     ownership.FieldManager
 	}
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
 	var out []driftObject

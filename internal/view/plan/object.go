@@ -97,7 +97,7 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
-		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
+		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.FieldManager{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
 		Before: f.Before, After: f.After, Outcome: f.Outcome, CollidesWith: f.CollidesWith,
 	}
 	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {

@@ -98,7 +98,7 @@ func TestPlanVerbs(t *testing.T) {
 	}}})}
 	viewtest.Compare(t, rollback, 0)
 	change := &rollback.Plan.Waves[0].Changes[0]
-	change.Fields = append(change.Fields, apply.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Kind: compare.Removed, Before: int64(5)})
+	change.Fields = append(change.Fields, apply.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Type: compare.Removed, Before: int64(5)})
 	uninstall := &deploy.Operation{
 		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(6, helmrelease.StatusDeployed),
 		Removal: deploy.Removal{KeepHistory: true},

@@ -283,7 +283,7 @@ func TestEventsErrors(t *testing.T) {
 			&apply.ObjectError{ID: viewtest.ID("", "Service", "web"), Doing: "creating", Err: &apply.OwnershipError{ID: viewtest.ID("", "Service", "web"), Text: "label missing"}},
 		),
 		"rejected": &apply.RejectedError{Rejections: []apply.Rejection{
-			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", Owner: ownership.Owner{Manager: "hpa"}, Before: "5", After: "3"}}}},
+			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", FieldManager: ownership.FieldManager{Manager: "hpa"}, Before: "5", After: "3"}}}},
 			{ID: viewtest.ID("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
 		}},
 		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{

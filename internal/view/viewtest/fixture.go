@@ -108,7 +108,7 @@ func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation
 				t.Fatal(err)
 			}
 			for j := range c.Fields {
-				if c.Fields[j].Kind == compare.Removed {
+				if c.Fields[j].Type == compare.Removed {
 					c.Fields[j].Revision = revision
 				}
 			}
@@ -232,7 +232,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
 	conflict := apply.FieldConflict{
 		Path: "spec.replicas", Before: "1", After: "3", Outcome: apply.OutcomeTaken,
-		Owner: ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)},
+		FieldManager: ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)},
 	}
 	yielded := conflict
 	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.OutcomeYielded
@@ -261,7 +261,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
 					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Predicted: SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Conflicts: []apply.FieldConflict{{Path: "data.password", Owner: ownership.Owner{Manager: "vault", Operation: "Update"}, Before: Planted, After: Planted, Outcome: apply.OutcomeTaken}},
+					Conflicts: []apply.FieldConflict{{Path: "data.password", FieldManager: ownership.FieldManager{Manager: "vault", Operation: "Update"}, Before: Planted, After: Planted, Outcome: apply.OutcomeTaken}},
 				},
 				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
 			}, {

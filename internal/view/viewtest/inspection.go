@@ -12,14 +12,14 @@ import (
 
 // Drift is a drift with one of everything.
 func Drift(t testing.TB) *deploy.Drift {
-	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
-	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
+	edit := ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
+	scaler := ownership.FieldManager{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
 	found := &inspect.Drift{Same: 14, Estimated: 2, Objects: []inspect.DriftedObject{
 		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Fields: []inspect.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
-				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
+				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.FieldManager{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
 			{Path: `spec.template.spec.containers[name="sidecar"]`, Names: []string{"spec", "template", "spec", "containers", "[]"},
 				Live: map[string]any{"name": "sidecar", "image": "proxy:1"}, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
 			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Desired: int64(5), HasDesired: true, Origin: inspect.OriginManual},
@@ -38,10 +38,10 @@ func Drift(t testing.TB) *deploy.Drift {
 
 // Explanation is an explanation with one of everything.
 func Explanation(t testing.TB) *deploy.Explanation {
-	helm := ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}
-	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
+	helm := ownership.FieldManager{Manager: "helm", Operation: "Apply", Time: Edited}
+	edit := ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	const template = "web/templates/web.yaml"
-	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.Owner) inspect.FieldExplanation {
+	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.FieldManager) inspect.FieldExplanation {
 		f := inspect.FieldExplanation{Path: path, Names: strings.Split(path, "."), Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
@@ -62,7 +62,7 @@ func Explanation(t testing.TB) *deploy.Explanation {
 			earlier,
 			field("spec.minReadySeconds", int64(5), inspect.OutcomeKept, 5, helm, edit),
 			becomes(field("spec.paused", true, apply.OutcomeTaken, 0, edit), false),
-			becomes(field("spec.replicas", int64(4), apply.OutcomeYielded, 0, ownership.Owner{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
+			becomes(field("spec.replicas", int64(4), apply.OutcomeYielded, 0, ownership.FieldManager{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
 			becomes(field("spec.strategy.type", "Recreate", apply.OutcomeRefused, 4, edit), "RollingUpdate"),
 			becomes(field("spec.template.metadata.labels.tier", nil, inspect.OutcomeSet, 0), "front"),
 			field("spec.template.spec.hostname", "left", inspect.OutcomeRemoved, 3, helm),
