@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -43,7 +44,7 @@ func (f *File) header() ([]byte, error) {
 
 // Write writes the plan atomically to a file that only its owner can read. It replaces an
 // older file, but nothing else.
-func (f *File) Write(path string) (err error) {
+func (f *File) Write(path string) error {
 	head, err := f.header()
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
@@ -56,25 +57,18 @@ func (f *File) Write(path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing the plan: %w", err)
-			_ = tmp.Close()           // closed already, or of no use any more
-			_ = os.Remove(tmp.Name()) // what can't be removed is not worth an error of its own
-		}
-	}()
-	for _, part := range [][]byte{head, []byte("\n"), f.line, []byte("\n")} {
-		if _, err = tmp.Write(part); err != nil {
-			return err
-		}
+	_, err = fmt.Fprintf(tmp, "%s\n%s\n", head, f.line)
+	if err == nil {
+		err = tmp.Sync()
 	}
-	if err = tmp.Sync(); err != nil {
-		return err
+	if err = cmp.Or(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
 	}
-	if err = tmp.Close(); err != nil {
-		return err
+	if err != nil {
+		_ = os.Remove(tmp.Name()) // what can't be removed is not worth an error of its own
+		return fmt.Errorf("writing the plan: %w", err)
 	}
-	return os.Rename(tmp.Name(), path)
+	return nil
 }
 
 func checkReplaceable(path string) error {

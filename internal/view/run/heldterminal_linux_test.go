@@ -26,7 +26,7 @@ func TestTerminalThatIsHeld(t *testing.T) {
 			if !streams.ErrTTY {
 				t.Fatal("a pseudo terminal isn't taken for a terminal")
 			}
-			e := New(streams, Options{Progress: progress, Getenv: viewtest.NoEnv})
+			e := New(streams, Options{Progress: progress, Getenv: viewtest.NoEnv, ExitCode: exitCode})
 			op := viewtest.Upgrade(t)
 			ran := make(chan struct{})
 			go func() {

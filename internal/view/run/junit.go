@@ -40,10 +40,10 @@ type (
 	}
 )
 
-// WriteJUnit writes r to a file as a JUnit report: a failure for each object
+// writeJUnit writes r to a file as a JUnit report: a failure for each object
 // with a cause, an error for a failure that is no object's, skipped for what was
-// not ready when the run ended. As WriteResult it replaces the file in one step.
-func WriteJUnit(path string, r Result) error {
+// not ready when the run ended. As writeResult it replaces the file in one step.
+func writeJUnit(path string, r Result) error {
 	data, err := xml.MarshalIndent(junitOf(r), "", "  ")
 	if err != nil {
 		return err

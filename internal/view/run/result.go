@@ -260,8 +260,8 @@ func (t *runState) objectResult(id kube.ID, c apply.Change) ObjectResult {
 
 func roundedSeconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
 
-// WriteResult writes r to a file as indented JSON: see writeTracked.
-func WriteResult(path string, r Result) error {
+// writeResult writes r to a file as indented JSON: see writeReportFile.
+func writeResult(path string, r Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 func newStage(t testing.TB, width, height int) (*studio, *viewtest.Screen) {
 	s, scr := newStudio(Options{}, true), viewtest.NewScreen(t, width, height)
 	streams := output.Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.Filtered("deployer")
-	s.View = newView(streams, Options{Timeout: 5 * time.Minute, Getenv: viewtest.NoEnv}, func() time.Time { return s.clock }, directOutputs(streams))
+	s.View = newView(streams, Options{Timeout: 5 * time.Minute, Getenv: viewtest.NoEnv, ExitCode: exitCode}, func() time.Time { return s.clock }, directOutputs(streams))
 	return s, scr
 }
 
@@ -81,7 +81,7 @@ func TestTerminalSizes(t *testing.T) {
 // TestTerminalLive runs the real painter and many goroutines, for the race detector.
 func TestTerminalLive(t *testing.T) {
 	scr := viewtest.NewScreen(t, 80, 24)
-	e := New(output.Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.Filtered("deployer"), Options{Getenv: viewtest.NoEnv})
+	e := New(output.Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.Filtered("deployer"), Options{Getenv: viewtest.NoEnv, ExitCode: exitCode})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

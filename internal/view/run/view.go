@@ -29,7 +29,7 @@ type Options struct {
 	ResultFile, JUnitFile string
 	// Hidden is taken out of all text from elsewhere; nil for nothing.
 	Hidden *hide.Texts
-	// ExitCode returns the program's exit code. Nil means 1 for errors.
+	// ExitCode returns the program's exit code.
 	ExitCode func(error) int
 	// Getenv reads environment variables; nil means os.Getenv.
 	Getenv func(string) string
@@ -108,14 +108,6 @@ func New(s output.Streams, o Options) *View {
 func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *View {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
-	}
-	if o.ExitCode == nil {
-		o.ExitCode = func(err error) int {
-			if err != nil {
-				return 1
-			}
-			return 0
-		}
 	}
 	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
 	d.ci.markTrusted = s.MarkTrusted
@@ -226,10 +218,10 @@ func (v *View) conclude() {
 		v.outputs.write((&reporter{display: v.display, state: v.runs.current}).report(result))
 	}
 	if v.display.opts.ResultFile != "" {
-		v.outputs.check(WriteResult(v.display.opts.ResultFile, result))
+		v.outputs.check(writeResult(v.display.opts.ResultFile, result))
 	}
 	if v.display.opts.JUnitFile != "" {
-		v.outputs.check(WriteJUnit(v.display.opts.JUnitFile, result))
+		v.outputs.check(writeJUnit(v.display.opts.JUnitFile, result))
 	}
 	v.outputs.check(v.display.ci.summary(result))
 	if v.display.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
@@ -248,7 +240,7 @@ func (v *View) RecordUnwritten(code int, err error) {
 		return
 	}
 	v.outcome.result.recordUnwritten(err, code)
-	_ = WriteResult(v.display.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
+	_ = writeResult(v.display.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
 }
 
 // Closed reports whether Close was called: nothing is shown any more.

@@ -41,9 +41,19 @@ func newStudio(o Options, tty bool) *studio {
 	if o.Getenv == nil {
 		o.Getenv = viewtest.NoEnv
 	}
+	if o.ExitCode == nil {
+		o.ExitCode = exitCode
+	}
 	streams := output.Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
 	s.View = newView(streams, o, func() time.Time { return s.clock }, directOutputs(streams))
 	return s
+}
+
+func exitCode(err error) int {
+	if err != nil {
+		return 1
+	}
+	return 0
 }
 
 // after lets time pass, with the ticks that would happen.
@@ -509,7 +519,7 @@ func TestResultFiles(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		t.Errorf("files are left: %v", left)
 	}
-	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}); err == nil {
+	if err := writeResult(filepath.Join(dir, "none", "x"), Result{}); err == nil {
 		t.Error("no error for a directory that isn't there")
 	}
 }
@@ -640,7 +650,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken p
 
 func TestEventsWriteError(t *testing.T) {
 	failing := output.Streams{Out: failingWriter{}, Err: failingWriter{}}
-	e := newView(failing, Options{Getenv: viewtest.NoEnv}, time.Now, directOutputs(failing))
+	e := newView(failing, Options{Getenv: viewtest.NoEnv, ExitCode: exitCode}, time.Now, directOutputs(failing))
 	e.Warn("x")
 	if err := e.end(); err == nil {
 		t.Error("Close didn't report the failed write")
