@@ -135,7 +135,7 @@ func (h *History) Deployed() *Summary {
 }
 
 func (h *History) newestWhere(is func(*Summary) bool) *Summary {
-	for i := len(h.Revisions) - 1; i >= 0; i-- {
+	for i := range slices.Backward(h.Revisions) {
 		if is(&h.Revisions[i]) {
 			return &h.Revisions[i]
 		}

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,21 +52,19 @@ func revisionsToTrim(heads []Summary, keep int) []Summary {
 // the newest superseded revision, which a killed Helm leaves, or uninstalled one; -1 if
 // there is none.
 func lastSuccess(heads []Summary) int {
-	last := -1
-	for i, s := range heads {
-		if s.Status == helmrelease.StatusDeployed {
-			last = i
-		}
-	}
-	if last >= 0 {
+	if last := lastWithStatus(heads, helmrelease.StatusDeployed); last >= 0 {
 		return last
 	}
-	for i, s := range heads {
-		if s.Status == helmrelease.StatusSuperseded || s.Status == helmrelease.StatusUninstalled {
-			last = i
+	return lastWithStatus(heads, helmrelease.StatusSuperseded, helmrelease.StatusUninstalled)
+}
+
+func lastWithStatus(heads []Summary, statuses ...helmrelease.Status) int {
+	for i, s := range slices.Backward(heads) {
+		if slices.Contains(statuses, s.Status) {
+			return i
 		}
 	}
-	return last
+	return -1
 }
 
 // deleteUnreferencedParts deletes parts that no head refers to. Parts of a later revision

@@ -109,30 +109,16 @@ func newClients(config *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
 	}
-	typed, err := typedClient(config, client)
-	if err != nil {
-		return nil, err
-	}
-	dyn, err := dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), client)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
-	}
-	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
-	if err != nil {
+	inProtobuf := rest.CopyConfig(config)
+	inProtobuf.ContentType = "application/vnd.kubernetes.protobuf"
+	inProtobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	typed, ofTyped := kubernetes.NewForConfigAndClient(inProtobuf, client)
+	dyn, ofDynamic := dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), client)
+	meta, ofMetadata := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
+	if err := cmp.Or(ofTyped, ofDynamic, ofMetadata); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
 	return &clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
-}
-
-func typedClient(config *rest.Config, client *http.Client) (kubernetes.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	typed, err := kubernetes.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
-	}
-	return typed, nil
 }
 
 func overrides(opts Options) *clientcmd.ConfigOverrides {
