@@ -11,14 +11,7 @@ import (
 
 // field returns the value at a path of nested maps; nil when there is none.
 func field(m map[string]any, path ...string) any {
-	var value any = m
-	for _, key := range path {
-		next, ok := value.(map[string]any)
-		if !ok {
-			return nil
-		}
-		value = next[key]
-	}
+	value, _, _ := unstructured.NestedFieldNoCopy(m, path...) // fails where a field isn't a map
 	return value
 }
 
