@@ -181,7 +181,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 		for _, obj := range objects {
 			obj.lookups.inFlight, obj.timers.isDue = false, true
 			if apierrors.IsForbidden(err) {
-				w.forbidden(obj)
+				w.forbidden(obj, err)
 			}
 		}
 		if err != nil {
@@ -198,8 +198,8 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 
 // forbidden handles missing permission to read events. Only an event says that a claim
 // waits for its first pod, so without events a claim is unverified.
-func (w *eventWatches) forbidden(obj *trackedObject) {
-	w.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
+func (w *eventWatches) forbidden(obj *trackedObject, err error) {
+	w.warn("events unavailable: " + noWatchReason(err, "events", obj.ID.Namespace))
 	if obj.gk.Kind == "PersistentVolumeClaim" {
 		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 	}
