@@ -255,8 +255,8 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 	return c
 }
 
-// prefetch observes at once what would else be observed in turn: what is in crds/, and all
-// objects of which that can't change what they are, or how they are read.
+// prefetch observes crds/ and objects together, which would otherwise be observed one after the
+// other. It leaves out objects whose kind a definition in crds/ may change.
 func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 	targets, custom := slices.Clone(crds), []*target(nil)
 	for _, m := range p.req.Objects {

@@ -44,26 +44,26 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 }
 
 // redecideDeferred decides again, in place, about deferred changes whose prerequisites are
-// present; if now is set, about all of them, because their turn has come. Unless the gate is
+// present; if itsTurn is set, about all of them, because their turn has come. Unless the gate is
 // strict, rejections are dropped: the object is tried when its turn comes.
-func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bool) error {
+func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, itsTurn bool) error {
 	var open []int
 	for i, c := range changes {
 		if c.Deferral == nil || c.execution == nil {
 			continue
 		}
 		c.execution.p.prerequisites.markPresent(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
-		if now || !c.execution.p.prerequisites.anyMissing(c.Deferral.Until...) {
+		if itsTurn || !c.execution.p.prerequisites.anyMissing(c.Deferral.Until...) {
 			open = append(open, i)
 		}
 	}
-	if err := prepareRedecisions(ctx, changes, open, now); err != nil {
+	if err := prepareRedecisions(ctx, changes, open, itsTurn); err != nil {
 		return err
 	}
 	rejections := make([]Rejection, len(open))
 	err := a.forEach(ctx, len(open), func(i int) error {
 		c := &changes[open[i]]
-		next, err := c.execution.redecideOne(ctx, *c, now)
+		next, err := c.execution.redecideOne(ctx, *c, itsTurn)
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
 			return nil
@@ -86,13 +86,13 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bo
 	return nil
 }
 
-// redecide decides again about a change. now says that its turn has come and all its
+// redecide decides again about a change. itsTurn says that its turn has come and all its
 // prerequisites are present.
-func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, error) {
+func (e *execution) redecide(ctx context.Context, c Change, itsTurn bool) (Change, error) {
 	if e.t == nil {
 		return e.pruner.redecide(ctx, c)
 	}
-	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {
+	if err := e.p.prepareRedecision(ctx, e.t, itsTurn); err != nil {
 		return Change{}, err
 	}
 	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
@@ -106,11 +106,11 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 
 // prepareRedecisions prepares deciding again about deferred changes, given by their indexes. It reads
 // the definition of each kind once.
-func prepareRedecisions(ctx context.Context, changes []Change, open []int, now bool) error {
+func prepareRedecisions(ctx context.Context, changes []Change, open []int, itsTurn bool) error {
 	ready := map[*planning][]*target{}
 	for _, i := range open {
 		e := changes[i].execution
-		if e.p.prepareRedecision(ctx, e.t, now) != nil {
+		if e.p.prepareRedecision(ctx, e.t, itsTurn) != nil {
 			continue // the error comes again when the change is decided
 		}
 		ready[e.p] = append(ready[e.p], e.t)
@@ -123,10 +123,10 @@ func prepareRedecisions(ctx context.Context, changes []Change, open []int, now b
 	return nil
 }
 
-// prepareRedecision prepares deciding again about a target. now says that its turn has come and all its
+// prepareRedecision prepares deciding again about a target. itsTurn says that its turn has come and all its
 // prerequisites are present.
-func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) error {
-	if now {
+func (p *planning) prepareRedecision(ctx context.Context, t *target, itsTurn bool) error {
+	if itsTurn {
 		t.markPrerequisitesPresent(p.prerequisites)
 	}
 	if t.deferral.waitsFor(t.definition()) {
@@ -138,11 +138,11 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) e
 // redecideOne is redecide for a deferred change, after prepareRedecisions. An object whose kind or
 // namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
-func (e *execution) redecideOne(ctx context.Context, c Change, now bool) (Change, error) {
+func (e *execution) redecideOne(ctx context.Context, c Change, itsTurn bool) (Change, error) {
 	if e.hooks != nil || e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
-		return e.redecide(ctx, c, now)
+		return e.redecide(ctx, c, itsTurn)
 	}
-	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {
+	if err := e.p.prepareRedecision(ctx, e.t, itsTurn); err != nil {
 		return Change{}, err
 	}
 	return e.p.decide(ctx, e.t, observation{})

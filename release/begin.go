@@ -134,9 +134,8 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 	return h, nil
 }
 
-// historyBefore is the history that a record is going to follow. The one that Recover has read
-// will do if it is the one that was decided on: what others have made of it since
-// shows once the record is written.
+// historyBefore returns the history that a record is going to follow. If Recover has read the one that
+// was decided on, it isn't read again: changes since then show when the record is written.
 func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity) (*History, error) {
 	seen := l.recoveredHistory
 	l.recoveredHistory = nil

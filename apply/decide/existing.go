@@ -91,8 +91,7 @@ func (c Claims) OwnerOf(live metav1.Object) provenance.Owner {
 	return owner
 }
 
-// UnusedAdoptions returns the entries of Adopt that name none of some objects: a misspelt one
-// would be looked for in vain.
+// UnusedAdoptions returns the entries of Adopt that name none of the objects, such as misspelt ones.
 func (c Claims) UnusedAdoptions(ids []kube.ID) []string {
 	return slices.DeleteFunc(slices.Clone(c.Adopt), func(entry string) bool {
 		return slices.ContainsFunc(ids, func(id kube.ID) bool { return isAnyOf([]string{entry}, id) })
