@@ -40,6 +40,9 @@ func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c 
 			refused = append(refused, f)
 		case YieldConflicts:
 			prediction.RelinquishField(con.Path)
+			if p.req.Undo {
+				p.warnings.add(t.id, t.source, "%s stays as %s set it, because a failed run is rolled back", f.Path, con.By.Manager)
+			}
 		default:
 			if con.Repeated {
 				p.warnings.add(t.id, t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
 
@@ -317,6 +318,11 @@ func TestDefinitionMovedToCRDsStays(t *testing.T) {
 			}
 			if owned := live.GetLabels()["app.kubernetes.io/managed-by"] != ""; policy == apply.AddCRDs && owned {
 				t.Error("it still belongs to the release")
+			}
+			s.crds, s.backTo, s.moved = "", 1, []kube.ID{kube.IDOf(live)} // a rollback to the revision that has it in its templates
+			s.deploy(definition(0, "") + config("a"))
+			if live = s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", s.crdName()); live.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" {
+				t.Error("after the rollback it doesn't belong to the release")
 			}
 		})
 	}

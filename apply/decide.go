@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +79,11 @@ func (p *planning) newObject(t *target, desired *unstructured.Unstructured) Chan
 
 // existing says what is known of a target that is there.
 func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
-	return decide.Existing{ID: t.id, Live: live, FromCRDs: t.fromCRDs, WasHook: p.history.wasHook(t.id), Provenance: p.history.provenance[t.id]}
+	return decide.Existing{
+		ID: t.id, Live: live, Declared: t.obj.GetAnnotations(), Provenance: p.history.provenance[t.id],
+		FromCRDs: t.fromCRDs, MovedToCRDs: slices.Contains(p.req.MovedToCRDs, t.id), WasHook: p.history.wasHook(t.id),
+		CreatedFirst: slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
+	}
 }
 
 // decideExisting decides about an object that is there.

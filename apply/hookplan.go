@@ -47,7 +47,7 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = desired, ""
-	if strings.Contains(t.obj.GetAnnotations()["helm.sh/hook-delete-policy"], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
+	if decide.HasDeletePolicy(t.obj.GetAnnotations(), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
 		}
@@ -129,6 +129,9 @@ func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Chang
 		return nil, &HookExistsError{Why: why}
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
+	if !decide.IsHook(live) {
+		c.Reason = "the object of this name, which was not a hook before, is deleted first"
+	}
 	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,13 +38,11 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	if err != nil {
 		return nil, err
 	}
-	if desired.GetName() == "" {
-		// The server would generate a name too, but it has to be known beforehand:
-		// repeating a request whose answer was lost must not create a second object.
-		t.id.Name = generateName(desired.GetGenerateName())
-		desired.SetName(t.id.Name)
-	}
 	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
+	// The server would generate a name too, but it has to be known beforehand:
+	// repeating a request whose answer was lost must not create a second object.
+	t.id.Name = run.nameOf(desired)
+	desired.SetName(t.id.Name)
 	annotate(desired, annotation.HookRun.Name, run.String())
 	p.warnings.reportLater(a.opts.Warn)
 	ctx = p.warnings.withServerWarnings(ctx, t)
@@ -59,17 +59,19 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 }
 
 // FindHook returns the object that a dead run of the same attempt created from a hook's manifest; nil if
-// there is none, or if the server had to generate its name.
+// there is none.
 func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string) (*unstructured.Unstructured, error) {
 	p, t, err := a.prepareHook(ctx, m, nil)
-	if err != nil || t.id.Name == "" {
+	if err != nil {
 		return nil, err
 	}
+	run := hookRun{hash: t.manifestHash, attempt: attempt}
+	t.id.Name = run.nameOf(t.obj)
 	live, err := a.get(ctx, t.mapping, t.id)
 	if err != nil {
 		return nil, objectError(t, "reading", err)
 	}
-	if live == nil || provenance.OwnerOf(live) != p.a.owner || !(hookRun{hash: t.manifestHash, attempt: attempt}).isSameAttempt(live) {
+	if live == nil || provenance.OwnerOf(live) != p.a.owner || !run.isSameAttempt(live) {
 		return nil, nil
 	}
 	return live, nil
@@ -100,11 +102,21 @@ func hooksOf(revisions []Revision) []Revision {
 	return out
 }
 
-// generateName makes a name as the API server does.
+// nameOf returns the name of a hook's object; one that has generateName gets it as from the API server.
+// In one attempt it is always the same, so that a hook that a killed run began is found.
 // k8s.io/apiserver/pkg/storage/names/generate.go
-func generateName(base string) string {
+func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
 	const longest, random = 63, 5
-	return base[:min(len(base), longest-random)] + rand.String(random)
+	if name := obj.GetName(); name != "" {
+		return name
+	}
+	suffix := rand.String(random)
+	if r.attempt != "" {
+		sum := sha256.Sum256([]byte(r.hash + r.attempt))
+		suffix = rand.SafeEncodeString(hex.EncodeToString(sum[:random]))[:random]
+	}
+	base := obj.GetGenerateName()
+	return base[:min(len(base), longest-random)] + suffix
 }
 
 // resolveExistingHook deals with an object that has a hook's name: it is returned if it

@@ -44,6 +44,58 @@ func (s *story) mustHook(text string) *unstructured.Unstructured {
 	return obj
 }
 
+// A killed run of a hook that lets the server choose its name is found by the next run of the same attempt.
+func TestNamelessHookOfAKilledRun(t *testing.T) {
+	s := begin(t)
+	const nameless = "\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: g-, annotations: {helm.sh/hook: pre-upgrade}}\n" +
+		"spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: \"c:1\"}]}}}\n"
+	var made []*unstructured.Unstructured
+	for _, attempt := range []string{"one", "one", "two", "", ""} {
+		obj, err := s.hookFor(attempt, nameless)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, obj)
+	}
+	if made[0].GetUID() != made[1].GetUID() {
+		t.Error("the hook of the killed run was started a second time")
+	}
+	names := map[string]bool{}
+	for _, obj := range made {
+		names[obj.GetName()] = true
+	}
+	if len(names) != 4 {
+		t.Errorf("names: %v", names)
+	}
+	if found, err := s.applier().FindHook(t.Context(), s.manifests(nameless)[0], "one"); err != nil || found == nil || found.GetUID() != made[0].GetUID() {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// Prevents that a claim that becomes a hook, or that a hook keeps, is deleted with its data.
+func TestHooksLeaveData(t *testing.T) {
+	s := begin(t)
+	claim := func(annotations string) string {
+		return "\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {" + annotations + "}}\n" +
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	}
+	s.deploy(claim(""))
+	uid := s.get("v1", "PersistentVolumeClaim", "data").GetUID()
+	for _, hook := range []string{claim("helm.sh/hook: pre-upgrade"), claim("helm.sh/hook: pre-upgrade, helm.sh/hook-delete-policy: hook-failed")} {
+		s.hooks = hook
+		if err := s.refuse(config("a")); !strings.Contains(err.Error(), "may hold data") {
+			t.Errorf("plan: %v", err)
+		}
+		var exists *apply.HookExistsError
+		if _, err := s.hook(hook); !errors.As(err, &exists) {
+			t.Errorf("run: %v", err)
+		}
+	}
+	if live := s.get("v1", "PersistentVolumeClaim", "data"); live == nil || live.GetUID() != uid || live.GetDeletionTimestamp() != nil {
+		t.Error("the claim was deleted")
+	}
+}
+
 func (s *story) finished(name string) func() error {
 	return func() error {
 		if done, _ := condition(s.get("batch/v1", "Job", name), "Complete"); !done {

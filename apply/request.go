@@ -32,6 +32,9 @@ type Request struct {
 	// BackTo is the revision to roll back to; 0 when it isn't a rollback. Objects that
 	// only failed runs have adopted since are given back, even if that revision has them.
 	BackTo int
+	// MovedToCRDs are the definitions that revisions after BackTo have in crds/, where they carry no
+	// ownership. They are the release's if BackTo has them among its objects.
+	MovedToCRDs []kube.ID
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest

@@ -44,6 +44,8 @@ type story struct {
 	// provenance is that of the objects of the revision that is recorded next.
 	provenance map[string]apply.Provenance
 	crds       string
+	backTo     int
+	moved      []kube.ID // MovedToCRDs
 	hooks      string
 	resting    string
 }
@@ -103,6 +105,8 @@ func (s *story) request(chart string) apply.Request {
 		Revisit:       s.left,
 		NewNamespaces: s.space,
 		Contributions: s.brought,
+		BackTo:        s.backTo,
+		MovedToCRDs:   s.moved,
 	}
 }
 

@@ -33,6 +33,9 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	if err != nil {
 		return Change{}, err
 	}
+	if policy == FailOnConflict && p.req.Undo {
+		policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
+	}
 	prediction, refused, err := p.beginPrediction(ctx, policy, t, sent, live, &c)
 	if err != nil {
 		return Change{}, err

@@ -218,6 +218,9 @@ func TestUnusedAdoptions(t *testing.T) {
 
 func TestWhyInTheWay(t *testing.T) {
 	hook := annotated("helm.sh/hook", "pre-install")
+	claim := kube.ID{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}
+	policy := func(text string) map[string]string { return map[string]string{"helm.sh/hook-delete-policy": text} }
+	onFailure := policy("hook-failed")
 	for name, test := range map[string]struct {
 		existing Existing
 		reason   string // empty: it may be deleted
@@ -229,6 +232,14 @@ func TestWhyInTheWay(t *testing.T) {
 		"of another release":      {Existing{ID: job, Live: live(job, others, hook), WasHook: true}, "belongs to release shop/other"},
 		"adopted by a failed run": {Existing{ID: config, Live: live(config, us), Provenance: adoptedBy(2, others)}, "only revision 2, which failed, had adopted it"},
 		"a definition":            {Existing{ID: crd, Live: live(crd, us)}, "never deleted for a hook"},
+		"a claim of the chart":    {Existing{ID: claim, Live: live(claim, us)}, "may hold data: delete it yourself"},
+		"a kept object":           {Existing{ID: config, Live: live(config, us, annotated(KeepAnnotation, "keep"))}, "may hold data"},
+		"an object of the chart":  {Existing{ID: config, Live: live(config, us)}, ""},
+		"one that Helm leaves":    {Existing{ID: config, Live: live(config, us), Declared: onFailure}, "use the delete policy before-hook-creation"},
+		"a job that Helm leaves":  {Existing{ID: job, Live: live(job, us), Declared: onFailure}, ""},
+		"a hook that holds data":  {Existing{ID: claim, Live: live(claim, us, hook)}, ""},
+		"a hook that keeps data":  {Existing{ID: claim, Live: live(claim, us, hook), Declared: onFailure}, "the hook's delete policy keeps it"},
+		"what was to be deleted":  {Existing{ID: claim, Live: live(claim, us, hook), Declared: policy("hook-succeeded")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Claims{Owner: us}.WhyInTheWay(test.existing)

@@ -1,21 +1,28 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/provenance"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
 // An Existing is an object that the release should have and that is there.
 type Existing struct {
-	ID       kube.ID
-	Live     metav1.Object
-	FromCRDs bool // of the chart's crds/: it carries no ownership
-	WasHook  bool // a revision had an object of its name as a hook
+	ID          kube.ID
+	Live        metav1.Object
+	FromCRDs    bool              // of the chart's crds/: it carries no ownership
+	MovedToCRDs bool              // a revision after Claims.BackTo has it in its crds/
+	WasHook     bool              // a revision had an object of its name as a hook
+	Declared    map[string]string // annotations of the manifest
+
+	CreatedFirst bool // the run has created this namespace before the release, whose object it also is
 
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
@@ -72,6 +79,10 @@ func (c Claims) claim(e Existing) (adopts, permitted bool) {
 		return false, true
 	case owner == (provenance.Owner{}) && e.WasHook && IsHook(e.Live):
 		return false, true // Helm writes no ownership on the objects of hooks. (helm#8944)
+	case owner == (provenance.Owner{}) && e.MovedToCRDs && c.BackTo != 0:
+		return false, true // a later revision has it in crds/, where objects carry no ownership
+	case owner == (provenance.Owner{}) && e.CreatedFirst:
+		return false, true
 	case isAnyOf(c.Adopt, e.ID):
 		return true, true
 	case owner == (provenance.Owner{}):
@@ -118,11 +129,20 @@ func nameOf(owner provenance.Owner) string {
 	return "release " + owner.String()
 }
 
-// IsHook reports whether an object says that it is a hook.
+// IsHook reports whether an object says that it is a hook. In a list that is a hook, only what a run
+// writes on an object says so.
 // https://helm.sh/docs/topics/charts_hooks/
 func IsHook(obj metav1.Object) bool {
-	_, ok := obj.GetAnnotations()["helm.sh/hook"]
-	return ok
+	_, declared := obj.GetAnnotations()["helm.sh/hook"]
+	_, ran := obj.GetAnnotations()[annotation.HookRun.Name]
+	return declared || ran
+}
+
+// HasDeletePolicy reports whether the annotations of a hook name a delete policy. Without any, it is
+// before-hook-creation.
+// https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
+func HasDeletePolicy(annotations map[string]string, policy string) bool {
+	return strings.Contains(cmp.Or(annotations["helm.sh/hook-delete-policy"], "before-hook-creation"), policy)
 }
 
 // WhyInTheWay says why the object that has the name of a hook must stay; empty when it may be
@@ -139,5 +159,26 @@ func (c Claims) WhyInTheWay(e Existing) string {
 	case e.ID.IsCRD():
 		return "CustomResourceDefinitions are never deleted for a hook"
 	}
+	return whyNotReplacedByHook(e)
+}
+
+// whyNotReplacedByHook says why an object of the release isn't deleted for a hook that has its name. A hook
+// that holds data is deleted only if the policy of the hook deletes all earlier ones. What isn't a hook is
+// deleted where Helm does so too, unless it may hold data.
+// helm.sh/helm/v3/pkg/action/hooks.go
+func whyNotReplacedByHook(e Existing) string {
+	gk, annotations := e.ID.GroupKind(), e.Live.GetAnnotations()
+	holdsData := protectedKinds[gk] || neverRecreated[gk] || gk == statefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
+	deletesBefore := HasDeletePolicy(e.Declared, "before-hook-creation")
+	switch isHook := IsHook(e.Live); {
+	case isHook && holdsData && !deletesBefore && !HasDeletePolicy(e.Declared, "hook-succeeded"):
+		return "may hold data, and the hook's delete policy keeps it"
+	case !isHook && holdsData:
+		return "is an object of this release and not a hook, and it may hold data: delete it yourself if it isn't needed, or give the hook another name"
+	case !isHook && !deletesBefore && gk != kube.JobKind && gk != kube.PodKind:
+		return "is an object of this release and not a hook: delete it yourself, or use the delete policy before-hook-creation"
+	}
 	return ""
 }
+
+var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

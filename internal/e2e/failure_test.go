@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -166,6 +168,71 @@ func TestHooksOfAKilledRunAreDeleted(t *testing.T) {
 	if w.get("jobs", "at-first") != nil {
 		t.Errorf("the hook is left:\n%s", r)
 	}
+}
+
+// TestRollbackOfADefinitionThatMoved prevents that nobody gets back from a chart that moves a definition from
+// its templates to crds/, where objects carry no ownership.
+func TestRollbackOfADefinitionThatMoved(t *testing.T) {
+	w := newWorld(t)
+	definition := strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.GROUP}
+spec: {group: GROUP, scope: Namespaced, names: {plural: things, singular: thing, kind: Thing}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}
+`, "GROUP", w.ns+".example.com")
+	before := w.chart(configMap("a", "1"), definition)
+	moved := w.chart(configMap("a", "2"), hookJob("fails", "post-upgrade", "before-hook-creation", true))
+	if err := os.Mkdir(filepath.Join(moved, "crds"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(moved, "crds", "things.yaml"), []byte(definition), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w.ok("install", "x", before)
+	w.exits(1, "upgrade", "x", moved)
+	w.ok("rollback", "x", "1")
+	w.ok("upgrade", "x", before)
+	w.exits(6, "upgrade", "x", moved, "--atomic")
+	w.ok("upgrade", "x", before)
+	w.ok("uninstall", "x")
+}
+
+// TestAtomicLeavesConflictsToOthers prevents that the conflict for which a run failed makes its undo fail.
+func TestAtomicLeavesConflictsToOthers(t *testing.T) {
+	w := newWorld(t)
+	charts := func(value string) string {
+		late := strings.Replace(configMap("late", value), "  name: late\n", "  name: late\n  annotations: {deployer.io/weight: \"10\"}\n", 1)
+		return w.chart(configMap("a", value), late)
+	}
+	w.ok("install", "x", charts("1"))
+	edit := func() { w.patch("configmaps", "late", "somebody", `{"data":{"key":"theirs"}}`) }
+	w.proxied().arm(&fate{at: writes("PATCH", "/configmaps/a"), when: before, do: edit})
+	r := w.exits(6, "upgrade", "x", charts("2"), "--conflicts", "fail", "--atomic")
+	w.says(r, "stderr", "ConfigMap/"+w.ns+"/late", "somebody")
+	for name, want := range map[string]string{"a": "1", "late": "theirs"} {
+		if got := field(w.must("configmaps", name), "data.key"); got != want {
+			t.Errorf("ConfigMap/%s has key = %v, want %s\n%s", name, got, want, r)
+		}
+	}
+}
+
+// TestChartWithItsOwnNamespace prevents that a chart that has its own namespace among its objects can be
+// planned with --create-namespace, but not installed.
+func TestChartWithItsOwnNamespace(t *testing.T) {
+	w := newWorld(t)
+	namespace := w.ns + "-own"
+	chart := w.chart("apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ .Release.Namespace }}, labels: {team: web}}\n", configMap("a", "1"))
+	t.Cleanup(func() {
+		_ = w.cluster.Client().CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{})
+	})
+	flags := []string{"x", chart, "-n", namespace, "--create-namespace"}
+	w.says(w.ok(append([]string{"plan"}, flags...)...), "stdout", "2 to create")
+	w.ok(append([]string{"install"}, flags...)...)
+	live, err := w.cluster.Client().CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	if err != nil || live.Labels["team"] != "web" {
+		t.Errorf("%v, labels %v", err, live.Labels)
+	}
+	w.ok("upgrade", "x", chart, "-n", namespace)
+	w.ok("uninstall", "x", "-n", namespace)
 }
 
 // TestTwoAtOnce is S115: the second run is refused with 5, or waits when told to.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
@@ -140,7 +142,8 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	if plan == nil {
 		plan = &apply.Plan{}
 	}
-	if op.NewNamespace {
+	isNewNamespace := func(c apply.Change) bool { return c.ID == kube.ID{Kind: "Namespace", Name: op.Namespace} }
+	if op.NewNamespace && !slices.ContainsFunc(slices.Collect(plan.Changes()), isNewNamespace) {
 		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
