@@ -92,9 +92,9 @@ func (e *OwnershipError) Error() string {
 func (e *OwnershipError) Hint() string {
 	adopt := fmt.Sprintf("--adopt %s", strings.ToLower(e.ID.Kind)+"/"+e.ID.Name)
 	if e.Owner == (Owner{}) {
-		return fmt.Sprintf("to make %s part of the release: %s, or --take-ownership for all such objects", e.ID, adopt)
+		return fmt.Sprintf("to make %s part of the release: install or upgrade with %s, or with --take-ownership for all such objects", e.ID, adopt)
 	}
-	return fmt.Sprintf("to take %s from release %s: %s, or --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
+	return fmt.Sprintf("to take %s from release %s: install or upgrade with %s, or with --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
 }
 
 // A ConflictError says that other managers own fields, under the policy fail.
