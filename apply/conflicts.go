@@ -41,7 +41,7 @@ func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c 
 		case YieldConflicts:
 			prediction.RelinquishField(con.Path)
 			if p.req.Undo {
-				p.warnings.add(t.id, t.source, "%s stays as %s set it, because a failed run is rolled back", f.Path, con.By.Manager)
+				p.warnings.add(t.id, t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
 			}
 		default:
 			if con.Repeated {

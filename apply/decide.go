@@ -80,9 +80,9 @@ func (p *planning) newObject(t *target, desired *unstructured.Unstructured) Chan
 // existing says what is known of a target that is there.
 func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	return decide.Existing{
-		ID: t.id, Live: live, Declared: t.obj.GetAnnotations(), Provenance: p.history.provenance[t.id],
-		FromCRDs: t.fromCRDs, MovedToCRDs: slices.Contains(p.req.MovedToCRDs, t.id), WasHook: p.history.wasHook(t.id),
-		CreatedFirst: slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
+		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: p.history.wasHook(t.id),
+		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
+		Provenance:  p.history.provenance[t.id],
 	}
 }
 

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ import (
 // Pod that is still running, or if the same attempt created it and it hasn't failed. attempt must
 // not contain a dot; an empty one matches none.
 func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []Revision, attempt string) (*unstructured.Unstructured, error) {
-	p, t, err := a.prepareHook(ctx, m, revisions)
+	p, t, err := a.prepareHook(ctx, "creating", m, revisions)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +60,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 // FindHook returns the object that a dead run of the same attempt created from a hook's manifest; nil if
 // there is none.
 func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string) (*unstructured.Unstructured, error) {
-	p, t, err := a.prepareHook(ctx, m, nil)
+	p, t, err := a.prepareHook(ctx, "reading", m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +76,14 @@ func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string)
 	return live, nil
 }
 
-// prepareHook prepares a planning for the object of one hook.
-func (a *Applier) prepareHook(ctx context.Context, m kube.Manifest, revisions []Revision) (*planning, *target, error) {
+// prepareHook prepares a planning for the object of one hook. doing is the word for errors.
+func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest, revisions []Revision) (*planning, *target, error) {
 	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(revisions)})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(p.resolver.rejected) > 0 {
-		return nil, nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "reading", p.resolver.rejected[0].Err)
+		return nil, nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, doing, p.resolver.rejected[0].Err)
 	}
 	if len(hooks) != 1 {
 		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
@@ -112,8 +111,7 @@ func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
 	}
 	suffix := rand.String(random)
 	if r.attempt != "" {
-		sum := sha256.Sum256([]byte(r.hash + r.attempt))
-		suffix = rand.SafeEncodeString(hex.EncodeToString(sum[:random]))[:random]
+		suffix = fmt.Sprintf("%x", sha256.Sum256([]byte(r.hash+r.attempt)))[:random]
 	}
 	base := obj.GetGenerateName()
 	return base[:min(len(base), longest-random)] + suffix
@@ -167,8 +165,7 @@ func (r hookRun) continues(live *unstructured.Unstructured) bool {
 
 // isSameAttempt reports whether an object was created from the same manifest in the same attempt.
 func (r hookRun) isSameAttempt(live *unstructured.Unstructured) bool {
-	was := strings.Split(live.GetAnnotations()[annotation.HookRun.Name], ".")
-	return r.attempt != "" && len(was) > 1 && was[0] == r.hash && was[1] == r.attempt
+	return r.attempt != "" && strings.HasPrefix(live.GetAnnotations()[annotation.HookRun.Name], r.hash+"."+r.attempt+".")
 }
 
 func objectError(t *target, doing string, err error) error {

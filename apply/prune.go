@@ -83,17 +83,15 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 // are deleted, and with them what says that the object was the release's.
 func (p *pruner) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
+	c.Reason = "there is no permission to read it, so its owner is unknown"
 	if o.kindUnlisted {
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
-		if p.req.Uninstall {
-			c.Reason += "; the release stays recorded as failed until it is uninstalled again"
-		}
-		return c
 	}
-	c.Reason = "there is no permission to read it, so its owner is unknown"
 	if p.req.Uninstall {
-		c.Reason += "; without the permission the release can't be uninstalled"
-		p.permissions.deny(&c, "get", o.mapping.Resource)
+		c.Reason += "; the release stays until it is uninstalled again when this can be read"
+		if !o.kindUnlisted {
+			p.permissions.deny(&c, "get", o.mapping.Resource)
+		}
 	}
 	return c
 }

@@ -184,6 +184,8 @@ func TestExisting(t *testing.T) {
 		"another's, being deleted":        {upgrade, of(others, deleting), "", "", false},
 		"adoption begun by hand":          {Claims{Owner: us, TakeOwnership: true}, of(nobody, annotated("meta.helm.sh/release-name", "web")), Update, "", true},
 		"of crds/":                        {upgrade, with(of(others), func(e *Existing) { e.FromCRDs = true }), Update, "", false},
+		"ours without ownership":          {upgrade, with(of(nobody), func(e *Existing) { e.OursUnowned = true }), Update, "", false},
+		"ours once, another's now":        {upgrade, with(of(others), func(e *Existing) { e.OursUnowned = true }), "", "", false},
 		"former hook":                     {upgrade, with(of(nobody, annotated("helm.sh/hook", "pre-install")), func(e *Existing) { e.WasHook = true }), Update, "", false},
 		"a hook's name only":              {upgrade, with(of(nobody), func(e *Existing) { e.WasHook = true }), "", "", false},
 		"adopted, upgrade":                {upgrade, adopted(of(us)), Update, "", false},
@@ -218,7 +220,6 @@ func TestUnusedAdoptions(t *testing.T) {
 
 func TestWhyInTheWay(t *testing.T) {
 	hook := annotated("helm.sh/hook", "pre-install")
-	claim := kube.ID{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}
 	policy := func(text string) map[string]string { return map[string]string{"helm.sh/hook-delete-policy": text} }
 	onFailure := policy("hook-failed")
 	for name, test := range map[string]struct {
@@ -235,11 +236,11 @@ func TestWhyInTheWay(t *testing.T) {
 		"a claim of the chart":    {Existing{ID: claim, Live: live(claim, us)}, "may hold data: delete it yourself"},
 		"a kept object":           {Existing{ID: config, Live: live(config, us, annotated(KeepAnnotation, "keep"))}, "may hold data"},
 		"an object of the chart":  {Existing{ID: config, Live: live(config, us)}, ""},
-		"one that Helm leaves":    {Existing{ID: config, Live: live(config, us), Declared: onFailure}, "use the delete policy before-hook-creation"},
-		"a job that Helm leaves":  {Existing{ID: job, Live: live(job, us), Declared: onFailure}, ""},
+		"one that Helm leaves":    {Existing{ID: config, Live: live(config, us), Desired: onFailure}, "use the delete policy before-hook-creation"},
+		"a job that Helm leaves":  {Existing{ID: job, Live: live(job, us), Desired: onFailure}, ""},
 		"a hook that holds data":  {Existing{ID: claim, Live: live(claim, us, hook)}, ""},
-		"a hook that keeps data":  {Existing{ID: claim, Live: live(claim, us, hook), Declared: onFailure}, "the hook's delete policy keeps it"},
-		"what was to be deleted":  {Existing{ID: claim, Live: live(claim, us, hook), Declared: policy("hook-succeeded")}, ""},
+		"a hook that keeps data":  {Existing{ID: claim, Live: live(claim, us, hook), Desired: onFailure}, "the hook's delete policy keeps it"},
+		"what was to be deleted":  {Existing{ID: claim, Live: live(claim, us, hook), Desired: policy("hook-succeeded")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Claims{Owner: us}.WhyInTheWay(test.existing)

@@ -15,15 +15,15 @@ import (
 
 // An Existing is an object that the release should have and that is there.
 type Existing struct {
-	ID          kube.ID
-	Live        metav1.Object
-	FromCRDs    bool              // of the chart's crds/: it carries no ownership
-	MovedToCRDs bool              // a revision after Claims.BackTo has it in its crds/
-	WasHook     bool              // a revision had an object of its name as a hook
-	Declared    map[string]string // annotations of the manifest
+	ID       kube.ID
+	Live     metav1.Object
+	Desired  map[string]string // annotations
+	FromCRDs bool              // of the chart's crds/: it carries no ownership
+	WasHook  bool              // a revision had an object of its name as a hook
 
-	CreatedFirst bool // the run has created this namespace before the release, whose object it also is
-
+	// OursUnowned says that the object is the release's although it may carry no ownership: a namespace
+	// that the run has created, or a definition that a revision after Claims.BackTo has in its crds/.
+	OursUnowned bool
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
 }
@@ -79,9 +79,7 @@ func (c Claims) claim(e Existing) (adopts, permitted bool) {
 		return false, true
 	case owner == (provenance.Owner{}) && e.WasHook && IsHook(e.Live):
 		return false, true // Helm writes no ownership on the objects of hooks. (helm#8944)
-	case owner == (provenance.Owner{}) && e.MovedToCRDs && c.BackTo != 0:
-		return false, true // a later revision has it in crds/, where objects carry no ownership
-	case owner == (provenance.Owner{}) && e.CreatedFirst:
+	case owner == (provenance.Owner{}) && e.OursUnowned:
 		return false, true
 	case isAnyOf(c.Adopt, e.ID):
 		return true, true
@@ -168,10 +166,10 @@ func (c Claims) WhyInTheWay(e Existing) string {
 // helm.sh/helm/v3/pkg/action/hooks.go
 func whyNotReplacedByHook(e Existing) string {
 	gk, annotations := e.ID.GroupKind(), e.Live.GetAnnotations()
-	holdsData := protectedKinds[gk] || neverRecreated[gk] || gk == statefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
-	deletesBefore := HasDeletePolicy(e.Declared, "before-hook-creation")
+	holdsData := protectedKinds[gk] || gk == statefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
+	deletesBefore := HasDeletePolicy(e.Desired, "before-hook-creation")
 	switch isHook := IsHook(e.Live); {
-	case isHook && holdsData && !deletesBefore && !HasDeletePolicy(e.Declared, "hook-succeeded"):
+	case isHook && holdsData && !deletesBefore && !HasDeletePolicy(e.Desired, "hook-succeeded"):
 		return "may hold data, and the hook's delete policy keeps it"
 	case !isHook && holdsData:
 		return "is an object of this release and not a hook, and it may hold data: delete it yourself if it isn't needed, or give the hook another name"

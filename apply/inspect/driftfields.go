@@ -165,7 +165,7 @@ func (l *fieldList) addRelinquished() {
 		was, had := fields.Value(l.object.Declared.Object, path)
 		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.ScaledReplicasPath) {
 			noted.Origin = OriginController
-			noted.Owner = ownership.FieldManager{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
+			noted.Owner = f.FieldManager
 		}
 	}
 }

@@ -65,6 +65,21 @@ func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest,
 	}), err
 }
 
+// definitionsSince returns the definitions that revisions after a target have in crds/.
+func definitionsSince(target int, owned []*release.Record, parser *chart.Parser) []kube.ID {
+	var out []kube.ID
+	for _, r := range owned {
+		if r.Version <= target || r.Chart == nil {
+			continue
+		}
+		crds, _, _ := parser.CRDs(r.Chart) // unreadable ones have not been applied
+		for _, m := range crds {
+			out = append(out, kube.IDOf(m.Object))
+		}
+	}
+	return out
+}
+
 // installedCRDs returns the objects of crds/ of a revision that Helm made: it applies
 // them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
 func installedCRDs(record *release.Record) ([]kube.Manifest, error) {

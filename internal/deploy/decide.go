@@ -42,7 +42,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	}
 	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(owned), op.contributions
 	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, d.undoing, op.Target
-	req.MovedToCRDs = definitionsSince(op.Target, owned)
+	if op.Target != 0 {
+		req.MovedToCRDs = definitionsSince(op.Target, owned, &earlier.parser)
+	}
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
@@ -74,22 +76,6 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.WaitsFor = d.waitsFor(op)
 	}
 	return nil
-}
-
-// definitionsSince returns the definitions that revisions after a target of a rollback have in crds/; none
-// without a target.
-func definitionsSince(target int, records []*release.Record) []kube.ID {
-	var out []kube.ID
-	for _, r := range records {
-		if target == 0 || r.Version <= target || r.Chart == nil {
-			continue
-		}
-		crds, _, _ := chart.CRDs(r.Chart) // unreadable ones have not been applied
-		for _, m := range crds {
-			out = append(out, kube.IDOf(m.Object))
-		}
-	}
-	return out
 }
 
 // prefetchForShow begins to read the records that showing a plan with changes takes, see

@@ -75,6 +75,9 @@ func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
 func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
 	ran := ranHook{hook: h}
 	manifests, err := chart.ParseHook(h)
+	if err != nil {
+		return ran, err
+	}
 	for _, m := range manifests {
 		obj, err := r.applier.FindHook(ctx, m, r.op.hookAttempt(r.event))
 		if err != nil {
@@ -84,7 +87,7 @@ func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ran
 			ran.objects = append(ran.objects, obj)
 		}
 	}
-	return ran, err
+	return ran, nil
 }
 
 // recordFinished records that a hook has succeeded, for a run that may have to continue

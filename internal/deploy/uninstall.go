@@ -96,7 +96,7 @@ func unreadable(changes []apply.Change) error {
 	var errs []error
 	for _, c := range changes {
 		if c.Action == apply.Keep && c.Live == nil {
-			errs = append(errs, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason + "; uninstall the release again when it can be read")})
+			errs = append(errs, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason)})
 		}
 	}
 	return errors.Join(errs...)

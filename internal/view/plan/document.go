@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -142,8 +141,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	if plan == nil {
 		plan = &apply.Plan{}
 	}
-	isNewNamespace := func(c apply.Change) bool { return c.ID == kube.ID{Kind: "Namespace", Name: op.Namespace} }
-	if op.NewNamespace && !slices.ContainsFunc(slices.Collect(plan.Changes()), isNewNamespace) {
+	if op.NewNamespace && !plan.Declares(kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}) {
 		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))

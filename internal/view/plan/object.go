@@ -7,7 +7,6 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/ordering"
-	"deployer/apply/ownership"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -97,7 +96,7 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
-		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.FieldManager{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
+		Path: f.Path, FieldManager: document.FieldManagerOf(f.FieldManager),
 		Before: f.Before, After: f.After, Outcome: f.Outcome, CollidesWith: f.CollidesWith,
 	}
 	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
