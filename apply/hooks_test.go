@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
 )
 
 const migration = `
@@ -310,6 +313,96 @@ func TestDroppedHooks(t *testing.T) {
 	if s.get("batch/v1", "Job", "migrate") != nil || s.get("v1", "ConfigMap", "made") == nil {
 		t.Error("the Job is left, or the ConfigMap is gone")
 	}
+}
+
+// TestDroppedHooksWithGeneratedNames prevents that Jobs and Pods of hooks with generateName stay for ever: no
+// name of theirs is in the chart. They are told by their ownership and by what they were generated from.
+func TestDroppedHooksWithGeneratedNames(t *testing.T) {
+	s := begin(t)
+	generated := strings.Replace(migration, "name: migrate", "generateName: migrate-", 1)
+	longer := strings.Replace(generated, "migrate-", "migrate-db-", 1)
+	pod := "\napiVersion: v1\nkind: Pod\nmetadata: {generateName: check-, annotations: {helm.sh/hook: pre-upgrade}}\n" +
+		"spec: {restartPolicy: Never, containers: [{name: c, image: \"c:1\"}]}\n"
+	secret := "\napiVersion: v1\nkind: Secret\nmetadata: {generateName: made-, annotations: {helm.sh/hook: pre-upgrade}}\n"
+	s.deploy(config("a"))
+	first, second := s.mustHook(generated), s.mustHook(generated)
+	running, check, made := s.mustHook(longer), s.mustHook(pod), s.mustHook(secret)
+	other := *s
+	other.owner.Release = "other"
+	theirs := other.mustHook(generated)
+	helms := s.post(s.owned(s.manifests(generated)[0].Object), "helm") // ours, but not made by a hook of ours
+	s.hooks = strings.Join([]string{generated, longer, pod, secret}, "\n---\n")
+	s.record("deployed", config("a"))
+
+	s.resting = s.hooks
+	s.hooks = longer
+	s.expect(s.plan(config("a"))) // the chart has them, whether they run now or not
+	s.resting = ""
+	p := s.plan(config("a"))
+	s.expect(p, "delete Job/"+first.GetName(), "delete Job/"+second.GetName(), "delete Pod/"+check.GetName())
+	if got := s.reasons(p); !strings.Contains(got, "left by a hook of revision 2 that the chart no longer has") {
+		t.Errorf("reasons: %s", got)
+	}
+	s.run(p)
+	for name, stays := range map[string]bool{first.GetName(): false, second.GetName(): false, running.GetName(): true, theirs.GetName(): true, helms.GetName(): true} {
+		if is := s.get("batch/v1", "Job", name) != nil; is != stays {
+			t.Errorf("Job/%s is there: %v, want %v", name, is, stays)
+		}
+	}
+
+	s.hooks = ""
+	s.expect(s.plan(""), "delete ConfigMap/a", "delete Job/"+running.GetName())
+	if s.get("v1", "Secret", made.GetName()) == nil {
+		t.Error("the Secret of a hook is gone")
+	}
+}
+
+// TestGeneratedNamesThatCannotBeListed prevents that what a hook left is forgotten because the account
+// may not list it: an upgrade remembers to look again, and an uninstall is refused.
+func TestGeneratedNamesThatCannotBeListed(t *testing.T) {
+	s := begin(t)
+	generated := strings.Replace(migration, "name: migrate", "generateName: migrate-", 1)
+	s.deploy(config("a"))
+	left := s.mustHook(generated)
+	s.hooks = generated
+	s.record("deployed", config("a"))
+	s.hooks = ""
+	all := s.cluster
+	s.cluster = kube.New(s.c.User(t, s.ns, kubetest.Rule("", "*", "*"), kubetest.Rule("batch", "get,delete", "jobs")).Config(), s.ns)
+	s.expect(s.plan(""), "delete ConfigMap/a", "keep Job/migrate-*")
+	var missing *verify.PermissionError
+	if err := s.plan("").CheckPermissions(); !errors.As(err, &missing) || missing.Verb != "list" || missing.Resource != "jobs" || missing.Namespace != s.ns {
+		t.Errorf("uninstall: %v", err)
+	}
+	p := s.plan(config("a"))
+	s.expect(p, "keep Job/migrate-*")
+	if err := p.CheckPermissions(); err != nil {
+		t.Errorf("upgrade: %v", err)
+	}
+	s.run(p)
+	s.record("deployed", config("a"))
+	s.cluster = all
+	s.resting = generated
+	s.expect(s.plan(config("a"))) // the chart has the hook again
+	s.resting = ""
+	s.expect(s.plan(config("a")), "delete Job/"+left.GetName())
+}
+
+// TestHooksWithNamesAreNotListed prevents requests for what no hook could have left.
+func TestHooksWithNamesAreNotListed(t *testing.T) {
+	s := begin(t)
+	s.hooks = migration + "\n---\n" + strings.Replace(migration, "name: migrate", "generateName: migrate-", 1)
+	s.deploy(config("a"))
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(r.URL.Path, "/jobs") && r.Method == http.MethodGet {
+			t.Errorf("GET %s", r.URL)
+		}
+		return nil, nil
+	}})
+	s.expect(s.plan(config("a"))) // the chart has both
+	s.past[0].Hooks = s.manifests(migration)
+	s.hooks = ""
+	s.expect(s.plan(config("a")))
 }
 
 // TestHookGoneWhenItIsRead prevents a crash when a hook's dry run finds its name taken by a Job

@@ -29,6 +29,7 @@ type orphan struct {
 	kept         bool           // an earlier release has kept it
 	fromHook     bool           // a hook had it
 	kindUnlisted bool           // the server can't say where its kind is served
+	unlistable   bool           // the account may not list what has a generated name
 }
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
@@ -39,6 +40,9 @@ func ProtectedKinds() []string { return decide.ProtectedKinds() }
 func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if list, err = p.findGenerated(ctx, list); err != nil {
 		return nil, err
 	}
 	seen, err := p.observeOrphans(ctx, list)
@@ -84,13 +88,17 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 func (p *pruner) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
 	c.Reason = "there is no permission to read it, so its owner is unknown"
-	if o.kindUnlisted {
+	verb := "get"
+	switch {
+	case o.unlistable:
+		c.Reason, verb = "there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"
+	case o.kindUnlisted:
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
 	}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
 		if !o.kindUnlisted {
-			p.permissions.deny(&c, "get", o.mapping.Resource)
+			p.permissions.deny(&c, verb, o.mapping.Resource)
 		}
 	}
 	return c
@@ -171,7 +179,7 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	var open []int
 	var lookups []lookup
 	for i, o := range list {
-		if o.kindUnlisted {
+		if o.kindUnlisted || o.unlistable {
 			out[i].forbidden = true
 			continue
 		}

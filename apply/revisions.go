@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -65,9 +66,10 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 }
 
 // addDeclaredObject calls add with an object of a revision, in the namespace that it has or had. An
-// object without a name, which only hooks may have, isn't looked for again.
+// object with generateName, which only hooks may have, is named by namedLike. One without any name isn't
+// looked for again.
 func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, add func(kube.ID, declaredObject)) error {
-	if m.Object.GetName() == "" {
+	if m.Object.GetName() == "" && (m.Object.GetGenerateName() == "" || !decide.IsHook(m.Object)) {
 		return nil
 	}
 	mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(m.Object).GroupKind().WithVersion(""), true)
@@ -84,7 +86,11 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 		return err
 	}
 	o := r.inNamespace(m.Object, mapping)
-	add(kube.IDOf(o), declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
+	id := kube.IDOf(o)
+	if id.Name == "" {
+		id = namedLike(id, o.GetGenerateName())
+	}
+	add(id, declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"deployer/testcharts"
 )
 
@@ -270,6 +272,29 @@ func TestHookWithGeneratedName(t *testing.T) {
 		generated(hookJob("hook", "post-upgrade", "hook-succeeded", false)))
 	w.says(w.ok("plan", "x", chart), "stdout", `> Job/`+w.ns+`/x-\*`)
 	w.says(w.ok("install", "x", chart), "stderr", `hook +Job/`+w.ns+`/x-\* succeeded`)
+	w.ok("upgrade", "x", chart)
+	w.ok("uninstall", "x")
+	w.nothingLeft()
+}
+
+// TestDroppedHookWithGeneratedName prevents that what a hook with a generated name has made stays forever.
+func TestDroppedHookWithGeneratedName(t *testing.T) {
+	w := newWorld(t)
+	generated := strings.Replace(hookJob("hook", "post-install,post-upgrade", "before-hook-creation", false), "name: hook", "generateName: x-", 1)
+	chart := w.chart(configMap("a", "1"), generated)
+	jobs := func(want int) {
+		t.Helper()
+		list, err := w.in("jobs").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != want {
+			t.Errorf("%d Jobs, want %d (%v)", len(list.Items), want, err)
+		}
+	}
+	w.ok("install", "x", chart)
+	w.ok("upgrade", "x", chart)
+	jobs(2) // one of each run
+	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "1"))), "stderr", `Job/`+w.ns+`/x-\w{5}`)
+	jobs(0)
+	w.ok("upgrade", "x", chart)
 	w.ok("upgrade", "x", chart)
 	w.ok("uninstall", "x")
 	w.nothingLeft()

@@ -1,0 +1,64 @@
+package apply
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply/provenance"
+	"deployer/internal/annotation"
+	"deployer/internal/kube"
+)
+
+// anyName ends the name that stands for all objects that were generated from one name. No object
+// of a hook can be called so.
+const anyName = "*"
+
+// namedLike returns the identity that stands for all objects with a generateName: with the name web-* for web-.
+func namedLike(id kube.ID, generateName string) kube.ID {
+	id.Name = generateName + anyName
+	return id
+}
+
+// findGenerated replaces each orphan that stands for objects with generated names by those that
+// hooks of this release have made. Nothing is listed if there is no such orphan.
+func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
+	var out []orphan
+	isKnown := func(id kube.ID) bool {
+		return slices.ContainsFunc(out, func(o orphan) bool { return o.id == id }) ||
+			slices.ContainsFunc(list, func(o orphan) bool { return o.id == id })
+	}
+	for _, o := range list {
+		generateName, isGenerated := strings.CutSuffix(o.id.Name, anyName)
+		if !isGenerated || generateName == "" || o.kindUnlisted || !o.fromHook && !o.kept {
+			out = append(out, o)
+			continue
+		}
+		metas, complete, err := p.observer.listMeta(ctx, o.collection(), math.MaxInt32)
+		if err != nil {
+			return nil, err
+		}
+		if !complete {
+			o.unlistable = true
+			out = append(out, o)
+			continue
+		}
+		for name, meta := range metas {
+			found := o
+			found.id.Name = name
+			if p.isGeneratedByHook(meta, generateName) && !isKnown(found.id) {
+				out = append(out, found)
+			}
+		}
+	}
+	return out, nil
+}
+
+// isGeneratedByHook reports whether a hook of this release with a generateName has made an object.
+func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
+	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
+	return ran && live.GetGenerateName() == generateName && provenance.OwnerOf(live) == p.a.owner
+}
