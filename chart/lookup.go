@@ -28,6 +28,7 @@ type lookupProvider struct {
 	cache   *LookupCache
 	onRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
 	tracker *templateTracker                 // told of the lookups that are marks
+	keys    *keySupply                       // what lookups of newKeyKind find; nil when templates have none
 }
 
 // A LookupCache caches the results of lookups, so that several renderings see the same
@@ -98,7 +99,7 @@ func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 // group isn't served.)
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	client := &lookupClient{lookupProvider: p, apiVersion: apiVersion, kind: kind}
-	if p.cluster == nil || client.isMark() {
+	if p.cluster == nil || client.isMark() || client.isKey() {
 		return client, false, nil
 	}
 	mapping, err := p.cluster.Mapping(p.ctx, schema.FromAPIVersionAndKind(apiVersion, kind), false)
@@ -118,7 +119,7 @@ func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.Namespac
 }
 
 // A lookupClient reads with our context, because the engine passes none. Its resources are
-// nil for a kind that isn't served, without a cluster, and for marks.
+// nil for a kind that isn't served, without a cluster, and for what isn't in the cluster: marks and new keys.
 type lookupClient struct {
 	dynamic.ResourceInterface
 	*lookupProvider
@@ -128,6 +129,11 @@ type lookupClient struct {
 
 // isMark reports whether a lookup is the mark of a template.
 func (f *lookupClient) isMark() bool { return f.apiVersion == "" && f.kind == templateMarkKind }
+
+// isKey reports whether a lookup is that of a new key.
+func (f *lookupClient) isKey() bool {
+	return f.keys != nil && f.apiVersion == "" && f.kind == newKeyKind
+}
 
 // Namespace returns the client for one namespace.
 func (f *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
@@ -143,6 +149,10 @@ func (f *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
 func (f *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if f.isMark() {
 		f.tracker.recordStart(name)
+	}
+	if f.isKey() {
+		key, err := f.keys.next()
+		return &unstructured.Unstructured{Object: map[string]any{"key": key}}, err
 	}
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)

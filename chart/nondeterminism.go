@@ -3,11 +3,7 @@ package chart
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,23 +73,15 @@ var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genP
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
-// certificatesOfOneKey replace functions that make a certificate with a new key by ones that take a key,
-// which is given behind the arguments. Searching prime numbers takes longer than all else in a chart, and
-// one other key shows as well what is generated. If the last argument comes out of a pipe,
-// the key isn't in its place, and rendering fails. Each name ends with spaces as no template has
-// them, see restoreCalls.
+// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same one.
+// Searching prime numbers takes longer than all else in a chart, and one other key shows as well what is
+// generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
 func certificatesOfOneKey() (map[string]substitution, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048) // as those functions do
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	argument := fmt.Sprintf(` (b64dec "%s")`, base64.StdEncoding.EncodeToString(text))
-	out := map[string]substitution{}
-	for _, name := range []string{"genCA", "genSelfSignedCert", "genSignedCert"} {
-		out[name] = substitution{name: name + "WithKey   ", suffix: argument}
-	}
-	return out, nil
+	return withKey(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
 }
 
 // A Rerenderer renders a chart again with the same input to find values that change
@@ -208,7 +196,7 @@ func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 // renderWithOneKey renders the chart with substitutes, and with one new key for all certificates. If
 // that fails, each has its own.
 func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	if r.functions["genCA"] || r.functions["genSelfSignedCert"] || r.functions["genSignedCert"] {
+	if slices.ContainsFunc(certificateFunctions, func(name string) bool { return r.functions[name] }) {
 		oneKey, err := certificatesOfOneKey()
 		if err != nil {
 			return nil, err

@@ -1,0 +1,113 @@
+package chart
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// certificateFunctions make a certificate with a new key. Each has a variant, its name with WithKey, that
+// takes the key behind the other arguments. https://masterminds.github.io/sprig/crypto.html
+var certificateFunctions = []string{"genCA", "genSelfSignedCert", "genSignedCert"}
+
+// withKey replaces the functions that make a certificate by their variants, and gives these a key, which is an
+// argument of a template. Each name ends with spaces as no template
+// has them, see restoreCalls.
+func withKey(argument string) map[string]substitution {
+	out := map[string]substitution{}
+	for _, name := range certificateFunctions {
+		out[name] = substitution{name: name + "WithKey   ", suffix: " " + argument}
+	}
+	return out
+}
+
+// newKey makes a private key as certificateFunctions do.
+func newKey() (string, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return "", err
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), nil
+}
+
+// Searching prime numbers takes longer than all else in a chart with certificates, and templates are evaluated
+// one after the other. So their keys are made on all processors: a template looks up a made-up kind,
+// and finds another new key each time.
+const (
+	newKeyKind   = "deployer.io/new-key"
+	newKeyLookup = `(lookup "" "` + newKeyKind + `" "" "next").key`
+)
+
+// A keySupply makes the keys that templates look up, some of them ahead.
+type keySupply struct {
+	ctx          context.Context // of the one rendering it was made for
+	calls        int             // that the templates have; each may be evaluated several times or not at all
+	begun, taken int             // keys
+	made         chan madeKey
+}
+
+type madeKey struct {
+	pem string
+	err error
+}
+
+// useKeySupply changes the templates of a chart, a copy of the caller's own, and of its subcharts so that they
+// look up the keys of their certificates. It returns nil if they make none.
+func useKeySupply(ctx context.Context, c *helmchart.Chart) *keySupply {
+	s := &keySupply{ctx: ctx, made: make(chan madeKey)}
+	instead := withKey(newKeyLookup)
+	for _, part := range allCharts(c) {
+		part.Templates = slices.Clone(part.Templates)
+		for i, t := range part.Templates {
+			if t == nil || !containsAny(t.Data, certificateFunctions...) {
+				continue
+			}
+			text := replaceCalls(string(t.Data), instead, func(name string) {
+				if instead[name].name != "" {
+					s.calls++
+				}
+			})
+			part.Templates[i] = &helmchart.File{Name: t.Name, Data: []byte(text)}
+		}
+	}
+	if s.calls == 0 {
+		return nil
+	}
+	return s
+}
+
+// next returns a key that nobody else gets. It isn't safe for concurrent use.
+func (s *keySupply) next() (string, error) {
+	s.taken++
+	left := max(s.calls-s.taken, s.taken-s.calls) // a guess: after as many keys as there are calls, some are evaluated again
+	for ahead := min(left, runtime.GOMAXPROCS(0)-1); s.begun < s.taken+ahead; s.begun++ {
+		go s.makeOne()
+	}
+	select {
+	case key := <-s.made:
+		return key.pem, key.err
+	case <-s.ctx.Done():
+		return "", s.ctx.Err()
+	}
+}
+
+func (s *keySupply) makeOne() {
+	text, err := newKey()
+	select {
+	case s.made <- madeKey{text, err}:
+	case <-s.ctx.Done():
+	}
+}
+
+// showsLookup reports whether the output of templates contains the lookup of a key: a template had a call as a text.
+func (s *keySupply) showsLookup(files map[string]string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(files)), func(text string) bool { return strings.Contains(text, newKeyKind) })
+}
