@@ -139,7 +139,7 @@ func (t *trackedObject) missingRefs() []Ref {
 	}
 	var out []Ref
 	for _, history := range t.newPods.byUID {
-		for _, claim := range history.Pod.VolumeClaims {
+		for _, claim := range history.Pod.Volumes.Claims {
 			out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 		}
 	}

@@ -134,7 +134,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
 	waits := actor{Name: "web-1", Phase: "Pending", Pending: []string{"Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
 	pod := waits.pod(s.startedAt)
-	pod.VolumeClaims = []string{"other", "data"}
+	pod.Volumes.Claims = []string{"other", "data"}
 	s.objects[0].updatePod(pod)
 	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
 	run(70 * time.Second)

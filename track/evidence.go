@@ -77,7 +77,7 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
 	pod, _ := s.examplePod(ctx, obj, p)
 	var out []Event
-	for _, name := range pod.VolumeClaims {
+	for _, name := range pod.Volumes.Claims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
 		found, err := s.typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
 		if err != nil {

@@ -35,8 +35,13 @@ type settings struct {
 	showEvents        bool
 	sensitive         bool
 
-	unreadable  []string // annotations that could not be read, and why
-	ineffective []string // annotations without effect here or on this kind, and why
+	problems annotationProblems
+}
+
+// annotationProblems are the annotations of an object that change nothing about its tracking.
+type annotationProblems struct {
+	unreadable  []string // that could not be read, and why
+	ineffective []string // that have no effect here or on this kind, and why
 }
 
 // isSkipped reports whether the object counts as ready as soon as it is applied.
@@ -61,7 +66,7 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 		return s
 	}
 	stated := obj.GetAnnotations()
-	s.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
+	s.problems.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
 
 	s.mode = read(&s, annotation.Track, stated)
 	s.trackAs = read(&s, annotation.TrackAs, stated)
@@ -79,7 +84,7 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	ready, failed := annotation.Ready.Name, annotation.Failed.Name
 	override, err := rules.NewOverride(stated[ready], stated[failed])
 	if err != nil {
-		s.unreadable = append(s.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
+		s.problems.unreadable = append(s.problems.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
 	s.override = override
 	return s
@@ -132,7 +137,7 @@ func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], st
 
 func (s *settings) addUnreadable(errs []*annotation.ValueError) {
 	for _, err := range errs {
-		s.unreadable = append(s.unreadable, "annotation "+err.Error())
+		s.problems.unreadable = append(s.problems.unreadable, "annotation "+err.Error())
 	}
 }
 

@@ -19,21 +19,27 @@ type timers struct {
 	stabilityWaived   bool      // the deadline leaves no time to check that it stays ready
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
 
-	isDue       bool      // something has changed since the status was computed
-	recheckAt   time.Time // when time alone may change the status; zero for never
-	computedAt  time.Time // when the status was computed last
-	pausedSince time.Time // zero when the timers run
-	outages     int       // active outages of the object's watches; the timers run while there is none
+	isDue      bool      // something has changed since the status was computed
+	recheckAt  time.Time // when time alone may change the status; zero for never
+	computedAt time.Time // when the status was computed last
+
+	pause pause
+}
+
+// A pause is the time in which an object's watches have an outage.
+type pause struct {
+	since   time.Time // zero when the timers run
+	outages int       // that are active
 }
 
 // arePaused reports whether there is an outage.
-func (t *timers) arePaused() bool { return !t.pausedSince.IsZero() }
+func (t *timers) arePaused() bool { return !t.pause.since.IsZero() }
 
 // now converts a time of the clock to the time of the timers, which stands still during an
 // outage.
 func (t *timers) now(clock time.Time) time.Time {
 	if t.arePaused() {
-		return t.pausedSince
+		return t.pause.since
 	}
 	return clock
 }

@@ -173,17 +173,17 @@ func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // pauseTimers begins an outage.
 func (t *trackedObject) pauseTimers(now time.Time) {
 	t.timers.isDue = true
-	if t.timers.outages++; t.timers.outages == 1 {
-		t.timers.pausedSince = now
+	if t.timers.pause.outages++; t.timers.pause.outages == 1 {
+		t.timers.pause.since = now
 	}
 }
 
 // resumeTimers ends an outage. With the last one the timers go on where they stood.
 func (t *trackedObject) resumeTimers(now time.Time) {
 	t.timers.isDue = true
-	if t.timers.outages--; t.timers.outages == 0 {
-		t.shiftTimers(now.Sub(t.timers.pausedSince))
-		t.timers.pausedSince = time.Time{}
+	if t.timers.pause.outages--; t.timers.pause.outages == 0 {
+		t.shiftTimers(now.Sub(t.timers.pause.since))
+		t.timers.pause.since = time.Time{}
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
 		return Missing{}, false
 	}
 	var found []Missing
-	for _, k := range p.volumeKeys {
+	for _, k := range p.Volumes.keys {
 		if k.Volume == volume[1] && k.Kind == kind && k.Key == key {
 			found = append(found, k.Missing)
 		}
@@ -77,7 +77,7 @@ func kindOf(word string) string {
 func (p *Pod) addVolumeKeys(v *corev1.Volume) {
 	add := func(kind, name string, items []corev1.KeyToPath) {
 		for _, item := range items {
-			p.volumeKeys = append(p.volumeKeys, volumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
+			p.Volumes.keys = append(p.Volumes.keys, volumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
 		}
 	}
 	if s := v.Secret; s != nil {

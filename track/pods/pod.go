@@ -16,9 +16,7 @@ import (
 
 // A Pod has the fields of a Kubernetes Pod that the rules need.
 type Pod struct {
-	UID              types.UID
-	Namespace        string
-	Name             string
+	Identity
 	Owner            Owner
 	Node             string
 	Created          time.Time
@@ -28,9 +26,21 @@ type Pod struct {
 	Ready            bool
 	Scheduling       Scheduling
 	DisruptionReason string
-	VolumeClaims     []string // PersistentVolumeClaims that it mounts
-	volumeKeys       []volumeKey
+	Volumes          Volumes
 	Containers       []Container
+}
+
+// An Identity says which pod it is: a StatefulSet makes several of one name, one after the other.
+type Identity struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+}
+
+// Volumes are what a pod mounts.
+type Volumes struct {
+	Claims []string    // names of PersistentVolumeClaims
+	keys   []volumeKey // that volumes ask for
 }
 
 // An Owner is the controller of a pod; all are empty for a bare pod.
@@ -88,7 +98,7 @@ const maxMessage = 512 // bytes kept of a message
 // Trim returns the fields of a pod that the rules need.
 func Trim(p *corev1.Pod) Pod {
 	out := Pod{
-		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,
+		Identity: Identity{UID: p.UID, Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName,
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
 		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, shorten(p.Status.Message)},
 	}
@@ -99,9 +109,9 @@ func Trim(p *corev1.Pod) Pod {
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.PersistentVolumeClaim != nil:
-			out.VolumeClaims = append(out.VolumeClaims, v.PersistentVolumeClaim.ClaimName)
+			out.Volumes.Claims = append(out.Volumes.Claims, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
-			out.VolumeClaims = append(out.VolumeClaims, p.Name+"-"+v.Name)
+			out.Volumes.Claims = append(out.Volumes.Claims, p.Name+"-"+v.Name)
 		}
 		out.addVolumeKeys(&v)
 	}
