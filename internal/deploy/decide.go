@@ -209,7 +209,7 @@ func objectsOfHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []
 			continue
 		}
 		seen[h] = true
-		objects, err := chart.ParseHook(h)
+		objects, err := objectsOfHook(h)
 		if err != nil {
 			unusable = append(unusable, err)
 			continue

@@ -3,8 +3,12 @@ package deploy
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/chart"
+	"deployer/internal/kube"
 )
 
 // hooksFor returns the hooks of one event in the order in which they run: by weight, then
@@ -16,6 +20,37 @@ func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrel
 		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// objectsOfHook returns the objects of a hook: one, unless it is a list. As in Helm, the annotations of the list
+// make it a hook and say when its objects are deleted; here each of them has these annotations.
+// helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go
+func objectsOfHook(h *helmrelease.Hook) ([]kube.Manifest, error) {
+	objects, err := chart.ParseHook(h)
+	for _, m := range objects {
+		annotations := m.Object.GetAnnotations()
+		if annotations[helmrelease.HookAnnotation] != "" {
+			continue // the object is the hook
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[helmrelease.HookAnnotation] = joined(h.Events)
+		delete(annotations, helmrelease.HookDeleteAnnotation) // Helm doesn't read it here
+		if len(h.DeletePolicies) > 0 {
+			annotations[helmrelease.HookDeleteAnnotation] = joined(h.DeletePolicies)
+		}
+		m.Object.SetAnnotations(annotations)
+	}
+	return objects, err
+}
+
+func joined[T ~string](words []T) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, string(w))
+	}
+	return strings.Join(out, ",")
 }
 
 // hasDeletePolicy reports whether a hook has a delete policy. A hook without any is deleted

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply"
-	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/track"
 )
@@ -74,7 +73,7 @@ func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
 // the policies of the hook say.
 func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
 	ran := ranHook{hook: h}
-	manifests, err := chart.ParseHook(h)
+	manifests, err := objectsOfHook(h)
 	if err != nil {
 		return ran, err
 	}
@@ -134,7 +133,7 @@ func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, 
 }
 
 func (r *hookRunner) create(ctx context.Context, h *helmrelease.Hook, ran *ranHook) error {
-	manifests, err := chart.ParseHook(h)
+	manifests, err := objectsOfHook(h)
 	if err != nil {
 		return err
 	}

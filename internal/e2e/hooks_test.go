@@ -47,6 +47,47 @@ func TestDroppedHooks(t *testing.T) {
 	w.there("configmaps", map[string]bool{"b": true})
 }
 
+// TestHooksInAList prevents that a hook that is a list is called List/NAMESPACE/, and that its delete policy
+// isn't that of its objects, so that a claim that the policy keeps was deleted. Both programs make its objects.
+func TestHooksInAList(t *testing.T) {
+	w := newWorld(t)
+	list := func(name, policy string, items ...string) string {
+		out := "apiVersion: v1\nkind: List\nmetadata:\n  name: " + name + "\n  annotations:\n    helm.sh/hook: post-install,post-upgrade\n    helm.sh/hook-delete-policy: " + policy + "\nitems:\n"
+		for _, item := range items {
+			out += "- " + strings.ReplaceAll(strings.TrimRight(item, "\n"), "\n", "\n  ") + "\n"
+		}
+		return out
+	}
+	work := job("work", "example.com/a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	chart := w.chart(configMap("a", "1"), list(`""`, "hook-succeeded", work, configMap("b", "1")))
+	w.helm("install", "h", chart)
+	w.there("jobs", map[string]bool{"work": false})
+	w.helm("uninstall", "h")
+
+	plan := w.ok("plan", "x", chart)
+	w.says(plan, "stdout", `> Job/`+w.ns+`/work +post-install hook, deleted by hook-succeeded`, `> ConfigMap/`+w.ns+`/b +post-install hook, deleted by hook-succeeded`, "; 2 hooks")
+	run := w.ok("install", "x", chart)
+	w.says(run, "stderr", `hook +Job/`+w.ns+`/work succeeded`, `hook +ConfigMap/`+w.ns+`/b succeeded`)
+	events := w.ok("upgrade", "x", chart, "-o", "json")
+	w.says(events, "stdout", `"event":"hook_ran".*"object":"Job/`+w.ns+`/work"`, `"event":"hook_ran".*"object":"ConfigMap/`+w.ns+`/b"`)
+	for _, r := range []result{plan, run, events} {
+		if strings.Contains(r.out+r.err, "List/") {
+			t.Errorf("a List is named: %s", r)
+		}
+	}
+	w.there("jobs", map[string]bool{"work": false})
+	w.there("configmaps", map[string]bool{"b": false})
+
+	keeps := w.chart(configMap("a", "1"), list("all", "hook-failed", claim))
+	w.ok("upgrade", "x", keeps)
+	uid := w.must("persistentvolumeclaims", "data").GetUID()
+	w.says(w.exits(3, "upgrade", "x", keeps), "stderr", "may hold data, and the hook's delete policy keeps it")
+	if w.must("persistentvolumeclaims", "data").GetUID() != uid {
+		t.Error("the claim was deleted with its data")
+	}
+}
+
 // TestFailingRollback is S106: the rollback has failed, and nothing is stuck. It
 // can be run again.
 func TestFailingRollback(t *testing.T) {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -268,31 +270,58 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 	event := hookEvent(op, when)
 	var objects []object
 	for _, h := range hooks {
-		o := object{Object: HookName(op, h), Action: "hook", Source: h.Path}
-		o.Hook = &hook{Event: event, Weight: h.Weight, DeletePolicies: deletePolicies(h)}
-		for _, c := range plan.Hooks {
-			if c.ID.Kind == h.Kind && c.ID.Name == h.Name {
+		for _, named := range HookObjects(op, h) {
+			o := object{Object: named.ID.String(), Action: "hook", Source: h.Path}
+			o.Hook = &hook{Event: event, Weight: h.Weight, DeletePolicies: deletePolicies(h)}
+			if i := slices.IndexFunc(plan.Hooks, named.isPlannedAs); i >= 0 {
+				c := plan.Hooks[i]
 				o.Group, o.Reason, o.Unverified = c.ID.Group, c.Reason, c.Unverified
-				if h.Name != "" {
+				if c.ID.Name != "" {
 					o.Object = c.ID.String()
 				}
 				o.Manifest, o.Generated = diff.Masked(c.Desired), generatedFields(op.GeneratedIn(c.ID))
 			}
+			objects = append(objects, o)
 		}
-		objects = append(objects, o)
 	}
 	d.add(event+" hooks", deploy.StepHooks, objects)
 }
 
-// HookName names the object of a hook: web-* when its name will be generated.
-func HookName(op *deploy.Operation, h *helmrelease.Hook) string {
-	name := h.Name
-	if name == "" {
-		if objects, err := chart.ParseHook(h); err == nil && len(objects) == 1 {
-			name = objects[0].Object.GetGenerateName() + "*"
-		}
+// A HookObject is an object of a hook. If its name will be generated, it is called web-*.
+type HookObject struct {
+	ID           kube.ID // without its group; in the release's namespace unless it states one
+	generateName string
+}
+
+// HookObjects returns the objects of a hook: one, unless the hook is a list.
+func HookObjects(op *deploy.Operation, h *helmrelease.Hook) []HookObject {
+	manifests, err := chart.ParseHook(h)
+	if err != nil || len(manifests) == 0 {
+		return []HookObject{{ID: kube.ID{Kind: h.Kind, Namespace: op.Namespace, Name: h.Name}}}
 	}
-	return h.Kind + "/" + op.Namespace + "/" + name
+	var out []HookObject
+	for _, m := range manifests {
+		o := HookObject{ID: kube.ID{Kind: m.Object.GetKind(), Namespace: cmp.Or(m.Object.GetNamespace(), op.Namespace), Name: m.Object.GetName()}}
+		if o.ID.Name == "" {
+			o.generateName = m.Object.GetGenerateName()
+			o.ID.Name = o.generateName + "*"
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// isPlannedAs reports whether a change of a plan is that of the object.
+func (o HookObject) isPlannedAs(c apply.Change) bool {
+	if o.generateName != "" {
+		return c.ID.Kind == o.ID.Kind && c.ID.Name == "" && c.Desired != nil && c.Desired.GetGenerateName() == o.generateName
+	}
+	return o.IsCreatedAs(c.ID)
+}
+
+// IsCreatedAs reports whether an object in the cluster is this one. One with a generated name never is.
+func (o HookObject) IsCreatedAs(id kube.ID) bool {
+	return id.Kind == o.ID.Kind && id.Name == o.ID.Name && (id.Namespace == o.ID.Namespace || id.Namespace == "")
 }
 
 // hookEvent is the event before or after an operation's change.

@@ -106,11 +106,14 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
-		out := jsonEvent{Event: "hook_ran", Object: n.runs.current.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
-		if e.Err != nil {
-			out.Status, out.Error = "failed", e.Err.Error()
+		names, _ := n.runs.current.namesOfHook(e.Hook)
+		for _, name := range names {
+			out := jsonEvent{Event: "hook_ran", Object: name, Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
+			if e.Err != nil {
+				out.Status, out.Error = "failed", e.Err.Error()
+			}
+			n.write(out)
 		}
-		n.write(out)
 	case deploy.Tracked:
 		n.writeTracked(e.Report)
 	case deploy.StepEnded:

@@ -119,15 +119,15 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 }
 
 func (l *lineRenderer) hookRan(e deploy.HookRan) {
-	name := textfmt.CleanLine(l.runs.current.hookName(e.Hook))
-	if e.Err != nil {
-		if l.runs.current.hookFailed(e.Hook) {
-			return // the line of its object has told it
+	names, told := l.runs.current.namesOfHook(e.Hook)
+	switch {
+	case e.Err == nil:
+		for _, name := range names {
+			l.say("hook", fmt.Sprintf("%s succeeded in %s", textfmt.CleanLine(name), textfmt.Duration(e.Took)))
 		}
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
-		return
+	case !told: // else the line of its object has
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.CleanLine(textfmt.List(names)), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 	}
-	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 }
 
 func (l *lineRenderer) stepEnded(e deploy.StepEnded) {

@@ -264,31 +264,24 @@ func (t *runState) work() (done, total int) {
 	return min(done, total), max(total, 1)
 }
 
-// hookFailed reports whether tracking has already reported that the object of a hook failed.
-func (t *runState) hookFailed(h *helmrelease.Hook) bool {
-	o := t.hookObject(h)
-	return o != nil && o.status.State == track.Failed
-}
-
-// hookObject returns the tracked object of a hook; nil when none was created.
-func (t *runState) hookObject(h *helmrelease.Hook) *trackedObject {
-	for _, id := range t.order {
-		if o := t.tracked[id]; o.hook && id.Kind == h.Kind && id.Name == h.Name {
-			return o
+// namesOfHook names the objects of a hook, as their creation or the plan did. failed reports whether
+// tracking has already reported that one of them failed.
+func (t *runState) namesOfHook(h *helmrelease.Hook) (names []string, failed bool) {
+	op := t.op
+	if op == nil {
+		op = &deploy.Operation{}
+	}
+	for _, named := range plan.HookObjects(op, h) {
+		name := named.ID.String()
+		for _, id := range t.order {
+			if o := t.tracked[id]; o.hook && named.IsCreatedAs(id) {
+				name, failed = id.String(), failed || o.status.State == track.Failed
+				break
+			}
 		}
+		names = append(names, name)
 	}
-	return nil
-}
-
-// hookName names the object of a hook, as its creation or the plan did.
-func (t *runState) hookName(h *helmrelease.Hook) string {
-	if o := t.hookObject(h); o != nil {
-		return o.status.ID.String()
-	}
-	if t.op == nil {
-		return h.Kind + "/" + h.Name
-	}
-	return plan.HookName(t.op, h)
+	return names, failed
 }
 
 // age is how long an object has been waited for.
