@@ -157,6 +157,9 @@ func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.
 // Writes reports whether carrying the change out may write the object.
 func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
 
+// IsUnreadable reports whether an orphan stays only because it couldn't be read.
+func (c Change) IsUnreadable() bool { return c.Action == Keep && c.Live == nil }
+
 // SkippedByFingerprint reports whether the object was recognised by its fingerprint: only its
 // metadata is known.
 func (c Change) SkippedByFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }

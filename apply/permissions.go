@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +29,12 @@ func (p *planning) markEstimated(t *target, c Change, missing *verify.Permission
 // has met the limits of its permissions. The error is a *RejectedError of
 // *PermissionErrors. Call it before the first change; Run checks its own list.
 func (p *Plan) CheckPermissions() error { return permitted(append(p.lists(), p.Hooks)...) }
+
+// CheckReadable reports whether the account may read what an uninstall would delete. Otherwise nobody knows what it
+// would do, and it is refused. The error is that of CheckPermissions about these objects.
+func (p *Plan) CheckReadable() error {
+	return permitted(slices.DeleteFunc(slices.Clone(p.Prune), func(c Change) bool { return !c.IsUnreadable() }))
+}
 
 func permitted(lists ...[]Change) error {
 	var bad []Rejection

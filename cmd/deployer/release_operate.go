@@ -125,6 +125,9 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 	if err := plan.Show(e.streams, op, o.plan.options); err != nil {
 		return err
 	}
+	if err := op.Plan.CheckReadable(); err != nil {
+		return err
+	}
 	if err := o.plan.file.save(ctx, e, d, op); err != nil {
 		return err
 	}

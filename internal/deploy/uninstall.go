@@ -95,7 +95,7 @@ func (r *run) removeObjects(ctx context.Context) error {
 func unreadable(changes []apply.Change) error {
 	var errs []error
 	for _, c := range changes {
-		if c.Action == apply.Keep && c.Live == nil {
+		if c.IsUnreadable() {
 			errs = append(errs, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason)})
 		}
 	}

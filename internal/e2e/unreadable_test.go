@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"testing"
 
 	"deployer/internal/kubetest"
@@ -17,6 +18,13 @@ func TestUninstallKeepsTheRecordsOfWhatItCannotRead(t *testing.T) {
 	w.says(r, "stderr", "Service/"+w.ns+"/s", "no permission to get services in namespace "+w.ns)
 	w.statuses("x", "deployed")
 	w.must("configmaps", "a")
+	for _, args := range [][]string{{"plan", "--uninstall", "x", "--detailed-exitcode"}, {"plan", "--uninstall", "x", "--out", filepath.Join(w.TempDir(), "x.plan")}, {"uninstall", "x", "--dry-run"}} {
+		r = other.exits(3, args...)
+		w.says(r, "stdout", "= Service/"+w.ns+"/s +keep: there is no permission to read it", "not verified: no permission to get services in namespace "+w.ns)
+		w.says(r, "stderr", "Service/"+w.ns+"/s .*: forbidden: no permission to get services in namespace "+w.ns)
+	}
+	reader := w.onlyIn(kubetest.Rule("", "get,list", "configmaps", "secrets", "services"))
+	w.says(reader.ok("plan", "--uninstall", "x"), "stdout", "not verified: no permission to delete services in namespace "+w.ns)
 
 	r = other.exits(1, "uninstall", "x", "--gate", "best-effort")
 	w.says(r, "stderr", "Deleting failed: Service/"+w.ns+"/s", "there is no permission to read it")
