@@ -47,7 +47,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 		err = a.writeRestored(ctx, t, r)
 	}
 	if apierrors.IsNotFound(err) {
-		err = nil
+		err = a.cluster.ConfirmAbsent(ctx, t.mapping, err)
 	}
 	if err == nil && len(r.Stays) > 0 {
 		c.Warning = "given back, but not completely: " + strings.Join(r.Stays, "; ")

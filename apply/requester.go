@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,14 +54,34 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	err = r.tryWhile(ctx, r.opts.RetryTimeout, retriable, func() error {
+	absent, err := r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if apierrors.IsNotFound(err) {
+	if absent {
 		return nil, nil
 	}
 	return r.interner.Intern(out), err
+}
+
+// tryUnlessAbsent calls f, which makes a request about an object, as tryWhile does. It reports whether the object certainly
+// isn't there. An answer that leaves that open is retried as long as some of the API servers may not know the kind yet, or not yet
+// know that it is gone: see kube.Cluster.ConfirmAbsent.
+func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriable func(error) bool, f func() error) (absent bool, err error) {
+	deadline := time.Now().Add(discoveryLagWindow)
+	mayPass := func(err error) bool {
+		return retriable(err) || errors.As(err, new(*kube.UnservedError)) && time.Now().Before(deadline)
+	}
+	err = r.tryWhile(ctx, r.opts.RetryTimeout, mayPass, func() error {
+		err := f()
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		err = r.cluster.ConfirmAbsent(ctx, m, err)
+		absent = err == nil
+		return err
+	})
+	return absent, err
 }
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
@@ -137,13 +159,10 @@ func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, cond
 	if condition.resourceVersion != "" {
 		conditions.ResourceVersion = &condition.resourceVersion
 	}
-	return r.try(ctx, func() error {
-		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
+	_, err = r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
+		return client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
 	})
+	return err
 }
 
 // metaClient reads the metadata of objects of a kind.
@@ -165,11 +184,11 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 		return nil, err
 	}
 	var out *metav1.PartialObjectMetadata
-	err = r.try(ctx, func() error {
+	absent, err := r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if apierrors.IsNotFound(err) {
+	if absent {
 		return nil, nil
 	}
 	return out, err

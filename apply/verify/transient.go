@@ -83,16 +83,10 @@ func IsVanished(err error, id kube.ID) bool {
 	return namesObject(err) && !lacksNamespace(err, id)
 }
 
-// namesObject reports whether a NotFound error is about an object. For an unknown kind
-// the server gives a generic answer, or names no object.
-// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
+// namesObject reports whether a NotFound error is about an object, and not about its kind or namespace.
 func namesObject(err error) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name != "" && len(details.Causes) == 0 && details.Kind != "namespaces"
+	return kube.NamesMissingObject(err) && errors.As(err, &status) && status.Status().Details.Kind != "namespaces"
 }
 
 func contains(text string, words []string) bool {

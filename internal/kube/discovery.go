@@ -131,6 +131,15 @@ func (c *Cluster) ForgetKinds() {
 	c.discovery, c.schemas = nil, nil
 }
 
+// forgetKinds is ForgetKinds unless the kinds have been read again since old.
+func (c *Cluster) forgetKinds(old *discoveredKinds) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.discovery == old {
+		c.discovery, c.schemas = nil, nil
+	}
+}
+
 func (c *Cluster) discover(ctx context.Context) (*discoveredKinds, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

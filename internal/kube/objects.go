@@ -40,7 +40,7 @@ func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, e
 	}
 	obj, err := client.Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		obj, err = nil, c.ConfirmAbsent(ctx, mapping, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", id, err)

@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// An UnservedError says that an API server doesn't serve a kind that it lists, so that nobody knows
+// whether an object of that kind exists. Several API servers may not all know yet that a definition is there,
+// and the server of an aggregated API, or a proxy, may answer like that when something else is wrong.
+type UnservedError struct {
+	Mapping Mapping // where the cluster lists the kind
+	Answer  string  // of the API server
+}
+
+func (e *UnservedError) Error() string {
+	return fmt.Sprintf("the API server answers as if it didn't serve the kind, but lists %s in %s, so it is unknown whether the object exists: %s",
+		e.Mapping.GVK.Kind, e.Mapping.GVK.GroupVersion(), e.Answer)
+}
+
+// Hint says what to do about it.
+func (e *UnservedError) Hint() string {
+	return "try again in a moment. If that doesn't help, ask the cluster itself: kubectl get " + e.Mapping.Resource.GroupResource().String()
+}
+
+// NamesMissingObject reports whether an answer of the API server says that an object doesn't exist. If it doesn't serve
+// the kind, the answer is NotFound too, but names no object, or isn't made by an API server at all; then client-go puts
+// the name into the error that it makes of the answer.
+// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
+func NamesMissingObject(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name != "" && len(details.Causes) == 0
+}
+
+// ConfirmAbsent says what a NotFound answer to a request about an object means: nil that the object certainly isn't
+// there. If the answer doesn't name the object, that is so if the cluster doesn't serve its kind in any version. The kinds are read again
+// to find out. Otherwise nothing is known, and the error is an *UnservedError, or says why the kinds are unknown.
+func (c *Cluster) ConfirmAbsent(ctx context.Context, m Mapping, answer error) error {
+	if NamesMissingObject(answer) {
+		return nil
+	}
+	gk := m.GVK.GroupKind().WithVersion("")
+	known, err := c.discover(ctx)
+	if err != nil {
+		return err
+	}
+	if _, served := known.preferred[Canonical(gk.GroupKind())]; served {
+		c.forgetKinds(known)
+	}
+	switch served, err := c.Mapping(ctx, gk, true); {
+	case err == nil:
+		return &UnservedError{Mapping: served, Answer: answer.Error()}
+	case !errors.As(err, new(*NoKindMatchError)):
+		return err
+	}
+	return nil
+}
