@@ -2,10 +2,10 @@ package apply
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply/provenance"
@@ -37,18 +37,18 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 			out = append(out, o)
 			continue
 		}
-		metas, complete, err := p.observer.listMeta(ctx, o.collection(), math.MaxInt32)
-		if err != nil {
-			return nil, err
-		}
-		if !complete {
+		all, err := p.observer.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
+		if apierrors.IsForbidden(err) {
 			o.unlistable = true
 			out = append(out, o)
 			continue
 		}
-		for name, meta := range metas {
-			found := o
-			found.id.Name = name
+		if err != nil {
+			return nil, listError(o.collection(), err)
+		}
+		for i := range all.Items {
+			found, meta := o, &all.Items[i]
+			found.id.Name = meta.Name
 			if p.isGeneratedByHook(meta, generateName) && !isKnown(found.id) {
 				out = append(out, found)
 			}

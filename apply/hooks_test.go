@@ -368,6 +368,15 @@ func TestGeneratedNamesThatCannotBeListed(t *testing.T) {
 	s.record("deployed", config("a"))
 	s.hooks = ""
 	all := s.cluster
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/jobs") {
+			return nil, nil
+		}
+		return answered(r, http.StatusNotFound, "404 page not found"), nil
+	}})
+	if err := s.refuse(config("a")); !strings.Contains(err.Error(), "listing jobs in namespace "+s.ns) {
+		t.Errorf("an answer that isn't about permissions: %v", err)
+	}
 	s.cluster = kube.New(s.c.User(t, s.ns, kubetest.Rule("", "*", "*"), kubetest.Rule("batch", "get,delete", "jobs")).Config(), s.ns)
 	s.expect(s.plan(""), "delete ConfigMap/a", "keep Job/migrate-*")
 	var missing *verify.PermissionError
