@@ -59,7 +59,7 @@ const minObjectsToList = 3
 // list ends early if it has many other objects; then the objects with fingerprints are
 // read one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
-	out := map[kube.ID]observation{}
+	out := make(map[kube.ID]observation, len(targets))
 	var open []*target
 	var lookups []lookup
 	for _, t := range targets {
@@ -153,7 +153,7 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.prefetched = map[kube.ID]observation{}
+	o.prefetched = make(map[kube.ID]observation, len(targets))
 	for _, t := range targets {
 		if o.prerequisites.deferralOf(t) == nil {
 			o.prefetched[t.id] = seen[t.id]
@@ -240,8 +240,8 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 		case err != nil:
 			return nil, false, listError(at, err)
 		}
-		for i := range page.Items {
-			metas[page.Items[i].Name] = &page.Items[i]
+		for _, item := range page.Items {
+			metas[item.Name] = &item // a copy, because a pointer into the page would keep all of it
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {
 			return metas, true, nil
@@ -263,11 +263,11 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
-// a get for each. listed are all targets that were observed.
+// a get for each. listed are all targets that were observed, also those that have been decided since.
 func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
 	there, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
-		if seen[t.id].meta != nil {
+		if seen[t.id].meta != nil || t.decided != nil {
 			there[collectionOf(t)]++
 		}
 	}
@@ -300,8 +300,9 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	return o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
-// pageSize keeps the answers to lists of whole objects at a few megabytes.
-const pageSize = 500
+// pageSize keeps the answers to lists of whole objects, of which several are read at once, at about a
+// megabyte.
+const pageSize = 250
 
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
 	client, err := o.a.cluster.ResourceClient(at.mapping, at.namespace)
@@ -325,10 +326,10 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		if err != nil {
 			return listError(at, err)
 		}
-		for i := range list.Items {
-			if t, ok := byName[list.Items[i].GetName()]; ok {
-				o.a.opts.Hidden.AddObject(&list.Items[i])
-				put(t.id, observation{full: o.a.interner.Intern(&list.Items[i])})
+		for _, item := range list.Items { // a copy, because a pointer into the page would keep all of it
+			if t, ok := byName[item.GetName()]; ok {
+				o.a.opts.Hidden.AddObject(&item)
+				put(t.id, observation{full: o.a.interner.Intern(&item)})
 				delete(byName, t.id.Name)
 			}
 		}

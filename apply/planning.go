@@ -208,6 +208,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 		s := seen[t.id]
 		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.claims.AdoptedSince(p.existing(t, s.meta)) {
 			t.decided = p.unchangedByFingerprint(t, s.meta)
+			delete(seen, t.id) // thousands take megabytes
 			continue
 		}
 		open = append(open, t)
@@ -216,7 +217,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 		return nil, err
 	}
 	for id, s := range seen {
-		s.meta = nil // has been compared; each keeps the list that it is in
+		s.meta = nil // has been compared
 		seen[id] = s
 	}
 	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, seen[t.id]) })
