@@ -16,35 +16,32 @@ import (
 	"deployer/apply/provenance"
 )
 
-// Fingerprints returns the fingerprints to record, by Key, for changes that were carried
-// out or not needed. It makes no requests.
+// RecordedFingerprint returns the fingerprint to record for a change that was carried out
+// or not needed; zero when there is none. It makes no requests.
 //
 // A fingerprint proves that applying the same manifest again would change nothing: if
 // another manager changes a field that we own, it disappears from our managedFields
 // entry, and another apply under our name changes the entry's time. An object in which
 // fields were relinquished gets no fingerprint, because there it proves nothing.
-func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
-	out := map[string]Fingerprint{}
-	for _, c := range changes {
-		if c.fingerprint.Hash != "" {
-			out[Key(c.ID)] = c.fingerprint
-			continue
-		}
-		if c.manifestHash == "" || c.hasYieldedConflict() {
-			continue
-		}
-		obj := c.Applied
-		if obj == nil && c.Action == Unchanged {
-			obj = c.Live
-		}
-		if obj == nil || obj.GetUID() == "" {
-			continue
-		}
-		if hash := fingerprintHash(c.manifestHash, obj); hash != "" {
-			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Hash: hash}
-		}
+func (c Change) RecordedFingerprint() Fingerprint {
+	if c.fingerprint.Hash != "" {
+		return c.fingerprint
 	}
-	return out
+	if c.manifestHash == "" || c.hasYieldedConflict() {
+		return Fingerprint{}
+	}
+	obj := c.Applied
+	if obj == nil && c.Action == Unchanged {
+		obj = c.Live
+	}
+	if obj == nil || obj.GetUID() == "" {
+		return Fingerprint{}
+	}
+	hash := fingerprintHash(c.manifestHash, obj)
+	if hash == "" {
+		return Fingerprint{}
+	}
+	return Fingerprint{UID: string(obj.GetUID()), Hash: hash}
 }
 
 func (c Change) hasYieldedConflict() bool {

@@ -209,7 +209,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 			}
 		})
 	}
-	s.marks = a.Fingerprints(done)
+	s.marks = fingerprintsOf(done)
 	s.noteProvenance(planned, done, false)
 	s.record("failed", chart)
 	return fmt.Sprintf("%d of %d changes", len(done), all)

@@ -18,10 +18,11 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	for _, wave := range p.Waves {
 		lists = append(lists, wave.Changes)
 	}
-	all := slices.Concat(lists...)
-	if !slices.ContainsFunc(all, func(c Change) bool { return c.Deferral != nil }) {
+	isDeferred := func(c Change) bool { return c.Deferral != nil }
+	if !slices.ContainsFunc(lists, func(list []Change) bool { return slices.ContainsFunc(list, isDeferred) }) {
 		return nil
 	}
+	all := slices.Concat(lists...)
 	var bad []Rejection
 	err := a.redecideDeferred(ctx, all, false)
 	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {

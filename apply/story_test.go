@@ -149,6 +149,17 @@ func (s *story) run(p *apply.Plan) []apply.Change {
 	return done
 }
 
+// fingerprintsOf are the fingerprints that a release records of its changes, by Key.
+func fingerprintsOf(done []apply.Change) map[string]apply.Fingerprint {
+	out := map[string]apply.Fingerprint{}
+	for _, c := range done {
+		if fingerprint := c.RecordedFingerprint(); fingerprint.Hash != "" {
+			out[apply.Key(c.ID)] = fingerprint
+		}
+	}
+	return out
+}
+
 func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	var done []apply.Change
 	a := s.applier()
@@ -157,7 +168,7 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 			return done, err
 		}
 	}
-	s.marks = a.Fingerprints(done)
+	s.marks = fingerprintsOf(done)
 	s.left = nil
 	for _, c := range done {
 		if c.Contribution != nil {

@@ -22,7 +22,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
 		applier: d.newApplier(op), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
-	r.journal = &journalWriter{op: op, lock: lock, applier: r.applier, applied: map[kube.ID]apply.Change{}}
+	r.journal = &journalWriter{op: op, lock: lock, applied: map[kube.ID]apply.Change{}}
 	r.applier = r.applier.WithOnAdoption(r.journal.recordAdoption)
 	r.emit(Began{Operation: op})
 	if err := op.CheckPermissions(); err != nil {

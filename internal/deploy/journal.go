@@ -12,9 +12,8 @@ import (
 
 // A journalWriter keeps the journal in the record of a run up to date.
 type journalWriter struct {
-	op      *Operation
-	lock    *release.Lock
-	applier *apply.Applier
+	op   *Operation
+	lock *release.Lock
 
 	applied map[kube.ID]apply.Change // changes that were carried out
 
@@ -30,17 +29,21 @@ func (j *journalWriter) update() {
 		return
 	}
 	journal := j.op.Next.Journal
-	journal.Objects = map[string]release.ObjectState{}
+	journal.Objects = make(map[string]release.ObjectState, len(journal.Objects))
 	journal.Revisit = nil
-	var done []apply.Change
 	for c := range j.op.Plan.Changes() {
 		key := apply.Key(c.ID)
 		now, carriedOut := j.applied[c.ID]
 		if carriedOut {
 			c = now
-			done = append(done, now)
 		}
-		if state, known := j.objectState(c, carriedOut); known {
+		state, known := j.objectState(c, carriedOut)
+		if carriedOut {
+			if fingerprint := c.RecordedFingerprint(); fingerprint.Hash != "" {
+				state.UID, state.Fingerprint, known = fingerprint.UID, fingerprint.Hash, true
+			}
+		}
+		if known {
 			journal.Objects[key] = state
 		}
 		if c.RevisitNextRelease {
@@ -48,11 +51,6 @@ func (j *journalWriter) update() {
 		}
 	}
 	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs)
-	for key, fingerprint := range j.applier.Fingerprints(done) {
-		state := journal.Objects[key]
-		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Hash
-		journal.Objects[key] = state
-	}
 	dropLargePriors(journal)
 }
 
