@@ -41,6 +41,9 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 				}
 			}
 		}
+		if !ordering.IsAggregated(o.lastDeclared.obj) {
+			continue // as almost all, of which there may be thousands
+		}
 		for j, part := range list {
 			if i != j && ordering.Aggregates(o.lastDeclared.obj, part.lastDeclared.obj, changes[j].Live) {
 				first = append(first, ordering.Precedence{First: i, Then: j})
