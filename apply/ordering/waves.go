@@ -122,7 +122,7 @@ func (d *Deletion) wait(reversed []Node, at []level, deleted func(i int) bool) {
 		return
 	}
 	for i := range reversed {
-		if deleted(i) && at[i].weight < turn.weight {
+		if at[i].weight < turn.weight && deleted(i) {
 			add(reversed[i].ID)
 		}
 	}
