@@ -49,10 +49,10 @@ func (o *observation) addNote(text string) {
 	}
 }
 
-// isOlder compares resource versions, which grow within one resource.
+// isOlder compares resource versions, which grow within one resource, also from an object to the next one of its name.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 func isOlder(a, b *unstructured.Unstructured) bool {
-	if b == nil || a.GetUID() != b.GetUID() {
+	if b == nil {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())

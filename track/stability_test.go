@@ -82,3 +82,27 @@ func TestRestartIsNoRecovery(t *testing.T) {
 		}
 	}
 }
+
+// Events of the object that was replaced by a recreated one may come after the recreation. They are about another object.
+func TestEventsOfTheReplacedObjectAreIgnored(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	version := func(uid, version string, generation int64) *unstructured.Unstructured {
+		obj := unprobed(0)
+		obj.SetUID(types.UID(uid))
+		obj.SetResourceVersion(version)
+		obj.SetGeneration(generation)
+		return obj
+	}
+	created := version("new", "200", 1)
+	s := newTrackedObject(Target{ID: kube.IDOf(created), Baseline: created, Changed: true}, &Options{}, now)
+	s.update(version("old", "150", 7), now)
+	s.markGone(version("old", "160", 7))
+	s.update(version("new", "210", 1), now)
+	if s.observed.isGone || s.observed.object.GetUID() != "new" || len(s.observed.notes) > 0 || s.observed.generation != 1 {
+		t.Errorf("observed %+v, want the new object without a note", s.observed)
+	}
+	s.update(version("other", "220", 1), now)
+	if s.observed.object.GetUID() != "other" {
+		t.Errorf("observed %s, want the object that took its name later", s.observed.object.GetUID())
+	}
+}
