@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
@@ -23,16 +24,38 @@ func (o *Operation) CheckPermissions() error {
 	return err
 }
 
-// checkRecordAccess notes in the operation which of the verbs the account may not use for records,
-// because they are needed when everything else is done.
-func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation, verbs ...string) error {
-	for _, verb := range verbs {
-		what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
-		if err := d.checkAccess(ctx, op, what, release.SecretName(op.Release, op.Next.Version)); err != nil {
-			return err
-		}
+// recordVerbs are what an operation does with the records of its release. An undo goes as far as it can, and what is
+// only shown needs nothing.
+func (d *Deployer) recordVerbs(op *Operation) []string {
+	switch {
+	case d.undoing || d.ForShow:
+		return nil
+	case op.Verb == Test:
+		return []string{"get", "update"}
+	case op.Verb != Uninstall:
+		return []string{"create", "update"}
+	case op.Removal.KeepHistory:
+		return []string{"update"}
 	}
-	return nil
+	return []string{"delete", "update"}
+}
+
+// checkRecordAccess notes in the operation what it may not do with records: without them, changes
+// would be made that nothing tells of.
+func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
+	verbs := d.recordVerbs(op)
+	denied := make([]error, len(verbs))
+	var questions errgroup.Group
+	for i, verb := range verbs {
+		questions.Go(func() (err error) {
+			what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
+			denied[i], err = d.checkAccess(ctx, what, release.SecretName(op.Release, op.Next.Version))
+			return err
+		})
+	}
+	err := questions.Wait()
+	op.denied = errors.Join(append(denied, op.denied)...)
+	return err
 }
 
 // checkTestAccess notes which tests the account may not create: a plan would ask for a dry run,
@@ -49,27 +72,29 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 			namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
 		}
 		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
-		if err := d.checkAccess(ctx, op, what, ""); err != nil {
+		denied, err := d.checkAccess(ctx, what, "")
+		if err != nil {
 			return err
 		}
+		op.denied = errors.Join(op.denied, denied)
 	}
 	return nil
 }
 
-// checkAccess notes in the operation that the account may not make a request, about all objects or
-// about the one of a name.
-func (d *Deployer) checkAccess(ctx context.Context, op *Operation, what authorizationv1.ResourceAttributes, name string) error {
+// checkAccess asks whether the account may make a request, about all objects or about the one of a
+// name. It returns a *verify.PermissionError as denied if it may not.
+func (d *Deployer) checkAccess(ctx context.Context, what authorizationv1.ResourceAttributes, name string) (denied, err error) {
 	allowed, err := d.Cluster.MayRequest(ctx, what)
-	if err == nil && !allowed && name != "" {
+	if err == nil && !allowed && name != "" && what.Verb != "create" { // the name of what is created isn't known when that is decided
 		byName := what
 		byName.Name = name
 		allowed, err = d.Cluster.MayRequest(ctx, byName)
 	}
 	if err != nil {
-		return fmt.Errorf("checking the permissions of the account: %w", err)
+		return nil, fmt.Errorf("checking the permissions of the account: %w", err)
 	}
 	if !allowed {
-		op.denied = errors.Join(op.denied, &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace})
+		denied = &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
 	}
-	return nil
+	return denied, nil
 }

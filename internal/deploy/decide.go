@@ -1,11 +1,13 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
@@ -67,9 +69,11 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
 	awaitPrefetch := d.prefetchForShow(ctx, op, history)
+	var access errgroup.Group
+	access.Go(func() error { return d.checkRecordAccess(ctx, op) })
 	op.Plan, err = d.newApplier(op).Plan(ctx, req)
 	awaitPrefetch()
-	if err != nil {
+	if err := cmp.Or(err, access.Wait()); err != nil {
 		return err
 	}
 	if d.Settings.Wait {

@@ -46,7 +46,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(d.checkRecordAccess(ctx, op, "get", "update"), d.checkTestAccess(ctx, op, op.Hooks.Before)); err != nil {
+	if err := errors.Join(d.checkRecordAccess(ctx, op), d.checkTestAccess(ctx, op, op.Hooks.Before)); err != nil {
 		return nil, err
 	}
 	owned, err := history.RecordsWithPossibleObjects(ctx)

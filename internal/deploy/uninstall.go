@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
@@ -40,15 +39,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		op.Plan = &apply.Plan{} // only records are left to remove
 		return op, nil
 	}
-	var access errgroup.Group
-	access.Go(func() error {
-		if req.KeepHistory || d.undoing || d.ForShow {
-			return nil
-		}
-		return d.checkRecordAccess(ctx, op, "delete")
-	})
-	err = d.planObjects(ctx, op, history, nil, nil)
-	return op, errors.Join(err, access.Wait())
+	return op, d.planObjects(ctx, op, history, nil, nil)
 }
 
 // uninstall deletes the release's objects and then its records, or marks the latest
