@@ -63,15 +63,16 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 // delete carries out deletions, one turn after the other, and ensures that the deleted
 // objects stay gone.
 func (a *Applier) delete(ctx context.Context, changes []Change, onDone func(Change)) error {
-	gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
 	l := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
-	for len(changes) > 0 {
+	for rest := changes; len(rest) > 0; {
 		n := 1
-		for n < len(changes) && changes[n].deletionTurn == changes[0].deletionTurn {
+		for n < len(rest) && rest[n].deletionTurn == rest[0].deletionTurn {
 			n++
 		}
-		ready, blocked := l.deletable(ctx, changes[:n])
+		turn := rest[:n]
+		rest = rest[n:]
+		ready, blocked := l.deletable(ctx, turn)
 		errs = append(errs, blocked...)
 		for i, err := range a.executeAll(ctx, ready, onDone) {
 			switch {
@@ -80,12 +81,13 @@ func (a *Applier) delete(ctx context.Context, changes []Change, onDone func(Chan
 				l.outcomes[ready[i].ID] = err
 			case ready[i].Action != Delete:
 				l.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
+				turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == ready[i].ID })] = ready[i]
 			}
 			errs = append(errs, err)
 		}
-		changes = changes[n:]
 	}
 	if ctx.Err() == nil {
+		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}
 	return errors.Join(errs...)

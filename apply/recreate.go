@@ -47,7 +47,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	if len(immutable.Fields) > 0 {
 		c.Reason = strings.Join(immutable.Fields, ", ") + " can't be changed"
 	}
-	was := precondition{uid: u.live.GetUID()}
+	was := precondition{uid: u.live.GetUID(), resourceVersion: u.live.GetResourceVersion()}
 	c.execution = p.executionOf(t,
 		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
 		write{verb: awaitGone, precondition: was},

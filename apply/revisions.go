@@ -154,7 +154,7 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	uid := string(live.GetUID())
 	known := h.provenance[t.id]
 	switch {
-	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
+	case t.progress.provenance != nil && t.progress.provenance.UID == uid && (!adopting || t.progress.written):
 		return t.progress.provenance.Clone() // we have written it since, so its first provenance counts
 	case adopting:
 	case known != nil && known.UID == uid:

@@ -94,6 +94,9 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err := a.recordPriorState(ctx, c); err != nil {
 			return c, err
 		}
+		if try < maxAttempts/2 { // after that, what another client writes all the time is only of the object that was just read
+			c.execution.requireVersionOf(c.Live)
+		}
 		done, redecide, err := a.sendWrites(ctx, c)
 		if err == nil && !redecide {
 			if written && done.Action == Unchanged || planned == Recreate && done.Action == Create {

@@ -112,6 +112,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:
 			_, err = a.sendJSONPatch(ctx, e.t, c.Live.GetResourceVersion(), w.operations, asWrite)
+			e.t.progress.written = e.t.progress.written || err == nil
 			return c, true, err
 		case migrateOwnership:
 			c.Applied, err = a.sendMigration(ctx, c, w)
@@ -119,7 +120,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 			case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 				return a.applyWithoutMigration(ctx, c, err, i < len(e.writes)-1)
 			case err == nil:
-				version = c.Applied.GetResourceVersion()
+				version, e.t.progress.written = c.Applied.GetResourceVersion(), true
 			}
 		case applyObject:
 			c.Applied, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)

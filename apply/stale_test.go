@@ -1,0 +1,106 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+)
+
+// takenByOther gives a ConfigMap to another release, with a value of its own, as that release's run does: by the
+// same field manager.
+func (s *story) takenByOther(name, value string) {
+	s.t.Helper()
+	s.patch("v1", "ConfigMap", name, types.MergePatchType, fmt.Sprintf(
+		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"other","meta.helm.sh/release-namespace":%q}},"data":{"k":%q}}`,
+		s.ns, value), apply.Manager)
+}
+
+// Prevents that a run writes an object that another release has adopted since the plan, while
+// hooks ran. Both write as the same field manager, so no conflict shows it.
+func TestObjectOfAnotherReleaseSinceThePlan(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a"))
+	p := s.plan(strings.Replace(config("a"), "k: v", "k: w", 1))
+	s.takenByOther("a", "theirs")
+	_, err := s.tryRun(p)
+	if owned := (*apply.OwnershipError)(nil); !errors.As(err, &owned) {
+		t.Errorf("Run = %v, want *OwnershipError", err)
+	}
+	if got := fmt.Sprint(s.get("v1", "ConfigMap", "a").Object["data"]); got != "map[k:theirs]" {
+		t.Errorf("data %s, want what the other release wrote", got)
+	}
+}
+
+// Prevents that an object is deleted to be recreated although it became another release's since the plan, or
+// somebody protected it.
+func TestNotRecreatedSinceThePlan(t *testing.T) {
+	const immutable = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {k: v}\n"
+	for name, change := range map[string]func(*story){
+		"of another release": func(s *story) {
+			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, apply.Manager)
+		},
+		"kept": func(s *story) {
+			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "kubectl-edit")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.opts.AllowRecreate = true
+			s.deploy(immutable)
+			p := s.plan(strings.Replace(immutable, "k: v", "k: w", 1))
+			s.expect(p, "recreate ConfigMap/a")
+			uid := s.get("v1", "ConfigMap", "a").GetUID()
+			change(s)
+			if _, err := s.tryRun(p); err == nil {
+				t.Error("Run succeeded, want an error")
+			}
+			if got := s.get("v1", "ConfigMap", "a"); got == nil || got.GetUID() != uid {
+				t.Errorf("it is another one now: %v", got)
+			}
+		})
+	}
+}
+
+// Prevents that an undo gives an adopted object back as it was when the run was planned, though another release has
+// adopted and changed it before it was written.
+func TestPriorStateIsThatOfTheWrite(t *testing.T) {
+	s := begin(t)
+	s.post(s.manifests(config("a"))[0].Object, "kubectl")
+	s.opts.TakeOwnership, s.opts.TakeOwnershipFrom = true, []string{"*"}
+	p := s.plan(strings.Replace(config("a"), "k: v", "k: w", 1))
+	s.takenByOther("a", "theirs")
+	done := s.run(p)
+	if len(done) != 1 || done[0].Provenance == nil {
+		t.Fatalf("done: %+v", done)
+	}
+	prior, err := json.Marshal(done[0].Provenance.Adopted.Prior)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"k":"theirs"`, `"meta.helm.sh/release-name":"other"`} {
+		if !strings.Contains(string(prior), want) {
+			t.Errorf("the state to give back lacks %s: %s", want, prior)
+		}
+	}
+}
+
+// Prevents that an uninstall waits until its time is up for an object that it has left, because somebody
+// protected it since the plan.
+func TestKeptSinceThePlanIsNotAwaited(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a") + config("b"))
+	p := s.plan("")
+	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "kubectl-edit")
+	s.run(p)
+	for _, c := range p.Prune {
+		if want := map[string]apply.Action{"a": apply.Keep, "b": apply.Delete}[c.ID.Name]; c.Action != want {
+			t.Errorf("%s after Run: %s, want %s", c.ID, c.Action, want)
+		}
+	}
+}
