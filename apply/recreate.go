@@ -47,6 +47,9 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	if len(immutable.Fields) > 0 {
 		c.Reason = strings.Join(immutable.Fields, ", ") + " can't be changed"
 	}
+	if u.isNotOurs() {
+		c.Reason += "; the adopted object can't be given back after that"
+	}
 	was := precondition{uid: u.live.GetUID(), resourceVersion: u.live.GetResourceVersion()}
 	c.execution = p.executionOf(t,
 		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
@@ -84,12 +87,17 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 
 // permission says whether the object may be recreated.
 func (u *updateDecision) permission() decide.RecreationPermission {
-	from := u.change.Provenance
 	return decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),
 		Allowed: u.p.a.opts.AllowRecreate,
-		NotOurs: u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0,
+		NotOurs: u.isNotOurs(),
 	}.Permission()
+}
+
+// isNotOurs reports whether this run adopts the object, or only failed runs have adopted it.
+func (u *updateDecision) isNotOurs() bool {
+	from := u.change.Provenance
+	return u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0
 }
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under

@@ -81,7 +81,7 @@ spec:
 	if !errors.As(err, &immutable) || strings.Join(immutable.Fields, " ") != "spec.volumeClaimTemplates" {
 		t.Fatalf("got %v", err)
 	}
-	want := "the claims data-db-N keep their size of 1Gi; to resize one to 2Gi:\n  kubectl -n " + s.ns + " patch pvc data-db-0 -p"
+	want := "existing claims data-db-N keep the size that they have; to let one grow to 2Gi:\n  kubectl -n " + s.ns + " patch pvc data-db-0 -p"
 	if !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "--allow-recreate") {
 		t.Errorf("hint: %s", hint(err))
 	}
@@ -92,6 +92,9 @@ spec:
 	}
 	if !strings.Contains(warnings(p), want) {
 		t.Errorf("warnings: %s", warnings(p))
+	}
+	if less := warnings(s.plan(strings.Replace(chart, "1Gi", "512Mi", 1))); !strings.Contains(less, "a claim can't become smaller") || strings.Contains(less, "patch pvc") {
+		t.Errorf("warnings: %s", less)
 	}
 }
 

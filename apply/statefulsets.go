@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
@@ -41,10 +42,8 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	for _, t := range templates(desired) {
 		name, size := sizeOf(t)
 		for _, old := range templates(live) {
-			if n, was := sizeOf(old); n == name && was != size && size != "" {
-				lines = append(lines, fmt.Sprintf("the claims %s-%s-N keep their size of %s; to resize one to %s:\n"+
-					"  kubectl -n %s patch pvc %s-%s-0 -p '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"%s\"}}}}'",
-					name, u.t.id.Name, was, size, u.t.id.Namespace, name, u.t.id.Name, size))
+			if n, was := sizeOf(old); n == name && size != "" && !compare.Satisfies(was, size) {
+				lines = append(lines, u.adviceForClaims(name, was, size))
 			}
 		}
 	}
@@ -55,6 +54,20 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	immutable.Advice = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
 		u.t.id, annotation.Recreate.Name)
 	return text
+}
+
+// adviceForClaims says what becomes of the claims of a template that asks for another size. They may have any size:
+// people resize them, and an earlier recreation left them as they were. A claim grows, and doesn't shrink.
+// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims
+func (u *updateDecision) adviceForClaims(template, was, size string) string {
+	kept := fmt.Sprintf("existing claims %s-%s-N keep the size that they have", template, u.t.id.Name)
+	before, err := resource.ParseQuantity(was)
+	after, err2 := resource.ParseQuantity(size)
+	if err == nil && err2 == nil && after.Cmp(before) < 0 {
+		return kept + ": a claim can't become smaller"
+	}
+	return fmt.Sprintf("%s; to let one grow to %s:\n  kubectl -n %s patch pvc %s-%s-0 -p '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"%s\"}}}}'",
+		kept, size, u.t.id.Namespace, template, u.t.id.Name, size)
 }
 
 func templates(spec map[string]any) []any {

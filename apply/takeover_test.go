@@ -354,3 +354,15 @@ func TestHelm4IsTheSameManager(t *testing.T) {
 		t.Errorf("wrote %v", w)
 	}
 }
+
+// Prevents that somebody believes that an object, which is deleted when it is adopted, could be given back.
+func TestPlanSaysThatARecreatedObjectIsNotGivenBack(t *testing.T) {
+	s := begin(t)
+	const immutable = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {k: v}\n"
+	s.post(s.manifests(immutable)[0].Object, "kubectl-create")
+	s.opts.TakeOwnership, s.opts.AllowRecreate = true, true
+	p := s.plan(strings.Replace(immutable, "k: v", "k: w", 1))
+	if got := change(t, p, "ConfigMap", "a"); got.Action != apply.Recreate || !strings.Contains(got.Reason, "can't be given back") {
+		t.Errorf("%s: %s", got.Action, got.Reason)
+	}
+}

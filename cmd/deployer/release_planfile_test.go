@@ -245,7 +245,10 @@ func TestApplySavedPlan(t *testing.T) {
 	t.Run("an uninstall", func(t *testing.T) {
 		p.run(0, "plan", "--uninstall", "web", "--out", p.file)
 		p.remove("configmaps", "old")
-		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "ConfigMap/"+p.ns+"/old", "planned delete")
+		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "ConfigMap/"+p.ns+"/old", "planned delete; it no longer exists")
+		p.run(0, "plan", "--uninstall", "web", "--out", p.file)
+		p.patch("configmaps", "conf", `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "kubectl-annotate")
+		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "ConfigMap/"+p.ns+"/conf", "planned delete; it would be kept: ")
 		p.run(0, "plan", "--uninstall", "web", "--out", p.file)
 		p.run(0, "apply", p.file, "--wait=false")
 		mustHave(t, p.run(1, "status", "web"), "not found")

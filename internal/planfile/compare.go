@@ -37,7 +37,7 @@ func (p *Plan) differences(op *deploy.Operation) []Difference {
 		other, ok := current[o.key()]
 		delete(current, o.key())
 		if !ok {
-			out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: "it no longer exists, or no longer belongs to the release"})
+			out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: o.absence(op)})
 			continue
 		}
 		out = append(out, o.differences(other)...)
@@ -48,6 +48,18 @@ func (p *Plan) differences(op *deploy.Operation) []Difference {
 		}
 	}
 	return out
+}
+
+// absence says why an operation does nothing with an object.
+func (o Object) absence(op *deploy.Operation) string {
+	if op.Plan != nil {
+		for c := range op.Plan.Changes() {
+			if c.Action == apply.Keep && c.ID.String() == o.Object && c.ID.Group == o.Group {
+				return "it would be kept: " + op.Hidden.Hide(c.Reason)
+			}
+		}
+	}
+	return "it no longer exists, or no longer belongs to the release"
 }
 
 func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.Object }
