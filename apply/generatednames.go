@@ -57,8 +57,9 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 	return out, nil
 }
 
-// isGeneratedByHook reports whether a hook of this release with a generateName has made an object.
+// isGeneratedByHook reports whether a hook of this release with a generateName has made an object. A copy that somebody
+// has made of one has a name of its own.
 func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
 	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
-	return ran && live.GetGenerateName() == generateName && provenance.OwnerOf(live) == p.a.owner
+	return ran && live.GetGenerateName() == generateName && strings.HasPrefix(live.GetName(), generateName) && provenance.OwnerOf(live) == p.a.owner
 }

@@ -331,6 +331,10 @@ func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 	other.owner.Release = "other"
 	theirs := other.mustHook(generated)
 	helms := s.post(s.owned(s.manifests(generated)[0].Object), "helm") // ours, but not made by a hook of ours
+	mine := s.owned(s.manifests(generated)[0].Object) // what somebody has made of one of ours
+	mine.SetName("mine")
+	mine.SetAnnotations(first.GetAnnotations())
+	s.post(mine, "kubectl-create")
 	s.hooks = strings.Join([]string{generated, longer, pod, secret}, "\n---\n")
 	s.record("deployed", config("a"))
 
@@ -344,7 +348,7 @@ func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 		t.Errorf("reasons: %s", got)
 	}
 	s.run(p)
-	for name, stays := range map[string]bool{first.GetName(): false, second.GetName(): false, running.GetName(): true, theirs.GetName(): true, helms.GetName(): true} {
+	for name, stays := range map[string]bool{first.GetName(): false, second.GetName(): false, running.GetName(): true, theirs.GetName(): true, helms.GetName(): true, "mine": true} {
 		if is := s.get("batch/v1", "Job", name) != nil; is != stays {
 			t.Errorf("Job/%s is there: %v, want %v", name, is, stays)
 		}
