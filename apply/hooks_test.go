@@ -331,7 +331,7 @@ func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 	other.owner.Release = "other"
 	theirs := other.mustHook(generated)
 	helms := s.post(s.owned(s.manifests(generated)[0].Object), "helm") // ours, but not made by a hook of ours
-	mine := s.owned(s.manifests(generated)[0].Object) // what somebody has made of one of ours
+	mine := s.owned(s.manifests(generated)[0].Object)                  // what somebody has made of one of ours
 	mine.SetName("mine")
 	mine.SetAnnotations(first.GetAnnotations())
 	s.post(mine, "kubectl-create")
