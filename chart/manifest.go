@@ -103,19 +103,107 @@ func manifestFiles(files map[string]string) []string {
 func splitFile(name, text string) ([]renderedDocument, error) {
 	var out []renderedDocument
 	var problems []error
-	documents, at := releaseutil.SplitManifests(text), 0
-	for i := range len(documents) {
-		p := renderedDocument{Document: Document{Source: name, Text: documents["manifest-"+strconv.Itoa(i)]}}
-		start := at + max(strings.Index(text[at:], p.Text), 0)
-		at = start + len(p.Text)
-		if err := yaml.Unmarshal([]byte(p.Text), &p.head); err != nil {
+	at := 0
+	for _, document := range splitDocuments(text) {
+		start := at + max(strings.Index(text[at:], document), 0)
+		at = start + len(document)
+		head, err := readHead(document)
+		if err != nil {
 			line := strings.Count(text[:start], "\n")
 			problems = append(problems, &DocumentError{Source: name, Err: headError(err, line)})
 			continue
 		}
-		out = append(out, p)
+		out = append(out, renderedDocument{Document{Source: name, Text: document}, head})
 	}
 	return out, errors.Join(problems...)
+}
+
+// splitDocuments splits a text where Helm's releaseutil.SplitManifests does, which searches with the
+// regular expression (?:^|\s*\n)---\s* and takes a tenth of the time of rendering.
+func splitDocuments(text string) []string {
+	const space = "\t\n\f\r "
+	var out []string
+	rest := strings.TrimSpace(text)
+	if after, found := strings.CutPrefix(rest, "---"); found {
+		rest = strings.TrimLeft(after, space)
+	}
+	for found := true; found; {
+		var document string
+		document, rest, found = strings.Cut(rest, "\n---")
+		if document = strings.TrimRight(document, space); document != "" {
+			out = append(out, strings.TrimSpace(document))
+		}
+		rest = strings.TrimLeft(rest, space)
+	}
+	return out
+}
+
+// readHead reads the head of a document as Helm does.
+func readHead(document string) (head releaseutil.SimpleHead, err error) {
+	if content, ok := decodeBlockYAML(document + "\n"); ok {
+		if head, ok = headOf(content); ok {
+			return head, nil
+		}
+	}
+	head = releaseutil.SimpleHead{}
+	err = yaml.Unmarshal([]byte(document), &head)
+	return head, err
+}
+
+// headOf returns the head of a decoded document. In doubt it isn't ok, and the library decides: it ignores the case of keys,
+// and converts some types.
+func headOf(content map[string]any) (head releaseutil.SimpleHead, ok bool) {
+	version, ok1 := textAt(content, "apiVersion")
+	kind, ok2 := textAt(content, "kind")
+	metadata, ok3 := mapAt(content, "metadata")
+	name, ok4 := textAt(metadata, "name")
+	annotations, ok5 := mapAt(metadata, "annotations")
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return head, false
+	}
+	head.Version, head.Kind = version, kind
+	if metadata == nil {
+		return head, true
+	}
+	head.Metadata = &struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+	}{Name: name}
+	if annotations != nil {
+		head.Metadata.Annotations = make(map[string]string, len(annotations))
+	}
+	for key, value := range annotations {
+		text, isText := value.(string)
+		if !isText {
+			return head, false
+		}
+		head.Metadata.Annotations[key] = text
+	}
+	return head, true
+}
+
+// textAt is the text at a key, empty when there is none. It isn't ok if there is something else, or a key that differs in
+// case.
+func textAt(m map[string]any, key string) (text string, ok bool) {
+	value, ok := valueAt(m, key)
+	text, isText := value.(string)
+	return text, ok && (isText || value == nil)
+}
+
+// mapAt is textAt for a map; nil when there is none.
+func mapAt(m map[string]any, key string) (inner map[string]any, ok bool) {
+	value, ok := valueAt(m, key)
+	inner, isMap := value.(map[string]any)
+	return inner, ok && (isMap || value == nil)
+}
+
+func valueAt(m map[string]any, key string) (value any, ok bool) {
+	for other := range m {
+		if other != key && strings.EqualFold(other, key) {
+			return nil, false
+		}
+	}
+	return m[key], true
 }
 
 // headError says what is wrong with a document whose head can't be read.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"deployer/internal/lazyregexp"
 )
@@ -122,13 +121,12 @@ var sourcePath = lazyregexp.New("# Source: [^/]+/(.+)")
 // showOnly picks the documents whose template matches, in order of the
 // patterns and, within one, of the documents.
 func showOnly(text string, patterns []string) (string, error) {
-	documents := releaseutil.SplitManifests(text)
+	documents := splitDocuments(text)
 	var out strings.Builder
 	for _, pattern := range patterns {
 		missing := true
 		pattern = filepath.ToSlash(pattern)
-		for i := range len(documents) {
-			document := documents[fmt.Sprintf("manifest-%d", i)]
+		for _, document := range documents {
 			source := sourcePath().FindStringSubmatch(document)
 			if source == nil {
 				continue
