@@ -176,6 +176,34 @@ func TestModesOfCRDs(t *testing.T) {
 	s.expect(s.deploy(config("a")))
 }
 
+// Prevents that a run fails because it deletes an object in a version that a definition of the same run has
+// dropped.
+func TestDeletedInADroppedVersion(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	const schema = "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}"
+	crd := func(versions string) string {
+		return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foos0.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {plural: foos0, singular: foo0, kind: Foo0, listKind: Foo0List}
+  versions:
+` + versions
+	}
+	s.opts.CRDs = apply.UpgradeCRDs
+	s.crds = crd("  - {name: v1alpha1, served: true, storage: true, " + schema + "}\n")
+	s.deploy(strings.Replace(foo(0, "a: 1"), "/v1\n", "/v1alpha1\n", 1) + config("a"))
+	s.crds = crd("  - {name: v1alpha1, served: false, storage: false, " + schema + "}\n  - {name: v1, served: true, storage: true, " + schema + "}\n")
+	s.deploy(config("a"))
+	if s.get(s.ns+".example.com/v1", "Foo0", "f") != nil {
+		t.Error("it is still there")
+	}
+}
+
 // S06: the server forgets the owners of fields that were applied in a version it
 // no longer serves; what the chart drops must go nevertheless.
 func TestVersionDropped(t *testing.T) {

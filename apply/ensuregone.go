@@ -67,7 +67,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		return meta != nil || complete
 	}
 	err := gone[0].execution.pruner.observer.listOrGet(ctx, lookups, listed, func(i int) error {
-		meta, err := a.getMeta(ctx, gone[i].execution.mapping(), gone[i].ID)
+		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
 		decide(gone[i], meta)
 		return err
 	})

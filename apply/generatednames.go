@@ -13,8 +13,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// anyName ends the name that stands for all objects that were generated from one name. No object
-// of a hook can be called so.
+// anyName ends the name that stands for all objects that were generated from one name. No Job and no
+// Pod can be called so.
 const anyName = "*"
 
 // namedLike returns the identity that stands for all objects with a generateName: with the name web-* for web-.
@@ -33,7 +33,8 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 	}
 	for _, o := range list {
 		generateName, isGenerated := strings.CutSuffix(o.id.Name, anyName)
-		if !isGenerated || generateName == "" || o.kindUnlisted || !o.fromHook && !o.kept {
+		gk := o.id.GroupKind()
+		if !isGenerated || generateName == "" || o.kindUnlisted || gk != kube.JobKind && gk != kube.PodKind {
 			out = append(out, o)
 			continue
 		}
@@ -61,5 +62,6 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 // has made of one has a name of its own.
 func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
 	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
-	return ran && live.GetGenerateName() == generateName && strings.HasPrefix(live.GetName(), generateName) && provenance.OwnerOf(live) == p.a.owner
+	base := beforeRandom(generateName)
+	return ran && live.GetGenerateName() == generateName && strings.HasPrefix(live.GetName(), base) && len(live.GetName()) == len(base)+random && provenance.OwnerOf(live) == p.a.owner
 }

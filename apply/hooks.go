@@ -105,7 +105,6 @@ func hooksOf(revisions []Revision) []Revision {
 // In one attempt it is always the same, so that a hook that a killed run began is found.
 // k8s.io/apiserver/pkg/storage/names/generate.go
 func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
-	const longest, random = 63, 5
 	if name := obj.GetName(); name != "" {
 		return name
 	}
@@ -113,8 +112,15 @@ func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
 	if r.attempt != "" {
 		suffix = fmt.Sprintf("%x", sha256.Sum256([]byte(r.hash+r.attempt)))[:random]
 	}
-	base := obj.GetGenerateName()
-	return base[:min(len(base), longest-random)] + suffix
+	return beforeRandom(obj.GetGenerateName()) + suffix
+}
+
+// longest is the length of a generated name at most, and random that of its end.
+const longest, random = 63, 5
+
+// beforeRandom is the beginning of the names that are generated from one.
+func beforeRandom(generateName string) string {
+	return generateName[:min(len(generateName), longest-random)]
 }
 
 // resolveExistingHook deals with an object that has a hook's name: it is returned if it
@@ -135,8 +141,11 @@ func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookR
 		if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
 			return nil, objectError(t, "creating", &HookExistsError{Why: why})
 		}
-		err = p.a.remove(ctx, t.mapping, t.id, precondition{uid: live.GetUID()}, metav1.DeletePropagationBackground)
-		if err != nil && !apierrors.IsConflict(err) {
+		err = p.a.remove(ctx, t.mapping, t.id, precondition{live.GetUID(), live.GetResourceVersion()}, metav1.DeletePropagationBackground)
+		if apierrors.IsConflict(err) {
+			return nil, nil // it has changed since it was read: createHook comes back to it
+		}
+		if err != nil {
 			return nil, objectError(t, "deleting", err)
 		}
 	}

@@ -361,6 +361,20 @@ func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 	}
 }
 
+// TestGeneratedNamesAtAnUninstall prevents that Jobs stay when the release is uninstalled: those whose name is cut, and those of
+// a hook that the uninstall runs once more, under another name.
+func TestGeneratedNamesAtAnUninstall(t *testing.T) {
+	s := begin(t)
+	long := strings.Replace(migration, "name: migrate", "generateName: "+strings.Repeat("long-", 12), 1)
+	atEnd := strings.NewReplacer("name: migrate", "generateName: migrate-", "pre-upgrade", "\"pre-upgrade,pre-delete\"").Replace(migration)
+	s.deploy(config("a"))
+	cut, earlier := s.mustHook(long), s.mustHook(atEnd)
+	s.hooks = long + "\n---\n" + atEnd
+	s.record("deployed", config("a"))
+	s.hooks = atEnd
+	s.expect(s.plan(""), "delete ConfigMap/a", "delete Job/"+cut.GetName(), "delete Job/"+earlier.GetName())
+}
+
 // TestGeneratedNamesThatCannotBeListed prevents that what a hook left is forgotten because the account
 // may not list it: an upgrade remembers to look again, and an uninstall is refused.
 func TestGeneratedNamesThatCannotBeListed(t *testing.T) {

@@ -104,13 +104,16 @@ func (p *permissions) denyUnlessAllowedInNewNamespace(ctx context.Context, c *Ch
 	return err
 }
 
-// may asks the server, once per question: see kube.Cluster.MayRequest.
+// may asks the server, once per question.
 func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return p.asked.get(what, func() (allowed bool, err error) {
-		err = p.a.try(ctx, func() error {
-			allowed, err = p.a.cluster.MayRequest(ctx, what)
-			return err
-		})
-		return allowed, err
+	return p.asked.get(what, func() (bool, error) { return p.a.MayRequest(ctx, what) })
+}
+
+// MayRequest is kube.Cluster.MayRequest, tried again after transient failures as all requests of a plan.
+func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (allowed bool, err error) {
+	err = a.try(ctx, func() error {
+		allowed, err = a.cluster.MayRequest(ctx, what)
+		return err
 	})
+	return allowed, err
 }

@@ -128,6 +128,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		c.mapping = mapping
 		if p.targetsByID[c.id] == nil && !elsewhere[c.id] {
 			out = append(out, c)
+			elsewhere[c.id] = true // once, also if an earlier release has kept it
 		}
 		return nil
 	}
@@ -165,6 +166,9 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.crds, p.req.Hooks, p.req.OtherHooks) {
+		if p.req.Uninstall && m.Object.GetName() == "" {
+			continue // a hook that runs under a new name: what its earlier runs have made goes
+		}
 		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true }); err != nil {
 			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
 		}
@@ -254,6 +258,7 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 // redecide decides again about an orphan that has changed since it was decided.
 func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
 	o := *c.execution.orphan
+	o.mapping = c.execution.mapping(ctx)
 	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
 	if err != nil {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}

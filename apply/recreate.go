@@ -47,7 +47,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	if len(immutable.Fields) > 0 {
 		c.Reason = strings.Join(immutable.Fields, ", ") + " can't be changed"
 	}
-	if u.isNotOurs() {
+	if u.wasAdopted() {
 		c.Reason += "; the adopted object can't be given back after that"
 	}
 	was := precondition{uid: u.live.GetUID(), resourceVersion: u.live.GetResourceVersion()}
@@ -90,12 +90,12 @@ func (u *updateDecision) permission() decide.RecreationPermission {
 	return decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),
 		Allowed: u.p.a.opts.AllowRecreate,
-		NotOurs: u.isNotOurs(),
+		Adopted: u.wasAdopted(),
 	}.Permission()
 }
 
-// isNotOurs reports whether this run adopts the object, or only failed runs have adopted it.
-func (u *updateDecision) isNotOurs() bool {
+// wasAdopted reports whether this run adopts the object, or only failed runs have adopted it.
+func (u *updateDecision) wasAdopted() bool {
 	from := u.change.Provenance
 	return u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0
 }

@@ -64,13 +64,14 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 	return r.interner.Intern(out), err
 }
 
-// tryUnlessAbsent calls f, which makes a request about an object, as tryWhile does. It reports whether the object certainly
-// isn't there. An answer that leaves that open is retried as long as some of the API servers may not know the kind yet, or not yet
-// know that it is gone: see kube.Cluster.ConfirmAbsent.
+// tryUnlessAbsent is tryWhile for a request about one object. absent says that the object certainly isn't there. An answer
+// that leaves this open is repeated for discoveryLagWindow, unless the kind is served in another version:
+// see kube.Cluster.ConfirmAbsent.
 func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriable func(error) bool, f func() error) (absent bool, err error) {
 	deadline := time.Now().Add(discoveryLagWindow)
 	mayPass := func(err error) bool {
-		return retriable(err) || errors.As(err, new(*kube.UnservedError)) && time.Now().Before(deadline)
+		var unserved *kube.UnservedError
+		return retriable(err) || errors.As(err, &unserved) && unserved.Mapping.Resource == m.Resource && time.Now().Before(deadline)
 	}
 	err = r.tryWhile(ctx, r.opts.RetryTimeout, mayPass, func() error {
 		err := f()
@@ -129,9 +130,14 @@ func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops
 }
 
 func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	tries := 0
 	out, err := r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		tries++
 		return client.Patch(ctx, name, kind, data, opts)
 	})
+	if tries > 1 && len(opts.DryRun) == 0 {
+		t.progress.written = true // an earlier try may have been stored, and its answer lost
+	}
 	return r.interner.Intern(out), err
 }
 

@@ -55,8 +55,8 @@ type fullReplacement struct {
 type progress struct {
 	attempts           int         // how often the object changed while it was being decided about
 	wasAbsent          bool        // it was observed to be absent
-	provenance         *Provenance // provenance of the object when we were about to write it first
-	written            bool        // we have written it
+	provenance         *Provenance // as of the last attempt to write the object
+	written            bool        // an attempt was stored, or may have been
 	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 

@@ -155,7 +155,7 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	known := h.provenance[t.id]
 	switch {
 	case t.progress.provenance != nil && t.progress.provenance.UID == uid && (!adopting || t.progress.written):
-		return t.progress.provenance.Clone() // we have written it since, so its first provenance counts
+		return t.progress.provenance.Clone() // it is ours, or partly written, by this run: what it was before counts
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.Clone()

@@ -94,7 +94,9 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err := a.recordPriorState(ctx, c); err != nil {
 			return c, err
 		}
-		if try < maxAttempts/2 { // after that, what another client writes all the time is only of the object that was just read
+		// Later tries require only the UID where the decision allows that: what somebody writes all the time would
+		// never be written.
+		if try < maxAttempts/2 {
 			c.execution.requireVersionOf(c.Live)
 		}
 		done, redecide, err := a.sendWrites(ctx, c)

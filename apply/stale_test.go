@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -102,5 +105,29 @@ func TestKeptSinceThePlanIsNotAwaited(t *testing.T) {
 		if want := map[string]apply.Action{"a": apply.Keep, "b": apply.Delete}[c.ID.Name]; c.Action != want {
 			t.Errorf("%s after Run: %s, want %s", c.ID, c.Action, want)
 		}
+	}
+}
+
+// Prevents that what an adopted object was is lost with the answer to the first write, which has only changed whose its
+// fields are.
+func TestLostAnswerToAnAdoption(t *testing.T) {
+	s := begin(t)
+	made := s.manifests(config("a"))[0].Object
+	made.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+	s.post(made, "kubectl-client-side-apply")
+	s.opts.TakeOwnership = true
+	var lost atomic.Bool
+	s.through(&faulty{after: func(r *http.Request, _ *http.Response) error {
+		if r.Method != http.MethodPatch || !real(r) || lost.Swap(true) {
+			return nil
+		}
+		return fmt.Errorf("reading the answer: %w", io.ErrUnexpectedEOF)
+	}})
+	done := s.run(s.plan(strings.Replace(config("a"), "k: v", "k: w", 1)))
+	if !lost.Load() || len(done) != 1 || done[0].Provenance == nil {
+		t.Fatalf("done: %+v", done)
+	}
+	if prior := done[0].Provenance.Adopted.Prior; len(prior.ManagedFields) != 1 || prior.ManagedFields[0].Manager != "kubectl-client-side-apply" {
+		t.Errorf("the managedFields to give back: %+v", prior.ManagedFields)
 	}
 }

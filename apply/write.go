@@ -105,9 +105,9 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		}
 		switch w.verb {
 		case deleteObject:
-			err = a.remove(ctx, e.mapping(), c.ID, w.precondition, w.propagation)
+			err = a.remove(ctx, e.mapping(ctx), c.ID, w.precondition, w.propagation)
 		case awaitGone:
-			err = a.awaitGone(ctx, e.mapping(), c.ID, w.precondition.uid)
+			err = a.awaitGone(ctx, e.mapping(ctx), c.ID, w.precondition.uid)
 		case createObject:
 			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:
@@ -139,11 +139,16 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 	return c, false, nil
 }
 
-func (e *execution) mapping() kube.Mapping {
+// mapping returns where the kind is served. For an orphan that is looked up, because a definition of this
+// release may have dropped the version of the plan.
+func (e *execution) mapping(ctx context.Context) kube.Mapping {
 	if e.t != nil {
 		return e.t.mapping
 	}
-	return e.orphan.mapping
+	if now, err := e.p.a.cluster.Mapping(ctx, e.orphan.mapping.GVK, true); err == nil {
+		return now
+	}
+	return e.orphan.mapping // gone or unknown: the request tells
 }
 
 // sendMigration writes managedFields, and nothing else of the object.

@@ -6,10 +6,8 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"maps"
 	"runtime"
 	"slices"
-	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -18,13 +16,12 @@ import (
 // takes the key behind the other arguments. https://masterminds.github.io/sprig/crypto.html
 var certificateFunctions = []string{"genCA", "genSelfSignedCert", "genSignedCert"}
 
-// withKey replaces the functions that make a certificate by their variants, and gives these a key, which is an
-// argument of a template. Each name ends with spaces as no template
-// has them, see restoreCalls.
-func withKey(argument string) map[string]substitution {
+// keyedVariants replaces the functions that make a certificate by their variants with a key, which is given as a template
+// expression. Each name ends with spaces as no template has them, see restoreCalls.
+func keyedVariants(key string) map[string]substitution {
 	out := map[string]substitution{}
 	for _, name := range certificateFunctions {
-		out[name] = substitution{name: name + "WithKey   ", suffix: " " + argument}
+		out[name] = substitution{name: name + "WithKey   ", suffix: " " + key}
 	}
 	return out
 }
@@ -63,14 +60,14 @@ type madeKey struct {
 // look up the keys of their certificates. It returns nil if they make none.
 func useKeySupply(ctx context.Context, c *helmchart.Chart) *keySupply {
 	s := &keySupply{ctx: ctx, made: make(chan madeKey)}
-	instead := withKey(newKeyLookup)
+	instead := keyedVariants(newKeyLookup)
 	for _, part := range allCharts(c) {
 		part.Templates = slices.Clone(part.Templates)
 		for i, t := range part.Templates {
 			if t == nil || !containsAny(t.Data, certificateFunctions...) {
 				continue
 			}
-			text := replaceCalls(string(t.Data), instead, func(name string) {
+			text := replaceCalls(string(t.Data), false, instead, func(name string) {
 				if instead[name].name != "" {
 					s.calls++
 				}
@@ -99,15 +96,11 @@ func (s *keySupply) next() (string, error) {
 	}
 }
 
+// makeOne makes a key. A search for primes can't be stopped: a key that is being made when the rendering ends is dropped.
 func (s *keySupply) makeOne() {
 	text, err := newKey()
 	select {
 	case s.made <- madeKey{text, err}:
 	case <-s.ctx.Done():
 	}
-}
-
-// showsLookup reports whether the output of templates contains the lookup of a key: a template had a call as a text.
-func (s *keySupply) showsLookup(files map[string]string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(files)), func(text string) bool { return strings.Contains(text, newKeyKind) })
 }

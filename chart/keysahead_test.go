@@ -60,6 +60,8 @@ func TestKeysMadeAhead(t *testing.T) {
 func TestKeysMadeAheadAreNotSeen(t *testing.T) {
 	for name, of := range map[string]struct{ template, want string }{
 		"a call as a text":     {`{{ $_ := genCA "a" 9 }}{{ "{{ genCA 1 2 }}" }}`, `{{ genCA 1 2 }}`},
+		"a hash of a text":     {`{{ $_ := genCA "a" 9 }}{{ "{{ genCA 1 2 }}" | len }}`, "15"},
+		"a text for tpl":       {`{{ $_ := genCA "a" 9 }}{{ tpl "{{ (genCA ` + "`b`" + ` 9).Cert | len | lt 9 }}" . }}`, "true"},
 		"out of a pipe":        {`{{ $c := 9 | genCA "a" }}{{ len $c.Cert | lt 9 }}`, "true"},
 		"changed values":       {`{{ $_ := genCA "a" 9 }}{{ $_ := set .Values "n" (add1 .Values.n) }}{{ .Values.n }} {{ "{{ genCA }}" }}`, "2 {{ genCA }}"},
 		"too few arguments":    {`{{ genCA "a" }}`, `<genCA>: wrong number of args for genCA: want 2 got 1`},

@@ -73,15 +73,14 @@ var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genP
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
-// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same one.
-// Searching prime numbers takes longer than all else in a chart, and one other key shows as well what is
-// generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
+// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same new one.
+// One other key shows as well as many what is generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
 func certificatesOfOneKey() (map[string]substitution, error) {
 	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	return withKey(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
+	return keyedVariants(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
 }
 
 // A Rerenderer renders a chart again with the same input to find values that change
@@ -107,7 +106,7 @@ type Rerenderer struct {
 func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	r := &Rerenderer{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
-		return replaceCalls(text, nil, func(name string) {
+		return replaceCalls(text, true, nil, func(name string) {
 			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name].name != ""
 			if nondeterministic[name] > 0 {
 				r.functions[name] = true
@@ -266,7 +265,7 @@ func (r *Rerenderer) renderHashInputs(ctx context.Context, in Input) (*Rendered,
 func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
 	in.Beside = nil // that of the first rendering is enough
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
-	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
+	change := func(text string) string { return replaceCalls(text, true, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.usesTpl, change)
 	if r.usesTpl {
 		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)

@@ -48,7 +48,7 @@ func TestReplaceCalls(t *testing.T) {
 		var calls []string
 		instead := maps.Clone(substitutes)
 		instead["keys"] = substitution{suffix: "|sortAlpha"}
-		got := replaceCalls(test.text, instead, func(name string) { calls = append(calls, name) })
+		got := replaceCalls(test.text, true, instead, func(name string) { calls = append(calls, name) })
 		if all := strings.Join(calls, " "); got != test.want || all != test.calls {
 			t.Errorf("%s: replaceCalls(%q) = %q calling %q, want %q calling %q", test.name, test.text, got, all, test.want, test.calls)
 		}

@@ -142,8 +142,8 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 }
 
 // executeWithKeySupply executes templates whose certificates get their keys from a keySupply. It returns nothing if the
-// templates have to be executed with their own functions: they make no certificates, the output shows that
-// functions were replaced, or there is an error of the engine, which would speak of the other functions.
+// templates have to be executed with their own functions: they make no certificates, or there is an error of the
+// engine, which would speak of the other functions.
 func executeWithKeySupply(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input, clients *lookupProvider) (map[string]string, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -154,13 +154,10 @@ func executeWithKeySupply(ctx context.Context, helm *helmchart.Chart, values cha
 	own := copyMap(values) // templates can change them
 	own["Values"] = chartutil.Values(own["Values"].(map[string]any))
 	files, err := executeMarked(ctx, changed, own, in, clients)
-	if errors.As(err, new(*LimitError)) || ctx.Err() != nil {
-		return nil, err
-	}
-	if err != nil || clients.keys.showsLookup(files) {
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*LimitError)) {
 		return nil, nil
 	}
-	return files, nil
+	return files, err
 }
 
 // executeMarked executes the templates of a chart, which it changes, and knows in which one it is.

@@ -13,8 +13,9 @@ type substitution struct {
 }
 
 // replaceCalls calls note for each function that template text calls, and
-// returns the text with the substitutions of instead, which are by function.
-func replaceCalls(text string, instead map[string]substitution, note func(string)) string {
+// returns the text with the substitutions of instead, which are by function. quoted says whether calls
+// in strings count: they may be templates for tpl, or just texts.
+func replaceCalls(text string, quoted bool, instead map[string]substitution, note func(string)) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
@@ -28,12 +29,12 @@ func replaceCalls(text string, instead map[string]substitution, note func(string
 			return out.String()
 		}
 		out.WriteString("{{")
-		rest = replaceInAction(&out, action, instead, note)
+		rest = replaceInAction(&out, action, quoted, instead, note)
 	}
 }
 
 // replaceInAction handles the text after "{{" and returns the rest from "}}" on. https://pkg.go.dev/text/template#hdr-Actions
-func replaceInAction(out *strings.Builder, text string, instead map[string]substitution, note func(string)) string {
+func replaceInAction(out *strings.Builder, text string, quoted bool, instead map[string]substitution, note func(string)) string {
 	suffixes := []string{""} // of the present command, and of each one around its parentheses
 	space := ""              // before the present token
 	for i := 0; i < len(text); {
@@ -78,7 +79,7 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]subst
 		case word != "" && other != (substitution{}):
 			out.WriteString(cmp.Or(other.name, word))
 			suffixes[len(suffixes)-1] += other.suffix
-		case size > 1 && strings.Contains(token[:size], "{{"):
+		case quoted && size > 1 && strings.Contains(token[:size], "{{"):
 			out.WriteString(replaceInQuoted(token[:size], instead, note))
 		default:
 			out.WriteString(token[:size])
@@ -95,7 +96,7 @@ func replaceInQuoted(quoted string, instead map[string]substitution, note func(s
 	if err != nil {
 		return quoted
 	}
-	replaced := replaceCalls(text, instead, note)
+	replaced := replaceCalls(text, true, instead, note)
 	switch {
 	case replaced == text:
 		return quoted

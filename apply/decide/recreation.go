@@ -21,9 +21,9 @@ type Recreation struct {
 	ID            kube.ID
 	Live, Desired map[string]string // annotations
 	Allowed       bool              // by the operation
-	// NotOurs says that this run adopts the object, or that only failed runs have adopted it:
+	// Adopted says that this run adopts the object, or that only failed runs have adopted it:
 	// once it is deleted, it can't be given back.
-	NotOurs bool
+	Adopted bool
 }
 
 // A RecreationPermission says whether something may be done.
@@ -49,7 +49,7 @@ func (r Recreation) Permission() RecreationPermission {
 	switch {
 	case gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		permitted = r.Allowed && annotated
-	case r.NotOurs:
+	case r.Adopted:
 		permitted = r.Allowed
 	}
 	if permitted {

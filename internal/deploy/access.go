@@ -10,6 +10,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"deployer/apply"
 	"deployer/apply/verify"
 	"deployer/release"
 )
@@ -45,11 +46,12 @@ func (d *Deployer) recordVerbs(op *Operation) []string {
 func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 	verbs := d.recordVerbs(op)
 	denied := make([]error, len(verbs))
+	applier := d.newApplier(op)
 	var questions errgroup.Group
 	for i, verb := range verbs {
 		questions.Go(func() (err error) {
 			what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
-			denied[i], err = d.checkAccess(ctx, what, release.SecretName(op.Release, op.Next.Version))
+			denied[i], err = checkAccess(ctx, applier, what, release.SecretName(op.Release, op.Next.Version))
 			return err
 		})
 	}
@@ -61,6 +63,7 @@ func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 // checkTestAccess notes which tests the account may not create: a plan would ask for a dry run,
 // but tests have none.
 func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*helmrelease.Hook) error {
+	applier := d.newApplier(op)
 	manifests, _ := objectsOfHooks(tests) // what is unusable fails when its turn comes, as with Helm
 	for _, m := range manifests {
 		mapping, err := d.Cluster.Mapping(ctx, m.Object.GroupVersionKind(), true)
@@ -72,7 +75,7 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 			namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
 		}
 		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
-		denied, err := d.checkAccess(ctx, what, "")
+		denied, err := checkAccess(ctx, applier, what, "")
 		if err != nil {
 			return err
 		}
@@ -83,12 +86,12 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 
 // checkAccess asks whether the account may make a request, about all objects or about the one of a
 // name. It returns a *verify.PermissionError as denied if it may not.
-func (d *Deployer) checkAccess(ctx context.Context, what authorizationv1.ResourceAttributes, name string) (denied, err error) {
-	allowed, err := d.Cluster.MayRequest(ctx, what)
+func checkAccess(ctx context.Context, a *apply.Applier, what authorizationv1.ResourceAttributes, name string) (denied, err error) {
+	allowed, err := a.MayRequest(ctx, what)
 	if err == nil && !allowed && name != "" && what.Verb != "create" { // the name of what is created isn't known when that is decided
 		byName := what
 		byName.Name = name
-		allowed, err = d.Cluster.MayRequest(ctx, byName)
+		allowed, err = a.MayRequest(ctx, byName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checking the permissions of the account: %w", err)

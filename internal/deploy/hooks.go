@@ -23,15 +23,15 @@ func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrel
 }
 
 // objectsOfHook returns the objects of a hook: one, unless it is a list. As in Helm, the annotations of the list
-// make it a hook and say when its objects are deleted; here each of them has these annotations.
+// make it a hook and say when its objects are deleted; here each object gets them.
 // helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go
 func objectsOfHook(h *helmrelease.Hook) ([]kube.Manifest, error) {
 	objects, err := chart.ParseHook(h)
 	for _, m := range objects {
-		annotations := m.Object.GetAnnotations()
-		if annotations[helmrelease.HookAnnotation] != "" {
-			continue // the object is the hook
+		if m.Object.GetKind() == h.Kind {
+			continue // the hook itself, and not an item of a list
 		}
+		annotations := m.Object.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}

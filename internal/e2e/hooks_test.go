@@ -79,11 +79,13 @@ func TestHooksInAList(t *testing.T) {
 	w.there("jobs", map[string]bool{"work": false})
 	w.there("configmaps", map[string]bool{"b": false})
 
-	keeps := w.chart(configMap("a", "1"), list("all", "hook-failed", claim))
+	// What an item says itself isn't read, as in Helm.
+	annotated := strings.Replace(claim, "{name: data}", "{name: more, annotations: {helm.sh/hook: post-upgrade}}", 1)
+	keeps := w.chart(configMap("a", "1"), list("all", "hook-failed", annotated, claim))
 	w.ok("upgrade", "x", keeps)
-	uid := w.must("persistentvolumeclaims", "data").GetUID()
+	uid, more := w.must("persistentvolumeclaims", "data").GetUID(), w.must("persistentvolumeclaims", "more").GetUID()
 	w.says(w.exits(3, "upgrade", "x", keeps), "stderr", "may hold data, and the hook's delete policy keeps it")
-	if w.must("persistentvolumeclaims", "data").GetUID() != uid {
+	if w.must("persistentvolumeclaims", "data").GetUID() != uid || w.must("persistentvolumeclaims", "more").GetUID() != more {
 		t.Error("the claim was deleted with its data")
 	}
 }

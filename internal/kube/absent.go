@@ -26,9 +26,8 @@ func (e *UnservedError) Hint() string {
 	return "try again in a moment. If that doesn't help, ask the cluster itself: kubectl get " + e.Mapping.Resource.GroupResource().String()
 }
 
-// NamesMissingObject reports whether an answer of the API server says that an object doesn't exist. If it doesn't serve
-// the kind, the answer is NotFound too, but names no object, or isn't made by an API server at all; then client-go puts
-// the name into the error that it makes of the answer.
+// NamesMissingObject reports whether an answer says that an object, or its namespace, doesn't exist. A 404 for a kind that
+// isn't served has no name in its details, or, if no API server wrote it, a cause that client-go adds.
 // k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
 func NamesMissingObject(err error) bool {
 	var status apierrors.APIStatus
@@ -39,9 +38,8 @@ func NamesMissingObject(err error) bool {
 	return details != nil && details.Name != "" && len(details.Causes) == 0
 }
 
-// ConfirmAbsent says what a NotFound answer to a request about an object means: nil that the object certainly isn't
-// there. If the answer doesn't name the object, that is so if the cluster doesn't serve its kind in any version. The kinds are read again
-// to find out. Otherwise nothing is known, and the error is an *UnservedError, or says why the kinds are unknown.
+// ConfirmAbsent returns nil if a NotFound answer means that the object certainly isn't there: the answer names it, or the
+// cluster, asked again, doesn't serve its kind. Otherwise the error is an *UnservedError, or why the kinds are unknown.
 func (c *Cluster) ConfirmAbsent(ctx context.Context, m Mapping, answer error) error {
 	if NamesMissingObject(answer) {
 		return nil
