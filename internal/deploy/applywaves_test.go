@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,7 +127,7 @@ func (s *site) ready() []string {
 	deployments, err := s.cluster.Client().AppsV1().Deployments(s.ns).List(s.Context(), metav1.ListOptions{})
 	s.must(err)
 	for _, d := range deployments.Items {
-		if d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.ObservedGeneration == d.Generation {
+		if isReady(&d) {
 			out = append(out, "Deployment/"+d.Name)
 		}
 	}
@@ -138,6 +139,10 @@ func (s *site) ready() []string {
 		}
 	}
 	return out
+}
+
+func isReady(d *appsv1.Deployment) bool {
+	return d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.ObservedGeneration == d.Generation
 }
 
 // What depends on an object is applied when that is ready, whatever their kinds,
@@ -186,9 +191,9 @@ func TestConvertedWaitForTheirConverter(t *testing.T) {
 	})
 	cert, bundle := kubetest.Certificate(t, "hook."+s.ns+".svc")
 	var broken atomic.Bool
-	server := kubetest.Converter(t, cert, func() bool {
+	server := kubetest.Converter(t, cert, func() bool { // the API server also asks when the test is over
 		hook, err := s.cluster.Client().AppsV1().Deployments(s.ns).Get(s.Context(), "hook", metav1.GetOptions{})
-		return err == nil && hook.Status.ReadyReplicas > 0 && (!broken.Load() || hook.Generation > 1 && slices.Contains(s.ready(), "Deployment/hook"))
+		return err == nil && hook.Status.ReadyReplicas > 0 && (!broken.Load() || hook.Generation > 1 && isReady(hook))
 	})
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	s.must(err)
