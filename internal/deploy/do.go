@@ -119,14 +119,12 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 }
 
 // decideBeforeLock decides before taking the lock, because deciding only reads and may
-// take long. If another run prevents the decision and may be waited for, the operation
-// stays nil and is decided after that run.
+// take long. If another run may have prevented the decision, the operation stays nil and is
+// decided under the lock.
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
-	if err != nil && l.opts.LockTimeout > 0 && mayBeDueToOtherRun(err) {
-		if held, herr := l.Releases.IsLeased(ctx, l.name); herr == nil && held {
-			return nil
-		}
+	if mayBeDueToOtherRun(err) && l.wasAnotherRunAtIt(ctx, op) {
+		return nil
 	}
 	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {
 		err = errors.Join(err, l.Releases.DeleteDeadLease(ctx, l.name))
@@ -151,6 +149,20 @@ func mayBeDueToOtherRun(err error) bool {
 		}
 	}
 	return false
+}
+
+// wasAnotherRunAtIt reports whether another run holds the release, or has changed its records
+// since op was begun. op is nil if the decision ended before that. What can't be read is no
+// reason to doubt the decision's own error.
+func (l *lifecycle) wasAnotherRunAtIt(ctx context.Context, op *Operation) bool {
+	if held, err := l.Releases.IsLeased(ctx, l.name); err == nil && held {
+		return true
+	}
+	if op == nil {
+		return false
+	}
+	history, err := l.Releases.History(ctx, l.name)
+	return err == nil && history.Identity() != op.Basis.Records
 }
 
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {

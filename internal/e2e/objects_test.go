@@ -40,6 +40,9 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"apiservices":               {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 		"clusterroles":              {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		"customresourcedefinitions": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+
+		"validatingadmissionpolicies":       {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+		"validatingadmissionpolicybindings": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	}
 	r, ok := known[name]
 	if !ok {
@@ -52,7 +55,10 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 func (w *world) in(name string) dynamic.ResourceInterface {
 	w.Helper()
 	client := w.cluster.Dynamic().Resource(resource(w.T, name))
-	if slices.Contains([]string{"apiservices", "clusterroles", "customresourcedefinitions", "namespaces"}, name) {
+	outside := []string{
+		"apiservices", "clusterroles", "customresourcedefinitions", "namespaces", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	}
+	if slices.Contains(outside, name) {
 		return client
 	}
 	return client.Namespace(w.ns)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kubetest"
@@ -60,6 +61,29 @@ func TestWhoWaitedDecidesAgain(t *testing.T) {
 	w.value("b", "1")
 	w.value("c", "")
 	w.statuses("x", "superseded", "superseded", "deployed")
+}
+
+// What is rejected because of another run is decided again: by its end, if it has ended by
+// then. Else it is told that the other run is at it.
+func TestRejectedBecauseOfAnotherRun(t *testing.T) {
+	t.Run("which has ended", func(t *testing.T) {
+		w := newWorld(t)
+		recreate := deployment("d", "d", "  strategy: {type: Recreate}")
+		w.ok("install", "x", w.chart(recreate), "--wait=false")
+		dryRun := func(_ int, c call) bool { return c.method == "PATCH" && strings.Contains(c.path, "/deployments/d?") }
+		second := w.hold(dryRun, "upgrade", "x", w.chart(replaceOnce(recreate, "r/x:1", "r/x:2")), "--wait=false").must()
+		// Its strategy is another by default, which can't be replaced without knowing of it.
+		w.ok("upgrade", "x", w.chart(deployment("d", "d", "")), "--wait=false")
+		w.succeeds(second.rest())
+		w.statuses("x", "superseded", "superseded", "deployed")
+	})
+	t.Run("which hasn't", func(t *testing.T) {
+		w := newWorld(t)
+		w.ok("install", "x", w.chart(configMap("a", "1")))
+		first := w.hold(applies("a"), "upgrade", "x", w.chart(configMap("a", "2"))).must()
+		w.exits(5, "upgrade", "x", w.chart(configMap("Not_A_Name", "3")))
+		w.succeeds(first.rest())
+	})
 }
 
 // The values that count again are those of the run that was waited for.
@@ -302,17 +326,59 @@ func TestWithoutLeasesTheRecordIsTheFence(t *testing.T) {
 	}
 }
 
-// A namespace goes when the release is refused its first record.
+// A namespace isn't made without permission for records, and goes when the release is
+// refused its first record nevertheless.
 func TestNamespaceMadeInVainGoesWhenNothingCanBeRecorded(t *testing.T) {
-	w := newWorld(t)
-	ns := w.newNamespace()
-	w.user = w.cluster.User(t, w.ns)
-	w.user.AllowEverywhere(t, kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
-		kubetest.Rule("", "*", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
-	w.kubeconfig = w.user.Kubeconfig(t, w.ns)
-	r := w.exits(1, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
-	w.says(r, "stderr", "sh.helm.release.v1.x.v1.*forbidden|cannot create resource \"secrets\"")
-	w.namespaceGone(ns, r)
+	t.Run("no permission", func(t *testing.T) {
+		w := newWorld(t)
+		ns := w.newNamespace()
+		w.user = w.cluster.User(t, w.ns)
+		w.user.AllowEverywhere(t, kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
+			kubetest.Rule("", "*", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
+		w.kubeconfig = w.user.Kubeconfig(t, w.ns)
+		r := w.exits(1, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
+		w.says(r, "stderr", "no permission to create secrets in namespace "+ns)
+		if w.get("namespaces", ns) != nil {
+			t.Errorf("Namespace/%s was made:\n%s", ns, r)
+		}
+	})
+	t.Run("an admission policy", func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.Since(t, "1.30", "ValidatingAdmissionPolicies")
+		ns := w.newNamespace()
+		run := w.hold(writes("POST", "/secrets"), "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace").must()
+		w.forbidSecrets(ns)
+		r := run.rest()
+		if r.code != 1 {
+			t.Errorf("want exit code 1:\n%s", r)
+		}
+		w.says(r, "stderr", "sh.helm.release.v1.x.v1.*no Secrets here")
+		w.namespaceGone(ns, r)
+	})
+}
+
+// forbidSecrets lets an admission policy forbid all Secrets in a namespace.
+func (w *world) forbidSecrets(ns string) {
+	w.Helper()
+	for kind, manifest := range map[string]string{
+		"validatingadmissionpolicies": `kind: ValidatingAdmissionPolicy
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]}
+  validations: [{expression: "false", message: no Secrets here}]`,
+		"validatingadmissionpolicybindings": `kind: ValidatingAdmissionPolicyBinding
+spec:
+  policyName: ` + ns + `
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + ns + `}}}`,
+	} {
+		w.create(kind, "kubectl", "apiVersion: admissionregistration.k8s.io/v1\nmetadata: {name: "+ns+"}\n"+manifest)
+		w.Cleanup(func() { _ = w.in(kind).Delete(context.WithoutCancel(w.Context()), ns, metav1.DeleteOptions{}) })
+	}
+	w.eventually("the policy acts", func() bool {
+		probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
+		_, err := w.cluster.Client().CoreV1().Secrets(ns).Create(w.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "no Secrets here")
+	})
 }
 
 // Of two first installs into a new namespace only one makes it, and the one that
