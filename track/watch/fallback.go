@@ -111,7 +111,7 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 		switch {
 		case err == nil:
 			handle(Event{Kind: Changed, Object: obj})
-		case isAbsent(err):
+		case kube.NamesMissingObject(err):
 			handle(Event{Kind: NotFound, Name: name})
 		case isRefusal(err) && pause < dryRunPoll:
 			get, pause = o.dryRun, dryRunPoll
@@ -140,12 +140,6 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 // isAnswer reports whether the API server has answered, be it by a refusal.
 func isAnswer(err error) bool {
 	return err == nil || isRefusal(err) || apierrors.IsUnauthorized(err)
-}
-
-// isAbsent reports whether the object doesn't exist. A 404 because the kind isn't served
-// yet doesn't count.
-func isAbsent(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {
