@@ -24,7 +24,7 @@ type Field struct {
 	// Path is written as package apply writes it:
 	// spec.template.spec.containers[name="web"].image
 	Path string             `json:"path"`
-	Kind compare.ChangeType `json:"kind"` // added, removed or changed
+	Type compare.ChangeType `json:"kind"` // added, removed or changed
 	// Before and After are the values, plain JSON data; nil when absent.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
@@ -80,9 +80,9 @@ func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured)
 	case compare.Added:
 		w.add(f.Path, f.After, desiredValue)
 	case compare.Removed:
-		w.emit(Field{Kind: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
+		w.emit(Field{Type: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
 	case compare.Reordered:
-		w.emit(Field{Kind: compare.Changed, Before: f.Before, After: f.After}, f.Path)
+		w.emit(Field{Type: compare.Changed, Before: f.Before, After: f.After}, f.Path)
 	default:
 		w.value(f.Path, f.Before, f.After, desiredValue)
 	}
@@ -98,7 +98,7 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 		return
 	case after == nil:
 		if !w.afterIsPartial {
-			w.emit(Field{Kind: compare.Removed, Before: before}, path)
+			w.emit(Field{Type: compare.Removed, Before: before}, path)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 		return
 	}
 	if !equal(before, after) && !(w.afterIsPartial && compare.SameQuantity(fields.Names(path), before, after)) {
-		w.emit(Field{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && desired == nil}, path)
+		w.emit(Field{Type: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && desired == nil}, path)
 	}
 }
 
@@ -132,7 +132,7 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 
 // add tells of something new, without what the server added to it.
 func (w *walker) add(path fieldpath.Path, after, desired any) {
-	f := Field{Kind: compare.Added, After: after, ByServer: w.hasDesired && desired == nil}
+	f := Field{Type: compare.Added, After: after, ByServer: w.hasDesired && desired == nil}
 	if desired != nil {
 		f.After = restrictTo(after, desired)
 	}

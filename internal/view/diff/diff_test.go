@@ -50,7 +50,7 @@ func lines(changes []Field) string {
 	for _, c := range changes {
 		before, _ := json.Marshal(c.Before)
 		after, _ := json.Marshal(c.After)
-		fmt.Fprintf(&b, "%s %s %s -> %s", c.Kind, c.Path, before, after)
+		fmt.Fprintf(&b, "%s %s %s -> %s", c.Type, c.Path, before, after)
 		if c.Hidden {
 			b.WriteString(" secret")
 		}

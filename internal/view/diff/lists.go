@@ -124,7 +124,7 @@ func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, desire
 		return
 	}
 	if a, b := order(keys, before), order(keys, after); !equal(a, b) {
-		w.emit(Field{Kind: compare.Changed, Before: a, After: b}, path)
+		w.emit(Field{Type: compare.Changed, Before: a, After: b}, path)
 	}
 }
 
@@ -156,7 +156,7 @@ func (w *walker) positions(path fieldpath.Path, before, after, desired []any) {
 		}
 		for ; i < gap.a1; i++ {
 			if before[i] != nil {
-				w.emit(Field{Kind: compare.Removed, Before: before[i]}, place(i))
+				w.emit(Field{Type: compare.Removed, Before: before[i]}, place(i))
 			}
 		}
 		for ; j < gap.b1; j++ {

@@ -72,7 +72,7 @@ func (v *Nondeterminism) explains(path fieldpath.Path, f Field) bool {
 			again = append(again, text)
 		}
 	}
-	if !random || f.Kind != compare.Changed {
+	if !random || f.Type != compare.Changed {
 		return false
 	}
 	was, ok := v.text(path, f.Before)

@@ -34,21 +34,21 @@ func FieldLines(f diff.Field, context int) []Line {
 	switch {
 	case f.Random && multiline(f.Before) && multiline(f.After):
 		return []Line{{'~', path + ": different text each time" + note}}
-	case f.Hidden && f.Kind == compare.Changed:
+	case f.Hidden && f.Type == compare.Changed:
 		return []Line{{'~', path + ": changed (hidden)" + note}}
 	case f.Hidden:
-		return []Line{{signOfKind[f.Kind], path + ": " + string(f.Kind) + " (hidden)" + note}}
-	case f.Kind == compare.Added:
+		return []Line{{signOfType[f.Type], path + ": " + string(f.Type) + " (hidden)" + note}}
+	case f.Type == compare.Added:
 		return ValueLines('+', path, f.After, note)
-	case f.Kind == compare.Removed && f.Before == nil:
+	case f.Type == compare.Removed && f.Before == nil:
 		return []Line{{'-', path + note}}
-	case f.Kind == compare.Removed:
+	case f.Type == compare.Removed:
 		return ValueLines('-', path, f.Before, note)
 	}
 	return changedLines(path, f.Before, f.After, note, context)
 }
 
-var signOfKind = map[compare.ChangeType]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}
+var signOfType = map[compare.ChangeType]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}
 
 func changedLines(path string, before, after any, note string, context int) []Line {
 	old, isText := before.(string)

@@ -158,7 +158,7 @@ func (o driftObject) lines(context int) []document.Line {
 		out = append(out, document.Remark("not verified: %s", o.Unverified))
 	}
 	for _, f := range o.Fields {
-		shown := diff.Field{Path: f.Path, Kind: f.Kind, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
+		shown := diff.Field{Path: f.Path, Type: f.Type, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
 		out = append(out, document.FieldLines(shown, context)...)
 	}
 	return out

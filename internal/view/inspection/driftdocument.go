@@ -72,7 +72,7 @@ type driftObject struct {
 
 type driftField struct {
 	Path     string             `json:"path"`
-	Kind     compare.ChangeType `json:"kind"` // added, removed or changed since it was deployed
+	Type     compare.ChangeType `json:"kind"` // added, removed or changed since it was deployed
 	Released any                `json:"released,omitempty"`
 	Live     any                `json:"live,omitempty"`
 	Hidden   bool               `json:"hidden,omitempty"`
@@ -137,12 +137,12 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 }
 
 func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
-	out := driftField{Path: secret.HidePath(f.Path, hidden), Kind: compare.Changed, Expected: f.Expected, Revision: f.Revision}
+	out := driftField{Path: secret.HidePath(f.Path, hidden), Type: compare.Changed, Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.HasDesired:
-		out.Kind = compare.Added
+		out.Type = compare.Added
 	case !f.HasLive:
-		out.Kind = compare.Removed
+		out.Type = compare.Removed
 	}
 	out.Released, out.Live, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out

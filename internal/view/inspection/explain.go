@@ -141,14 +141,14 @@ func (f explainedField) heading() document.Heading {
 
 // lines tells of the value, and of what it would become.
 func (f explainedField) lines() []document.Line {
-	shown := diff.Field{Path: f.Path, Kind: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
+	shown := diff.Field{Path: f.Path, Type: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
 		return []document.Line{document.Context("%s: %s", f.Path, hide.Placeholder)}
 	case f.Upgrade == inspect.OutcomeRemoved:
-		shown.Kind = compare.Removed
+		shown.Type = compare.Removed
 	case !f.has:
-		shown.Kind = compare.Added
+		shown.Type = compare.Added
 	case !f.becomes:
 		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
 	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
