@@ -2,28 +2,54 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/provenance"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
-// anyName ends the name that stands for all objects that were generated from one name. No Job and no
-// Pod can be called so.
-const anyName = "*"
+// maxGeneratedName is the length of a generated name at most, and randomSuffix that of its random end.
+// k8s.io/apiserver/pkg/storage/names/generate.go
+const maxGeneratedName, randomSuffix = 63, 5
 
-// namedLike returns the identity that stands for all objects with a generateName: with the name web-* for web-.
-func namedLike(id kube.ID, generateName string) kube.ID {
-	id.Name = generateName + anyName
+// generatedBase is what the names begin with that the API server generates from a generateName.
+func generatedBase(generateName string) string {
+	return generateName[:min(len(generateName), maxGeneratedName-randomSuffix)]
+}
+
+// nameOf returns the name of a hook's object; one that has generateName gets it as from the API server.
+// In one attempt it is always the same, so that a hook that a killed run began is found.
+func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
+	if name := obj.GetName(); name != "" {
+		return name
+	}
+	suffix := rand.String(randomSuffix)
+	if r.attempt != "" {
+		suffix = fmt.Sprintf("%x", sha256.Sum256([]byte(r.hash+r.attempt)))[:randomSuffix]
+	}
+	return generatedBase(obj.GetGenerateName()) + suffix
+}
+
+// allGenerated ends the name of the identity that stands for all objects of a generateName. It isn't
+// valid in the name of a Job or a Pod.
+const allGenerated = "*"
+
+// idOfAllGenerated returns the identity that stands for all objects of a generateName: web-* for web-.
+func idOfAllGenerated(id kube.ID, generateName string) kube.ID {
+	id.Name = generateName + allGenerated
 	return id
 }
 
-// findGenerated replaces each orphan that stands for objects with generated names by those that
+// findGenerated replaces each orphan that stands for all objects of a generateName by those that
 // hooks of this release have made. Nothing is listed if there is no such orphan.
 func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
 	var out []orphan
@@ -32,7 +58,7 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 			slices.ContainsFunc(list, func(o orphan) bool { return o.id == id })
 	}
 	for _, o := range list {
-		generateName, isGenerated := strings.CutSuffix(o.id.Name, anyName)
+		generateName, isGenerated := strings.CutSuffix(o.id.Name, allGenerated)
 		gk := o.id.GroupKind()
 		if !isGenerated || generateName == "" || o.kindUnlisted || gk != kube.JobKind && gk != kube.PodKind {
 			out = append(out, o)
@@ -40,7 +66,7 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 		}
 		all, err := p.observer.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
 		if apierrors.IsForbidden(err) {
-			o.unlistable = true
+			o.listForbidden = true
 			out = append(out, o)
 			continue
 		}
@@ -58,10 +84,11 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 	return out, nil
 }
 
-// isGeneratedByHook reports whether a hook of this release with a generateName has made an object. A copy that somebody
-// has made of one has a name of its own.
+// isGeneratedByHook reports whether a hook of this release with a generateName has made an object. A copy that
+// somebody has made of such an object has a name of its own.
 func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
 	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
-	base := beforeRandom(generateName)
-	return ran && live.GetGenerateName() == generateName && strings.HasPrefix(live.GetName(), base) && len(live.GetName()) == len(base)+random && provenance.OwnerOf(live) == p.a.owner
+	base := generatedBase(generateName)
+	return ran && provenance.OwnerOf(live) == p.a.owner && live.GetGenerateName() == generateName &&
+		strings.HasPrefix(live.GetName(), base) && len(live.GetName()) == len(base)+randomSuffix
 }

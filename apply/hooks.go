@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,28 +100,6 @@ func hooksOf(revisions []Revision) []Revision {
 	return out
 }
 
-// nameOf returns the name of a hook's object; one that has generateName gets it as from the API server.
-// In one attempt it is always the same, so that a hook that a killed run began is found.
-// k8s.io/apiserver/pkg/storage/names/generate.go
-func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
-	if name := obj.GetName(); name != "" {
-		return name
-	}
-	suffix := rand.String(random)
-	if r.attempt != "" {
-		suffix = fmt.Sprintf("%x", sha256.Sum256([]byte(r.hash+r.attempt)))[:random]
-	}
-	return beforeRandom(obj.GetGenerateName()) + suffix
-}
-
-// longest is the length of a generated name at most, and random that of its end.
-const longest, random = 63, 5
-
-// beforeRandom is the beginning of the names that are generated from one.
-func beforeRandom(generateName string) string {
-	return generateName[:min(len(generateName), longest-random)]
-}
-
 // resolveExistingHook deals with an object that has a hook's name: it is returned if it
 // does the hook's work, and gone otherwise.
 func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
@@ -143,7 +120,7 @@ func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookR
 		}
 		err = p.a.remove(ctx, t.mapping, t.id, precondition{live.GetUID(), live.GetResourceVersion()}, metav1.DeletePropagationBackground)
 		if apierrors.IsConflict(err) {
-			return nil, nil // it has changed since it was read: createHook comes back to it
+			return nil, nil // it has changed since it was read: CreateHook tries again
 		}
 		if err != nil {
 			return nil, objectError(t, "deleting", err)

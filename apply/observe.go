@@ -46,7 +46,7 @@ type observer struct {
 	fingerprints  map[string]Fingerprint // of the last record, by Key
 
 	mu         sync.Mutex
-	unlistable map[collection]bool // where the account may not list
+	unlistable map[collection]bool // the account may not list them, or the server can't
 	prefetched map[kube.ID]observation
 }
 
@@ -102,7 +102,7 @@ type lookup struct {
 // listOrGet looks for objects by as few requests as it takes: where several are in one
 // collection, it lists metadata there. listed takes an object's metadata, nil if the list
 // doesn't have it, and returns whether that answers the question. get is called for the other
-// objects, and where listing isn't permitted. Both are called from several goroutines.
+// objects, and where listing isn't possible. Both are called from several goroutines.
 func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool, get func(i int) error) error {
 	groups := map[collection][]int{}
 	var single []int
@@ -219,9 +219,9 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 }
 
 // listMeta lists the metadata of the objects with Helm's label in a collection, by name, up
-// to about most objects. all says that the list is complete. The result is empty, and the
-// collection unlistable, when listing isn't permitted.
-func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
+// to about most objects. complete says that these are all. The result is empty if the collection
+// turns out to be unlistable.
+func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, complete bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
 		opts.LabelSelector = provenance.ManagedByHelmSelector

@@ -29,7 +29,8 @@ type orphan struct {
 	kept         bool           // an earlier release has kept it
 	fromHook     bool           // a hook had it
 	kindUnlisted bool           // the server can't say where its kind is served
-	unlistable   bool           // the account may not list what has a generated name
+	// listForbidden says that the account may not list the objects of the generateName that it stands for.
+	listForbidden bool
 }
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
@@ -90,7 +91,7 @@ func (p *pruner) keepUnreadable(o orphan) Change {
 	c.Reason = "there is no permission to read it, so its owner is unknown"
 	verb := "get"
 	switch {
-	case o.unlistable:
+	case o.listForbidden:
 		c.Reason, verb = "there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"
 	case o.kindUnlisted:
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
@@ -183,7 +184,7 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	var open []int
 	var lookups []lookup
 	for i, o := range list {
-		if o.kindUnlisted || o.unlistable {
+		if o.kindUnlisted || o.listForbidden {
 			out[i].forbidden = true
 			continue
 		}

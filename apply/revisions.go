@@ -66,8 +66,8 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 }
 
 // addDeclaredObject calls add with an object of a revision, in the namespace that it has or had. An
-// object with generateName, which only hooks may have, is named by namedLike. One without any name isn't
-// looked for again.
+// object with generateName, which only hooks may have, stands for all that are generated from it. One
+// without any name isn't looked for again.
 func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, add func(kube.ID, declaredObject)) error {
 	if m.Object.GetName() == "" && (m.Object.GetGenerateName() == "" || !decide.IsHook(m.Object)) {
 		return nil
@@ -88,7 +88,7 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 	o := r.inNamespace(m.Object, mapping)
 	id := kube.IDOf(o)
 	if id.Name == "" {
-		id = namedLike(id, o.GetGenerateName())
+		id = idOfAllGenerated(id, o.GetGenerateName())
 	}
 	add(id, declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	return nil

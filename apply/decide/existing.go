@@ -127,8 +127,8 @@ func nameOf(owner provenance.Owner) string {
 	return "release " + owner.String()
 }
 
-// IsHook reports whether an object says that it is a hook. In a list that is a hook, only what a run
-// writes on an object says so.
+// IsHook reports whether an object says that it is a hook, by Helm's annotation or by the one that our
+// runs write. An object of a hook that is a List has only the latter.
 // https://helm.sh/docs/topics/charts_hooks/
 func IsHook(obj metav1.Object) bool {
 	_, declared := obj.GetAnnotations()["helm.sh/hook"]
