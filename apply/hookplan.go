@@ -13,33 +13,19 @@ import (
 	"deployer/internal/kube"
 )
 
-// A hookPlanner decides about the hooks of a plan.
-type hookPlanner struct{ p *planning }
-
-// decideAll asks the server whether it would create the hooks.
-func (h *hookPlanner) decideAll(ctx context.Context, hooks []*target) ([]Rejection, error) {
-	rejections, err := h.p.decideEach(ctx, hooks, h.decide)
+// decideHooks asks the server whether it would create the hooks of a plan.
+func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejection, error) {
+	rejections, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
 		return nil, err
 	}
-	var bad []Rejection
-	for i, r := range rejections {
-		if r.Err == nil {
-			continue
-		}
-		if answer := (*verify.ServerError)(nil); h.p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
-			h.p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
-			hooks[i].decided = &Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
-			continue
-		}
-		bad = append(bad, r)
-	}
-	return bad, nil
+	return p.gate(hooks, rejections, "this hook", func(t *target, why string) Change {
+		return Change{ID: t.id, Source: t.source, Action: Create, Unverified: why}
+	}), nil
 }
 
-// decide asks the server whether it would create one hook.
-func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
-	p := h.p
+// decideHook asks the server whether it would create one hook.
+func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	c := p.change(t, Create)
 	desired, err := p.predictor.normalise(ctx, t)
@@ -55,7 +41,7 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		if !p.prerequisites.kindChanges(t) { // else webhooks of the kind may come with the release, too
-			c.execution = &execution{p: p, t: t, hooks: h}
+			c.execution = &execution{p: p, t: t, isHook: true}
 		}
 		return c, p.checkDeferred(ctx, t, &c)
 	}
@@ -63,17 +49,16 @@ func (h *hookPlanner) decide(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
-	c.Predicted, err = h.predict(ctx, t, &c)
+	c.Predicted, err = p.dryRunHook(ctx, t, &c)
 	if err == nil {
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
 	}
-	return h.decideRefused(t, c, err)
+	return p.decideRefusedHook(t, c, err)
 }
 
-// decideRefused decides what a refusal of a hook's dry run means for the plan.
-func (h *hookPlanner) decideRefused(t *target, c Change, err error) (Change, error) {
-	p := h.p
+// decideRefusedHook decides what a refusal of a hook's dry run means for the plan.
+func (p *planning) decideRefusedHook(t *target, c Change, err error) (Change, error) {
 	if errors.As(err, new(*HookExistsError)) {
 		return c, t.reject(err)
 	}
@@ -101,29 +86,28 @@ func (h *hookPlanner) decideRefused(t *target, c Change, err error) (Change, err
 	return c, nil
 }
 
-// predict asks the server what it would create. If the name is taken by an object that is gone
+// dryRunHook asks the server what it would create. If the name is taken by an object that is gone
 // when it is read, such as a Job after its TTL, the server is asked again.
-func (h *hookPlanner) predict(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
+func (p *planning) dryRunHook(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
 	for try := 0; ; try++ {
-		predicted, err := h.p.a.post(ctx, t, c.Desired, asDryRun)
+		predicted, err := p.a.post(ctx, t, c.Desired, asDryRun)
 		if !apierrors.IsAlreadyExists(err) || try == maxAttempts {
 			return predicted, err
 		}
-		live, err := h.p.a.get(ctx, t.mapping, t.id)
+		live, err := p.a.get(ctx, t.mapping, t.id)
 		if err != nil {
 			return nil, err
 		}
 		if live != nil {
-			return h.dryRunReplacement(ctx, t, c, live)
+			return p.dryRunHookReplacement(ctx, t, c, live)
 		}
 		pauseAfterRace(ctx, try)
 	}
 }
 
-// dryRunReplacement is for a hook whose name is taken by a live object: if that may be removed,
+// dryRunHookReplacement is for a hook whose name is taken by a live object: if that may be removed,
 // the server is asked about the hook under another name.
-func (h *hookPlanner) dryRunReplacement(ctx context.Context, t *target, c *Change, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	p := h.p
+func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Change, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.Live = live
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
 		return nil, &HookExistsError{Why: why}

@@ -79,7 +79,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		p.prerequisites.expectFrom(first)
 	}
 	plan := &Plan{}
-	refused, err := (&hookPlanner{p}).decideAll(ctx, hooks)
+	refused, err := p.decideHooks(ctx, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,9 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err != nil {
 		return nil, err
 	}
-	return p.gate(open, rejections), nil
+	return p.gate(open, rejections, "this", func(t *target, why string) Change {
+		return p.deferChange(t, p.change(t, Update), &Deferral{Reason: why})
+	}), nil
 }
 
 // decideEach decides about targets side by side. It returns the rejections by index; zero for a
@@ -276,24 +278,20 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 	return asking.Wait()
 }
 
-// gate turns the server's rejections into warnings unless the gate is strict. Other
-// rejections, such as of ownership, remain.
-func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
+// gate turns the server's rejections into warnings unless the gate is strict; such objects get the
+// change that attempt returns. Other rejections, such as of ownership, remain.
+func (p *planning) gate(targets []*target, rejections []Rejection, what string, attempt func(t *target, why string) Change) []Rejection {
 	var out []Rejection
 	for i, r := range rejections {
-		if r.Err == nil {
-			continue
-		}
-		var invalid *verify.ServerError
-		if p.a.opts.Gate == GateStrict || !errors.As(r.Err, &invalid) {
+		var refusal *verify.ServerError
+		switch {
+		case r.Err == nil:
+		case p.a.opts.Gate != GateStrict && errors.As(r.Err, &refusal):
+			p.warnings.add(r.ID, r.Source, "the server would reject %s: %s", what, r.Err)
+			c := attempt(targets[i], r.Err.Error())
+			targets[i].decided = &c
+		default:
 			out = append(out, r)
-			continue
-		}
-		t := targets[i]
-		p.warnings.add(t.id, t.source, "the server would reject this: %s", r.Err)
-		if t.decided == nil || t.decided.Action == "" {
-			c := p.deferChange(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
-			t.decided = &c
 		}
 	}
 	return out

@@ -99,8 +99,8 @@ func (e *execution) redecide(ctx context.Context, c Change, itsTurn bool) (Chang
 	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
 		return Change{}, err
 	}
-	if e.hooks != nil {
-		return e.hooks.decide(ctx, e.t)
+	if e.isHook {
+		return e.p.decideHook(ctx, e.t)
 	}
 	return e.p.redecide(ctx, e.t)
 }
@@ -140,7 +140,7 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, itsTurn boo
 // namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
 func (e *execution) redecideOne(ctx context.Context, c Change, itsTurn bool) (Change, error) {
-	if e.hooks != nil || e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
+	if e.isHook || e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
 		return e.redecide(ctx, c, itsTurn)
 	}
 	if err := e.p.prepareRedecision(ctx, e.t, itsTurn); err != nil {

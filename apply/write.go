@@ -59,10 +59,10 @@ type execution struct {
 	writes []write
 
 	p      *planning
-	t      *target      // nil for an orphan
-	hooks  *hookPlanner // of a hook; nil for others
-	pruner *pruner      // of an orphan; nil for targets
-	orphan *orphan      // what is deleted or given back; nil for other changes
+	t      *target // nil for an orphan
+	isHook bool
+	pruner *pruner // of an orphan; nil for targets
+	orphan *orphan // what is deleted or given back; nil for other changes
 }
 
 func (p *planning) executionOf(t *target, writes ...write) *execution {
