@@ -27,49 +27,42 @@ func (c Change) RecordedFingerprint() Fingerprint {
 	if c.fingerprint.Hash != "" {
 		return c.fingerprint
 	}
-	if c.manifestHash == "" || c.hasYieldedConflict() {
-		return Fingerprint{}
-	}
 	obj := c.Applied
 	if obj == nil && c.Action == Unchanged {
 		obj = c.Live
 	}
-	if obj == nil || obj.GetUID() == "" {
+	if obj == nil || c.hasYieldedConflict() {
 		return Fingerprint{}
 	}
-	hash := fingerprintHash(c.manifestHash, obj)
-	if hash == "" {
-		return Fingerprint{}
-	}
-	return Fingerprint{UID: string(obj.GetUID()), Hash: hash}
+	return fingerprintOf(c.manifestHash, obj)
 }
 
 func (c Change) hasYieldedConflict() bool {
 	return slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == OutcomeYielded })
 }
 
-// fingerprintHash returns the fingerprint of an object for the hash of its manifest. It is empty
-// when the metadata proves nothing: without an entry of ours, or with entries that would
-// have to be migrated.
+// fingerprintOf returns the fingerprint of an object for the hash of its manifest. It is zero
+// when that hash is empty or the metadata proves nothing: without an entry of ours, or with
+// entries that would have to be migrated.
 //
 // The fingerprint of an object with a generation includes the generation and the metadata
 // that we state, which the generation doesn't cover: an entry's time has a resolution of
 // one second, and managedFields can be restored by hand. Objects without a generation,
 // such as ConfigMaps and Roles, are rarely written by controllers, so their fingerprint
 // includes the resourceVersion, the strictest proof.
-func fingerprintHash(manifestHash string, obj metav1.Object) string {
+func fingerprintOf(manifestHash string, obj metav1.Object) Fingerprint {
 	var mine *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
 		switch {
 		case e.Subresource != "":
-		case e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply:
+		case ownership.IsOurApply(e):
 			mine = &obj.GetManagedFields()[i]
 		case ownership.ClassOf(e.Manager) == ownership.Helm:
-			return ""
+			return Fingerprint{}
 		}
 	}
-	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || manifestHash == "" {
-		return ""
+	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || manifestHash == "" || obj.GetUID() == "" {
+		return Fingerprint{}
 	}
 	state := obj.GetResourceVersion()
 	if g := obj.GetGeneration(); g != 0 {
@@ -78,21 +71,15 @@ func fingerprintHash(manifestHash string, obj metav1.Object) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", manifestHash, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
 	h.Write(mine.FieldsV1.GetRawBytes())
-	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
+	return Fingerprint{UID: string(obj.GetUID()), Hash: base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])}
 }
 
 // matchesFingerprint reports whether the recorded fingerprint and the live metadata prove
 // that nothing has to be done for t.
 func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
-	recorded, ok := p.req.Fingerprints[Key(t.id)]
-	if !ok || meta.GetDeletionTimestamp() != nil || recorded.UID != string(meta.GetUID()) {
-		return false
-	}
-	if !t.fromCRDs && provenance.OwnerOf(meta) != p.a.owner {
-		return false
-	}
-	hash := fingerprintHash(p.fingerprintInput(t), meta)
-	return hash != "" && hash == recorded.Hash
+	recorded := p.req.Fingerprints[Key(t.id)]
+	isOurs := t.fromCRDs || provenance.OwnerOf(meta) == p.a.owner
+	return recorded.Hash != "" && isOurs && meta.GetDeletionTimestamp() == nil && recorded == fingerprintOf(p.fingerprintInput(t), meta)
 }
 
 // statedMetadata returns the labels, annotations, finalizers and owner references in our

@@ -180,10 +180,7 @@ func dropsLastApplied(c Change) bool {
 // so our apply would remove the fields that only the other one states.
 func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t
-	isAppliedByUs := func(e metav1.ManagedFieldsEntry) bool {
-		return ownership.IsOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
-	}
-	if provenance.OwnerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), isAppliedByUs) {
+	if provenance.OwnerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), ownership.IsOurApply) {
 		return c, false, refusal
 	}
 	c.Applied = c.Live

@@ -163,6 +163,11 @@ func isApplyEntry(e Entry) bool {
 	return e.IsOurs() && e.Operation == metav1.ManagedFieldsOperationApply
 }
 
+// IsOurApply reports whether an entry, as the API has it, is of what we have applied.
+func IsOurApply(e metav1.ManagedFieldsEntry) bool {
+	return IsOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
+}
+
 func newApplyEntry(apiVersion string, set *fieldpath.Set, at time.Time) Entry {
 	return Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: at, Set: set}
 }
