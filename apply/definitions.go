@@ -76,8 +76,7 @@ func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKin
 // kind, the release's or the cluster's. It is nil for kinds that have none, and when the
 // account may not read them.
 func (d *definitions) version(ctx context.Context, t *target) (map[string]any, error) {
-	gvk := t.mapping.GVK
-	id := definition.ID(t.mapping.Resource.GroupResource())
+	gvk, id := t.mapping.GVK, t.definition()
 	for _, crd := range d.released {
 		if crd.GetName() == id.Name {
 			return definition.Version(crd, gvk.Version), nil

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
-	"deployer/internal/kube"
 )
 
 // giveBack restores an object to its state before it was adopted: its ownership metadata,
@@ -23,7 +23,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 		return c, err // gone, or replaced by an object that isn't ours
 	}
 	if provenance.OwnerOf(t.obj) != provenance.OwnerOf(c.Live) {
-		return c, conflictError(c.ID, t.mapping)
+		return c, apierrors.NewConflict(t.mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
 	}
 	r, err := provenance.NewRestoration(c.Provenance, t.obj, c.execution.orphan.lastDeclared.obj)
 	if err != nil {
@@ -89,9 +89,4 @@ func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Re
 		return nil // somebody else has written it in the meantime: it is given back
 	}
 	return err
-}
-
-// conflictError returns a conflict, which makes the caller re-decide about the object.
-func conflictError(id kube.ID, m kube.Mapping) error {
-	return apierrors.NewConflict(m.Resource.GroupResource(), id.Name, fmt.Errorf("its owner has changed"))
 }

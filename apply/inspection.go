@@ -262,10 +262,7 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 	changes, err := (&pruner{planning: i.p}).decideOrphans(ctx)
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {
-		out[n].Change = c
-		if history := i.p.history.objects[c.ID]; len(history) > 0 {
-			out[n].Revision = history[len(history)-1].revision
-		}
+		out[n] = OrphanChange{c, i.p.history.latestDeclared(c.ID).revision}
 	}
 	return out, err
 }

@@ -134,8 +134,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		return nil
 	}
 	for _, id := range p.history.order {
-		history := p.history.objects[id]
-		if err := add(orphan{id: id, lastDeclared: history[len(history)-1]}); err != nil {
+		if err := add(orphan{id: id, lastDeclared: p.history.latestDeclared(id)}); err != nil {
 			return nil, err
 		}
 	}
@@ -213,8 +212,8 @@ func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []stri
 		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
 			continue
 		}
-		live := metaOnly(seen[i].meta, c.mapping)
-		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.GetAnnotations()) && !decide.IsKept(c.annotations())
+		live := seen[i].meta
+		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(c.annotations())
 	}
 	return slices.DeleteFunc(slices.Clone(p.resolver.unlistedGroupVersions), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")

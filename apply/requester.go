@@ -73,7 +73,7 @@ func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriab
 		var unserved *kube.UnservedError
 		return retriable(err) || errors.As(err, &unserved) && unserved.Mapping.Resource == m.Resource && time.Now().Before(deadline)
 	}
-	err = r.tryWhile(ctx, r.opts.RetryTimeout, mayPass, func() error {
+	err = r.tryWhile(ctx, mayPass, func() error {
 		err := f()
 		if !apierrors.IsNotFound(err) {
 			return err

@@ -38,9 +38,9 @@ func (b *budget) take(d time.Duration) bool {
 	return b.left > 0
 }
 
-// try calls f until it succeeds, fails for good, or Options.RetryTimeout is over.
+// try is tryWhile for transient failures.
 func (r *requester) try(ctx context.Context, f func() error) error {
-	return r.tryWhile(ctx, r.opts.RetryTimeout, verify.Transient, f)
+	return r.tryWhile(ctx, verify.Transient, f)
 }
 
 // tryFor is try for a request about t. If t had to wait for its kind or namespace, these
@@ -48,7 +48,7 @@ func (r *requester) try(ctx context.Context, f func() error) error {
 // about a ResourceQuota other than t, which admission has and which passes.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(discoveryLagWindow)
-	return r.tryWhile(ctx, r.opts.RetryTimeout, func(err error) bool {
+	return r.tryWhile(ctx, func(err error) bool {
 		switch {
 		case verify.Transient(err):
 			return !t.failsConversion(err)
@@ -66,10 +66,10 @@ func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }
 
-// silentFailures is how many failures of a request are silent.
+// silentFailures is how many failures of a request pass before one is reported.
 const silentFailures = 3
 
-// warnWhenRetrying wraps f. After three failures it passes the error to Options.Warn. Each distinct
+// warnWhenRetrying wraps f. After silentFailures failures it passes the error to Options.Warn. Each distinct
 // error is reported once for all objects.
 func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 	failures := 0
@@ -87,7 +87,9 @@ func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 	}
 }
 
-func (r *requester) tryWhile(ctx context.Context, limit time.Duration, retriable func(error) bool, f func() error) error {
+// tryWhile calls f until it succeeds, fails with an error that isn't retriable, or
+// Options.RetryTimeout is over.
+func (r *requester) tryWhile(ctx context.Context, retriable func(error) bool, f func() error) error {
 	const first, most = 250 * time.Millisecond, 8 * time.Second
 	began := time.Now()
 	for pause := first; ; pause = min(2*pause, most) {
@@ -99,9 +101,9 @@ func (r *requester) tryWhile(ctx context.Context, limit time.Duration, retriable
 		if err == nil || ctx.Err() != nil || !retriable(err) && !unexplained && !timedOut {
 			return err
 		}
-		end := began.Add(limit)
+		end := began.Add(r.opts.RetryTimeout)
 		if unexplained {
-			end = began.Add(min(limit, unexplainedErrorWindow))
+			end = began.Add(min(r.opts.RetryTimeout, unexplainedErrorWindow))
 		}
 		wait := pause/2 + rand.N(pause/2)
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -25,10 +26,6 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
-	sent := desired
-	if t.fullReplace.withoutDuplicates != nil {
-		sent = t.fullReplace.withoutDuplicates
-	}
 	policy, err := p.a.opts.conflictPolicyOf(t)
 	if err != nil {
 		return Change{}, err
@@ -36,7 +33,7 @@ func (p *planning) update(ctx context.Context, t *target, desired, live *unstruc
 	if policy == FailOnConflict && p.req.Undo {
 		policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
-	prediction, refused, err := p.beginPrediction(ctx, policy, t, sent, live, &c)
+	prediction, refused, err := p.beginPrediction(ctx, policy, t, cmp.Or(t.fullReplace.withoutDuplicates, desired), live, &c)
 	if err != nil {
 		return Change{}, err
 	}

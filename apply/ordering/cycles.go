@@ -64,12 +64,13 @@ func cyclicComponents(nodes []Node) []int {
 		at := slices.Index(stack, i)
 		part := stack[at:]
 		stack = stack[:at]
-		if len(part) > 1 || waitsForItself(nodes[i], i) {
+		isCyclic := len(part) > 1 || waitsForItself(nodes[i], i)
+		if isCyclic {
 			count++
 		}
 		for _, j := range part {
 			onStack[j] = false
-			if len(part) > 1 || waitsForItself(nodes[j], j) {
+			if isCyclic {
 				component[j] = count
 			}
 		}

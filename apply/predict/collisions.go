@@ -209,12 +209,10 @@ func (p *Prediction) RemoveTheirs(theirs fieldpath.Path) { p.removedItems.Insert
 func (p *Prediction) removeCollidingItems() bool {
 	found := false
 	p.removedItems.Iterate(func(path fieldpath.Path) {
-		if !fields.Remove(p.Predicted.Object, path) {
-			return
+		if fields.Remove(p.Predicted.Object, path) {
+			found = true
+			removeEmpty(p.Predicted.Object, path[:len(path)-1])
 		}
-		found = true
-		parent := path[:len(path)-1]
-		removeEmpty(p.Predicted.Object, parent)
 	})
 	return found
 }

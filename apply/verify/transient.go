@@ -15,11 +15,10 @@ import (
 )
 
 // permanentMessages are parts of answers of code 500 that no retry will change.
-var permanentMessages = []string{
+var permanentMessages = append([]string{
 	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
-	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
-	"trying to send message larger than max",
-}
+	": expected ", "failed to convert", "request to convert CR",
+}, tooLargeMessages...)
 
 const conversionFailed = "conversion webhook for"
 
@@ -50,7 +49,7 @@ func Transient(err error) bool {
 	text := err.Error()
 	switch code := status.Status().Code; {
 	case code == 429, code == 502, code == 503, code == 504:
-		return !contains(text, []string{"exceeded quota"})
+		return !strings.Contains(text, "exceeded quota")
 	case code == 500:
 		return !contains(text, permanentMessages) && contains(text, transientMessages) // others are Unexplained
 	case code >= 500:

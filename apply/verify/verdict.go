@@ -81,11 +81,10 @@ var immutableMessages = []string{
 // TooLarge reports whether storage refuses an object because of its size. The API
 // server's own limit has other messages and holds for all requests.
 func TooLarge(err error) bool {
-	return err != nil && contains(err.Error(), []string{
-		"etcdserver: request is too large",
-		"trying to send message larger than max",
-	})
+	return err != nil && contains(err.Error(), tooLargeMessages)
 }
+
+var tooLargeMessages = []string{"etcdserver: request is too large", "trying to send message larger than max"}
 
 // NameHeld reports whether an object can't be dry-run under another name: only its own
 // name is allowed, or it needs a port, an address or a role that the old one holds.
