@@ -27,12 +27,8 @@ const (
 	ageArmor  = armor.Header
 )
 
-const (
-	// maxDecrypted bounds what an encrypted values file may grow to, in bytes.
-	maxDecrypted = 64 << 20
-	// sopsWaitDelay is how long sops may take to end after it was told to.
-	sopsWaitDelay = 2 * time.Second
-)
+// sopsWaitDelay is how long sops may take to end after it was told to.
+const sopsWaitDelay = 2 * time.Second
 
 // A DecryptError says why an encrypted values file can't be read. It never contains the
 // file's content.
@@ -89,10 +85,7 @@ func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, maxDecrypted+1))
-	if err == nil && len(plain) > maxDecrypted {
-		err = fmt.Errorf("it has more than %d MiB", maxDecrypted>>20)
-	}
+	plain, err := readLimited(r)
 	if err != nil {
 		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
 	}

@@ -165,10 +165,27 @@ func (r *valuesReader) read(name string) ([]byte, error) {
 }
 
 func readFile(name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
+	file, err := os.Open(name)
+	var data []byte
+	if err == nil {
+		defer file.Close()
+		data, err = readLimited(file)
+	}
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return nil, path.Err // the caller adds the name
+	}
+	return data, err
+}
+
+// maxValuesFile bounds a file of values, in bytes, also after decryption: a pipe without an end
+// would take all memory.
+const maxValuesFile = 64 << 20
+
+func readLimited(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxValuesFile+1))
+	if err == nil && len(data) > maxValuesFile {
+		err = fmt.Errorf("it has more than %d MiB", maxValuesFile>>20)
 	}
 	return data, err
 }
@@ -181,7 +198,7 @@ func (r *valuesReader) readStdin() ([]byte, error) {
 	if r.stdin == nil {
 		return nil, nil
 	}
-	return io.ReadAll(r.stdin)
+	return readLimited(r.stdin)
 }
 
 // mergeMaps returns a with b over it: maps are merged, all else is replaced.

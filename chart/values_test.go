@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,6 +88,25 @@ func TestValuesByStdinAndURL(t *testing.T) {
 		t.Errorf("of standard input twice: %v", err)
 	}
 }
+
+// A pipe that never ends took all memory of the machine.
+func TestValuesOfEndlessInput(t *testing.T) {
+	for _, source := range []ValuesSource{{ValuesFile, "-"}, {ValuesFile, "/dev/zero"}, {SetFile, "a=/dev/zero"}} {
+		if source.Value != "-" {
+			if _, err := os.Stat("/dev/zero"); err != nil {
+				continue
+			}
+		}
+		_, err := Values(t.Context(), []ValuesSource{source}, ValuesOptions{Stdin: endless{}})
+		if err == nil || !strings.Contains(err.Error(), "it has more than 64 MiB") {
+			t.Errorf("%s %s: %v", source.Kind, source.Value, err)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestValuesEndsWithItsContext(t *testing.T) {
 	url, ctx := silentServer(t)
