@@ -1,8 +1,6 @@
 package release
 
-import (
-	"context"
-)
+import "context"
 
 // Amend changes the record of a revision that has ended, such as the outcomes of its
 // tests, and returns the stored result. of is the record as it was read; a record of the
@@ -28,7 +26,7 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 			return &NotFoundError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 		}
 		if status := rec.Info.Status; isUnfinished(status) {
-			return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}
+			return l.pendingError(revision, status)
 		}
 		edit(rec)
 		out = rec

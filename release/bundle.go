@@ -24,11 +24,11 @@ const (
 	partPrefix = "sh.deployer.release.v1."
 	ownerParts = "deployer" // Helm looks for owner=helm
 
-	// The labels by which a head refers to its bundles.
-	labelParts   = prefix + "parts"
+	// The labels by which a head refers to its bundles: the body, and the entries of the journal.
+	labelBody    = prefix + "parts"
 	labelEntries = prefix + "journal"
 
-	labelBody = prefix + "body" // on parts: the digest of the bundle they belong to
+	labelDigest = prefix + "body" // on parts: the digest of the bundle that they belong to, whichever it is
 
 	// partSize is how much of a bundle one part holds, in bytes. With metadata
 	// it stays below maxSecret, and below etcd's limit of a request.
@@ -77,13 +77,13 @@ func (b bundleRef) labelValue(revision int) string {
 	return fmt.Sprintf("v%d.%d.%s", revision, b.count, b.digest)
 }
 
-var partsLabels = lazyregexp.New(`^v([0-9]{1,9})\.([0-9]{1,2})\.([0-9a-f]{32})$`)
+var bundleLabel = lazyregexp.New(`^v([0-9]{1,9})\.([0-9]{1,2})\.([0-9a-f]{32})$`)
 
 // bundlesOf reads the labels of a revision's head. It is empty when the record is in one Secret.
 func bundlesOf(labels map[string]string, revision int) []bundleRef {
 	var out []bundleRef
-	for _, label := range []string{labelParts, labelEntries} {
-		m := partsLabels().FindStringSubmatch(labels[label])
+	for _, label := range []string{labelBody, labelEntries} {
+		m := bundleLabel().FindStringSubmatch(labels[label])
 		if m == nil || m[1] != strconv.Itoa(revision) {
 			continue
 		}
@@ -114,10 +114,10 @@ func newPart(rec *Record, b bundle, index int) *corev1.Secret {
 			Name:      b.partName(rec.Name, rec.Version, index),
 			Namespace: rec.Namespace,
 			Labels: map[string]string{
-				"name":    rec.Name,
-				"owner":   ownerParts,
-				"version": strconv.Itoa(rec.Version),
-				labelBody: b.digest,
+				"name":      rec.Name,
+				"owner":     ownerParts,
+				"version":   strconv.Itoa(rec.Version),
+				labelDigest: b.digest,
 			},
 			OwnerReferences: headAsOwner(rec),
 		},

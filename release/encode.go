@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
 const (
@@ -59,11 +61,9 @@ type packFunc func(*Record) ([]byte, *meter, error)
 //   - the same two without what a rollback doesn't need of the chart
 //   - without its body, which is in parts; with the entries of its journal in parts, too
 //
-// It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
-func encode(rec *Record) (*encoded, error) { return encodeWith(rec, &packedCharts{}) }
-
-// encodeWith is encode that uses again what was packed before.
-func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
+// It doesn't change rec. It takes from charts what was packed before, and leaves there what it
+// packs. The error is a *SizeError if the record doesn't fit at all.
+func encode(rec *Record, charts *packedCharts) (*encoded, error) {
 	enc, err := encodeWhole(rec, charts)
 	if enc == nil && err == nil {
 		enc, err = splitRecord(slim(rec))
@@ -74,10 +74,16 @@ func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 	return enc, nil
 }
 
+// encode is the function encode with the charts that the store has packed or read.
+func (s *Store) encode(rec *Record) (*encoded, error) {
+	s.usePrefetchedChart()
+	return encode(rec, s.charts)
+}
+
 // encodeWhole encodes a record with its body in the head; nil if it doesn't fit. A record that was
 // split once stays split: its parts are stored.
 func encodeWhole(rec *Record, charts *packedCharts) (*encoded, error) {
-	if rec.stored.has(labelParts) {
+	if rec.stored.has(labelBody) {
 		return nil, nil
 	}
 	enc, least, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) { return packRecord(r, charts) })
@@ -113,7 +119,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 // bodyBundle is the body of a record. It isn't packed again when it is stored: it doesn't change.
 func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 	for _, ref := range rec.stored.bundles {
-		if ref.label == labelParts {
+		if ref.label == labelBody {
 			return bundle{bundleRef: ref}, true, nil
 		}
 	}
@@ -121,7 +127,7 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 	if err != nil {
 		return bundle{}, false, err
 	}
-	return newBundle(labelParts, packed), m.tooLarge(maxSplitJSON) == "", nil
+	return newBundle(labelBody, packed), m.tooLarge(maxSplitJSON) == "", nil
 }
 
 // encodeHead packs the head of a record with the entries of its journal if both fit into
@@ -199,6 +205,24 @@ func growthOf(rec *Record) growth {
 // objectCount returns an upper estimate of a record's number of objects.
 func objectCount(rec *Record) int {
 	return strings.Count("\n"+rec.Manifest, "\nkind:") + strings.Count(rec.Manifest, "\n  kind:") + len(rec.Hooks)
+}
+
+// slim returns a copy of rec without what is only needed to render the chart again.
+// Rollback needs manifest, hooks, notes and values. crds/ stay because package deploy
+// reads them from stored charts.
+func slim(rec *Record) *Record {
+	out := *rec
+	out.Slim = true
+	if rec.Chart == nil {
+		return &out
+	}
+	out.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata, Lock: rec.Chart.Lock, Values: rec.Chart.Values}
+	for _, file := range rec.Chart.Files {
+		if strings.HasPrefix(file.Name, "crds/") {
+			out.Chart.Files = append(out.Chart.Files, file)
+		}
+	}
+	return &out
 }
 
 // slimmedSize returns how many bytes slimming removes at most, before compression,

@@ -43,7 +43,7 @@ func formOf(t testing.TB, enc *encoded) string {
 		form = "slim"
 	}
 	for _, b := range enc.bundles {
-		form += map[string]string{labelParts: ", its body apart", labelEntries: ", its journal apart"}[b.label]
+		form += map[string]string{labelBody: ", its body apart", labelEntries: ", its journal apart"}[b.label]
 	}
 	return form
 }
@@ -70,7 +70,7 @@ func wantFits(t testing.TB, enc *encoded) {
 
 func encodes(t testing.TB, rec *Record) *encoded {
 	t.Helper()
-	enc, err := encode(rec)
+	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,11 +181,11 @@ func TestLargestRecords(t *testing.T) {
 	if got := enc.partsAfter(growthOf(ofSize(0))); got != maxParts {
 		t.Errorf("it has %d parts at its end, want %d: then this test is about the limit", got, maxParts)
 	}
-	if _, err := encode(ofSize(maxParts - 1.5)); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(ofSize(maxParts-1.5), &packedCharts{}); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError: there is no place for the journal at its end", err)
 	}
 	entries := ofObjects(maxElements / entryElements)
-	if _, err := encode(entries); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(entries, &packedCharts{}); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError: the journal will have more values than are read", err)
 	}
 }

@@ -28,8 +28,11 @@ func (l *heldLease) renewUntilGivenBack(ctx context.Context) {
 	}
 }
 
-// confirm returns nil if the run still holds the Lease: see Lock.ConfirmHeld.
-func (l *heldLease) confirm(ctx context.Context) error {
+// confirmHeld returns nil if the run still holds the Lease. Normally it makes no request.
+// After a pause without heartbeats (a stopped process, a sleeping machine, an unreachable API
+// server) it first sends one, because another run may have taken over. The error is a
+// *LockLostError, or the reason why the Lease can't be renewed.
+func (l *heldLease) confirmHeld(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
@@ -96,7 +99,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
 	defer context.AfterFunc(l.until, cancel)() // giveBack needn't wait for a server that doesn't answer
-	lease := l.stored().DeepCopy()
+	lease := l.lastSeen().DeepCopy()
 	for {
 		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
 		updated, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})

@@ -31,12 +31,12 @@ func TestConfirmAfterAPause(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.ConfirmHeld(t.Context()); err != nil {
+			if err := l.lease.confirmHeld(t.Context()); err != nil {
 				t.Fatalf("Confirm before the pause: %v", err)
 			}
 			version := s.lease(t, name).ResourceVersion
 			sleptThrough(l, pause)
-			if err := l.ConfirmHeld(t.Context()); err != nil {
+			if err := l.lease.confirmHeld(t.Context()); err != nil {
 				t.Errorf("Confirm when nobody has taken over: %v", err)
 			}
 			if s.lease(t, name).ResourceVersion == version {
@@ -46,7 +46,7 @@ func TestConfirmAfterAPause(t *testing.T) {
 			s.bury(t, name)
 			next := lock(t, s.store, name, LockOptions{})
 			sleptThrough(l, pause)
-			if err := l.ConfirmHeld(t.Context()); !errors.As(err, new(*LockLostError)) {
+			if err := l.lease.confirmHeld(t.Context()); !errors.As(err, new(*LockLostError)) {
 				t.Errorf("Confirm after somebody has taken over = %v, want a *LostError", err)
 			}
 			if l.Context().Err() == nil {

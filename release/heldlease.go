@@ -60,8 +60,8 @@ func (l *heldLease) startRenewing(ctx context.Context) {
 	}
 }
 
-// stored returns the Lease as we last saw it; nil when we may not use Leases.
-func (l *heldLease) stored() *coordinationv1.Lease {
+// lastSeen returns the Lease as we last saw it; nil when we may not use Leases.
+func (l *heldLease) lastSeen() *coordinationv1.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current

@@ -68,13 +68,13 @@ func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, 
 const maxPrefetched = 2
 
 // prefetchRecords reads the records that aren't superseded, in one request. It reports no
-// errors: who needs a record reads it again and tells.
+// errors: Load reads a missing record again and reports them.
 func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	selector, err := selectRelease(name, []string{ownerHelm})
 	if err != nil {
 		return nil
 	}
-	isHistory, err := labels.NewRequirement("status", selection.NotIn, []string{helmrelease.StatusSuperseded.String()})
+	notSuperseded, err := labels.NewRequirement("status", selection.NotIn, []string{helmrelease.StatusSuperseded.String()})
 	if err != nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	if err != nil {
 		return nil
 	}
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*isHistory).String(), Limit: maxPrefetched})
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*notSuperseded).String(), Limit: maxPrefetched})
 	if err != nil {
 		return nil
 	}
@@ -106,10 +106,6 @@ func selectRelease(name string, owners []string) (labels.Selector, error) {
 		return nil, err
 	}
 	return labels.NewSelector().Add(*byName, *byOwner), nil
-}
-
-func sortRevisions(all []Summary) {
-	slices.SortFunc(all, func(a, b Summary) int { return a.Revision - b.Revision })
 }
 
 // Latest is the newest revision; nil when there is none.
@@ -243,8 +239,8 @@ func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, er
 	return h.loadAll(ctx)
 }
 
-// LoadRemaining reads all records that aren't read yet, several at once, as far as they can be read:
-// Load tells of the others.
+// LoadRemaining reads all records that aren't read yet, several at once. It reports no errors:
+// Load reads a missing record again and reports them.
 func (h *History) LoadRemaining(ctx context.Context) {
 	var open []int
 	for _, s := range h.Revisions {

@@ -126,10 +126,10 @@ func TestPrunable(t *testing.T) {
 
 func TestOrphaned(t *testing.T) {
 	part := func(revision, digest string) metav1.PartialObjectMetadata {
-		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelBody: digest}}}
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelDigest: digest}}}
 	}
 	used, also := strings.Repeat("ab", 16), strings.Repeat("cd", 16)
-	heads := []Summary{{Revision: 2}, {Revision: 3, bundles: []bundleRef{{labelParts, used, 1}, {labelEntries, also, 1}}}}
+	heads := []Summary{{Revision: 2}, {Revision: 3, bundles: []bundleRef{{labelBody, used, 1}, {labelEntries, also, 1}}}}
 	parts := []metav1.PartialObjectMetadata{part("1", "a"), part("2", "b"), part("3", "c"), part("3", used), part("3", also), part("4", "d"), part("", "e")}
 	var got []string
 	for _, p := range unreferencedParts(heads, parts) {

@@ -68,7 +68,7 @@ type Lock struct {
 	opts  LockOptions
 	lease *heldLease
 
-	stopped atomic.Bool // Unlock was called
+	unlocked atomic.Bool
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
 	writer           recordWriter
@@ -85,7 +85,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	if err := ValidateName(name); err != nil {
 		return nil, err
 	}
-	client, err := s.client()
+	client, err := s.cluster.Typed()
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // BeginWrite and ends with the function that it returns.
 func (l *Lock) Context() context.Context { return l.lease.ctx }
 
-// HasLease reports whether this run holds a Lease; if not, only the record keeps others away.
-func (l *Lock) HasLease() bool { return l.lease.stored() != nil }
+// hasLease reports whether this run holds a Lease; if not, only the record keeps others away.
+func (l *Lock) hasLease() bool { return l.lease.lastSeen() != nil }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
 func (l *Lock) SetOperation(operation string) { l.lease.setOperation(operation) }
@@ -125,34 +125,29 @@ func (l *Lock) SetOperation(operation string) { l.lease.setOperation(operation) 
 // for it. A decision made before that may be based on a half-finished run.
 func (l *Lock) HadToWait() bool { return l.lease.waited }
 
-// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call done when its
-// outcome is known.
+// BeginWrite begins a change of the cluster if the run still holds the release, see
+// heldLease.confirmHeld. Call done when the outcome of the change is known. The error is a
+// *LockLostError, or the reason why the Lease can't be renewed.
 func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
-	if err := l.ConfirmHeld(ctx); err != nil {
+	if err := l.lease.confirmHeld(ctx); err != nil {
 		return nil, err
 	}
 	l.lease.writesInFlight.Add(1)
 	return func() { l.lease.writesInFlight.Add(-1) }, nil
 }
 
-// ConfirmHeld returns nil if the run still holds the release. Normally it makes no
-// request. After a pause without heartbeats (a stopped process, a sleeping machine, an
-// unreachable API server) it first sends one, because another run may have taken over. The
-// error is a *LockLostError, or the reason why the Lease can't be renewed.
-func (l *Lock) ConfirmHeld(ctx context.Context) error { return l.lease.confirm(ctx) }
-
 // Unlock gives the right back. It has its own short clock and also works after ctx has
 // ended. Called again, it does nothing. An error means that others will wait until the
 // Lease expires.
 func (l *Lock) Unlock(ctx context.Context) error {
-	if l.stopped.Swap(true) {
+	if l.unlocked.Swap(true) {
 		return nil
 	}
 	return l.lease.giveBack(ctx)
 }
 
-// IsLeased reports whether somebody has the Lease of a release, alive or dead. Who may
-// not read Leases is told that nobody has.
+// IsLeased reports whether a run, alive or dead, holds the Lease of a release; false without
+// permission to read Leases.
 func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 	found, err := s.readLease(ctx, name)
 	return found != nil && holderOf(found) != nil, err
@@ -160,7 +155,7 @@ func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 
 // readLease reads the Lease of a release; nil without one, and without permission.
 func (s *Store) readLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	client, err := s.client()
+	client, err := s.cluster.Typed()
 	if err != nil {
 		return nil, err
 	}

@@ -439,8 +439,8 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	var warned warnings
 	first := lock(t, store, "web", LockOptions{Warn: warned.add})
 	second := lock(t, store, "web", LockOptions{Warn: warned.add})
-	if first.HasLease() || !strings.Contains(warned.String(), "leases.coordination.k8s.io") {
-		t.Errorf("leased %v, warned %q", first.HasLease(), &warned)
+	if first.hasLease() || !strings.Contains(warned.String(), "leases.coordination.k8s.io") {
+		t.Errorf("leased %v, warned %q", first.hasLease(), &warned)
 	}
 	rec := sample("web", 1, pending)
 	if err := first.Begin(t.Context(), rec, Identity{}); err != nil {

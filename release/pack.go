@@ -8,11 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
-
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
 // gzipMagic is how Helm tells compressed records from ancient plain ones.
@@ -59,100 +54,4 @@ func unpack(text []byte) ([]byte, error) {
 		return decompress(data, maxSingleSecretJSON)
 	}
 	return data, nil
-}
-
-// decode reads data.release of a Secret.
-func decode(text []byte) (*Record, error) {
-	data, err := unpack(text)
-	if err != nil {
-		return nil, err
-	}
-	return decodeJSON(data)
-}
-
-func decodeJSON(data []byte) (*Record, error) {
-	rec := &Record{}
-	if err := json.Unmarshal(data, rec); err != nil {
-		return nil, err
-	}
-	if rec.Info == nil {
-		return nil, errors.New("it has no info")
-	}
-	if rec.Name == "" || rec.Version < 1 {
-		return nil, errors.New("it has no name or no version")
-	}
-	dropNulls(rec)
-	return rec, nil
-}
-
-// dropNulls removes nulls from lists, which other code doesn't expect.
-func dropNulls(rec *Record) {
-	rec.Hooks = slices.DeleteFunc(rec.Hooks, func(h *helmrelease.Hook) bool { return h == nil })
-	if rec.Chart == nil {
-		return
-	}
-	none := func(f *helmchart.File) bool { return f == nil }
-	rec.Chart.Files = slices.DeleteFunc(rec.Chart.Files, none)
-	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
-}
-
-// editJSON changes fields of members in the JSON of data.release. All else stays as it
-// is, also fields unknown to our types. It adds no member; a record without info is an error. known is a packed
-// manifest that it may have; nil for none.
-func editJSON(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
-	if edited, err := editBesidePackedChart(text, edits, known); err == nil {
-		return edited, nil
-	}
-	data, err := unpack(text)
-	if err != nil {
-		return nil, err
-	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(data, &record); err != nil {
-		return nil, err
-	}
-	if err := editMembers(record, edits); err != nil {
-		return nil, err
-	}
-	packed, err := pack(record)
-	if err != nil {
-		return nil, err
-	}
-	return toText(packed), nil
-}
-
-func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, error) {
-	var member map[string]json.RawMessage
-	if err := json.Unmarshal(data, &member); err != nil {
-		return nil, err
-	}
-	if member == nil {
-		return data, nil // null
-	}
-	for key, value := range set {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		member[key] = text
-	}
-	return json.Marshal(member)
-}
-
-// slim returns a copy of rec without what is only needed to render the chart again.
-// Rollback needs manifest, hooks, notes and values. crds/ stay because package deploy
-// reads them from stored charts.
-func slim(rec *Record) *Record {
-	out := *rec
-	out.Slim = true
-	if rec.Chart == nil {
-		return &out
-	}
-	out.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata, Lock: rec.Chart.Lock, Values: rec.Chart.Values}
-	for _, file := range rec.Chart.Files {
-		if strings.HasPrefix(file.Name, "crds/") {
-			out.Chart.Files = append(out.Chart.Files, file)
-		}
-	}
-	return &out
 }

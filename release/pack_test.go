@@ -49,7 +49,7 @@ func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.ApplyMethod = ApplySSA
 	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
-	enc, err := encode(rec)
+	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestTooLargeSaysWhy(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(40 << 20)
-	_, err := encode(rec)
+	_, err := encode(rec, &packedCharts{})
 	var size *SizeError
 	if !errors.As(err, &size) || size.Estimate.Entries[0].Name != "manifest" {
 		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
@@ -124,7 +124,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed))
+	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed), &packedCharts{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		// Whatever we accept, we must be able to write again.
-		if _, err := encode(rec); err != nil {
+		if _, err := encode(rec, &packedCharts{}); err != nil {
 			t.Errorf("encode(decode(%q)): %v", text, err)
 		}
 		if _, err := splitRecord(rec); err != nil {
@@ -167,12 +167,12 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt", "deployer.io/x", "no good"} {
-		if err := ValidateLabels(map[string]string{key: "v"}); err == nil {
-			t.Errorf("ValidateLabels(%q) accepted it", key)
+		if err := validateLabels(map[string]string{key: "v"}); err == nil {
+			t.Errorf("validateLabels(%q) accepted it", key)
 		}
 	}
-	if err := ValidateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
-		t.Errorf("ValidateLabels: %v", err)
+	if err := validateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
+		t.Errorf("validateLabels: %v", err)
 	}
 	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
 		got, rev, ok := parseSecretName(SecretName(name, 12))

@@ -2,7 +2,6 @@ package release
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
@@ -274,62 +273,6 @@ func unpackRest(data []byte, start, size int, sum uint32) ([]byte, error) {
 	return rest, nil
 }
 
-// largeRecords decodes large records one at a time, and the charts that they have in common once: those
-// of the revisions of a release mostly are the same. The records share them, so they must not be changed.
-type largeRecords struct {
-	mu     sync.Mutex
-	packed *packedChart     // of the record decoded last; nil when there is none
-	chart  *helmchart.Chart // its chart
-}
-
-// decode is the function decode for a large record.
-func (l *largeRecords) decode(text []byte) (*Record, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	data, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil {
-		return decode(text) // and its error
-	}
-	packed, _, rest, err := cutPackedChart(data, nil)
-	if err != nil {
-		return decode(text)
-	}
-	if l.packed != nil && l.packed.equal(packed) {
-		if rec, _, err := decodeRest(rest); err == nil {
-			rec.Chart = l.chart
-			return rec, nil
-		}
-	}
-	rec, err := decodeApart(packed, rest)
-	if err != nil {
-		rec, err = decode(text)
-	}
-	if err == nil {
-		l.packed, l.chart = packed, rec.Chart
-	}
-	return rec, err
-}
-
-// decodeApart decodes a packed chart and the rest of its record side by side.
-func decodeApart(packed *packedChart, rest []byte) (*Record, error) {
-	var chart *helmchart.Chart
-	var inChart int
-	var ofChart error
-	var decoding sync.WaitGroup
-	decoding.Go(func() { chart, inChart, ofChart = packed.decode() })
-	rec, elements, err := decodeRest(rest)
-	decoding.Wait()
-	if err := cmp.Or(err, ofChart); err != nil {
-		return nil, err
-	}
-	if elements+inChart > maxElements {
-		return nil, errNoPackedChart // decode has the error
-	}
-	rec.Chart = chart
-	dropNulls(rec)
-	return rec, nil
-}
-
 // decode decodes the chart, and counts its elements.
 func (p *packedChart) decode() (*helmchart.Chart, int, error) {
 	text := make([]byte, p.size)
@@ -353,20 +296,6 @@ func (p *packedChart) equal(other *packedChart) bool {
 	return p.size == other.size && p.sum == other.sum && bytes.Equal(p.deflated, other.deflated)
 }
 
-// decodeRest decodes what a record has beside its packed chart, and counts the elements.
-func decodeRest(rest []byte) (*Record, int, error) {
-	var m meter
-	_, _ = m.Write(rest) // never fails
-	if over := m.tooLarge(maxSingleSecretJSON); over != "" {
-		return nil, 0, fmt.Errorf("it unpacks to %s", over)
-	}
-	rec, err := decodeJSON(append([]byte("{"), rest...))
-	if err == nil && rec.Chart != nil {
-		return nil, 0, errNoPackedChart // another one, which counts
-	}
-	return rec, m.elements, err
-}
-
 // packRecord packs a record with its body.
 func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil {
@@ -386,30 +315,6 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	return chart.appendRest(manifest, func(w io.Writer) error { return writeRest(w, &rest) })
 }
 
-// editBesidePackedChart is editJSON for what appendRest has made. It fails for everything else.
-func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
-	data, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil {
-		return nil, err
-	}
-	chart, manifest, rest, err := cutPackedChart(data, known)
-	if err != nil {
-		return nil, err
-	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(append([]byte("{"), rest...), &record); err != nil {
-		return nil, err
-	}
-	if err := editMembers(record, edits); err != nil {
-		return nil, err
-	}
-	packed, _, err := chart.appendRest(manifest, func(w io.Writer) error { return writeMembers(w, record) })
-	if err != nil {
-		return nil, err
-	}
-	return toText(packed), nil
-}
-
 // PackAhead packs what takes longest of a record that is going to be written soon, its chart and its manifest. It
 // makes no requests. A write of the record that comes in the meantime waits for it.
 func (s *Store) PackAhead(rec *Record) {
@@ -417,12 +322,6 @@ func (s *Store) PackAhead(rec *Record) {
 		s.usePrefetchedChart()
 		_, _, _ = s.charts.pack(rec) // the write has the error
 	}
-}
-
-// encode is that of a record, with what is known of charts already packed.
-func (s *Store) encode(rec *Record) (*encoded, error) {
-	s.usePrefetchedChart()
-	return encodeWith(rec, s.charts)
 }
 
 // usePrefetchedChart looks for a packed chart in a record that was read, unless one is known.
@@ -452,19 +351,4 @@ func (s *Store) prefetchedChart() (chart *packedChart) {
 		return err != nil
 	})
 	return chart
-}
-
-// editMembers changes fields of the members of a record's JSON. Members that are missing stay
-// missing; a missing info is an error.
-func editMembers(record map[string]json.RawMessage, edits map[string]map[string]any) error {
-	for member, set := range edits {
-		if record[member] == nil && member != "info" {
-			continue
-		}
-		var err error
-		if record[member], err = editMember(record[member], set); err != nil {
-			return fmt.Errorf("%s: %w", member, err)
-		}
-	}
-	return nil
 }

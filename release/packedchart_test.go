@@ -27,12 +27,12 @@ func TestChartIsPackedOnce(t *testing.T) {
 	first := sample("web", 1, helmrelease.StatusDeployed)
 	first.Chart = largeChart("one")
 	charts := &packedCharts{}
-	if _, err := encodeWith(first, charts); err != nil {
+	if _, err := encode(first, charts); err != nil {
 		t.Fatal(err)
 	}
 	packed := charts.packed
 	first.Info.Description = "another"
-	enc, err := encodeWith(first, charts)
+	enc, err := encode(first, charts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 		next := sample("web", 2, helmrelease.StatusDeployed)
 		next.Chart = largeChart(content)
 		later := &packedCharts{previous: stored}
-		enc, err := encodeWith(next, later)
+		enc, err := encode(next, later)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 func TestAmendedWithoutItsChart(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Chart = largeChart("one")
-	enc, err := encode(rec)
+	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 func TestDamagedPackedChartIsRefused(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Chart = largeChart("one")
-	enc, err := encode(rec)
+	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestSameChartIsDecodedOnce(t *testing.T) {
 		t.Helper()
 		rec := sample("web", revision, helmrelease.StatusSuperseded)
 		rec.Chart = largeChart(content)
-		enc, err := encode(rec)
+		enc, err := encode(rec, &packedCharts{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusSuperseded)
 	rec.Chart = largeChart("one")
 	charts := &packedCharts{}
-	enc, err := encodeWith(rec, charts)
+	enc, err := encode(rec, charts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestManifestIsPackedOnce(t *testing.T) {
 		t.Helper()
 		rec := sample("web", 1, helmrelease.StatusDeployed)
 		rec.Chart, rec.Manifest = largeChart(chart), manifest
-		enc, err := encode(rec)
+		enc, err := encode(rec, &packedCharts{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,12 +219,12 @@ func TestManifestIsPackedOnce(t *testing.T) {
 	charts := &packedCharts{}
 	rec := sample("web", 2, helmrelease.StatusPendingUpgrade)
 	rec.Chart, rec.Manifest = largeChart("one"), "a: <b>\n"
-	if _, err := encodeWith(rec, charts); err != nil {
+	if _, err := encode(rec, charts); err != nil {
 		t.Fatal(err)
 	}
 	known := charts.manifest
 	rec.Info.Description = "another"
-	enc, err := encodeWith(rec, charts)
+	enc, err := encode(rec, charts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,10 @@ package release
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -19,16 +22,16 @@ type recordPatch struct {
 }
 
 // edits returns the fields of the record that change.
-func (a *recordPatch) edits(large bool) map[string]map[string]any {
-	info := map[string]any{"status": a.status}
-	if a.description != "" {
-		info["description"] = a.description
-		if large { // the description of its head has a suffix
-			info["description"] = a.description + largeSuffix
+func (p *recordPatch) edits(isSplit bool) map[string]map[string]any {
+	info := map[string]any{"status": p.status}
+	if p.description != "" {
+		info["description"] = p.description
+		if isSplit { // the description of its head has a suffix
+			info["description"] = p.description + largeSuffix
 		}
 	}
 	edits := map[string]map[string]any{"info": info}
-	if a.interrupted {
+	if p.interrupted {
 		edits["deployer"] = map[string]any{"interrupted": true}
 	}
 	return edits
@@ -45,11 +48,11 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		if ok, err := allowed(rec, secret); !ok || err != nil {
 			return err
 		}
-		amended, err := amendSecret(secret, rec, &change, nil)
+		patched, err := patchSecret(secret, rec.stored.has(labelBody), &change, nil)
 		if err != nil {
 			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 		}
-		_, err = s.write(ctx, amended)
+		_, err = s.write(ctx, patched)
 		switch {
 		case apierrors.IsConflict(err):
 			return errRetry
@@ -62,11 +65,11 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 	})
 }
 
-// amendSecret returns the Secret of a record with a change. known is a packed manifest that the record may have; nil for
-// none.
-func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, known *packedManifest) (*corev1.Secret, error) {
+// patchSecret returns the Secret of a record with a change. isSplit says that the body is in parts. known is a packed
+// manifest that the record may have; nil for none.
+func patchSecret(secret *corev1.Secret, isSplit bool, change *recordPatch, known *packedManifest) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.has(labelParts)), known)
+	text, err := editJSON(secret.Data[dataKey], change.edits(isSplit), known)
 	if err != nil {
 		return nil, err
 	}
@@ -77,4 +80,86 @@ func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, known 
 		out.Annotations[annotationDescription] = truncate(change.description, maxDescription)
 	}
 	return out, nil
+}
+
+// editJSON changes fields of members in the JSON of data.release. All else stays as it
+// is, also fields unknown to our types. It adds no member; a record without info is an error. known is a packed
+// manifest that it may have; nil for none.
+func editJSON(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
+	if edited, err := editBesidePackedChart(text, edits, known); err == nil {
+		return edited, nil
+	}
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(data, &record); err != nil {
+		return nil, err
+	}
+	if err := editMembers(record, edits); err != nil {
+		return nil, err
+	}
+	packed, err := pack(record)
+	if err != nil {
+		return nil, err
+	}
+	return toText(packed), nil
+}
+
+// editBesidePackedChart is editJSON for what appendRest has made. It fails for everything else.
+func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, err
+	}
+	chart, manifest, rest, err := cutPackedChart(data, known)
+	if err != nil {
+		return nil, err
+	}
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(append([]byte("{"), rest...), &record); err != nil {
+		return nil, err
+	}
+	if err := editMembers(record, edits); err != nil {
+		return nil, err
+	}
+	packed, _, err := chart.appendRest(manifest, func(w io.Writer) error { return writeMembers(w, record) })
+	if err != nil {
+		return nil, err
+	}
+	return toText(packed), nil
+}
+
+// editMembers changes fields of the members of a record's JSON. Members that are missing stay
+// missing; a missing info is an error.
+func editMembers(record map[string]json.RawMessage, edits map[string]map[string]any) error {
+	for member, set := range edits {
+		if record[member] == nil && member != "info" {
+			continue
+		}
+		var err error
+		if record[member], err = editMember(record[member], set); err != nil {
+			return fmt.Errorf("%s: %w", member, err)
+		}
+	}
+	return nil
+}
+
+func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, error) {
+	var member map[string]json.RawMessage
+	if err := json.Unmarshal(data, &member); err != nil {
+		return nil, err
+	}
+	if member == nil {
+		return data, nil // null
+	}
+	for key, value := range set {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		member[key] = text
+	}
+	return json.Marshal(member)
 }

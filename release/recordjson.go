@@ -13,7 +13,7 @@ import (
 // time when most memory is in use. So these are written in pieces. The JSON is the same but
 // for the order of members.
 
-// writeRest writes the JSON of a record but for its chart, and for the brace that begins it.
+// writeRest writes the JSON of a record without its chart and without the opening brace.
 func writeRest(w io.Writer, rec *Record) error {
 	rest := *rec
 	rest.Chart, rest.Manifest, rest.Journal = nil, "", nil
@@ -54,8 +54,8 @@ func writeObject(w io.Writer, rest any, large ...member) error {
 	return writeMembers(w, rest, large...)
 }
 
-// writeMembers writes rest, which has a member at least, and then the large ones. The brace
-// that begins the object is left out.
+// writeMembers writes the members of rest, of which there is at least one, then the large
+// ones, and the closing brace. The opening brace is the caller's.
 func writeMembers(w io.Writer, rest any, large ...member) error {
 	data, err := json.Marshal(rest)
 	if err != nil {

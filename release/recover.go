@@ -107,13 +107,13 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	return out, nil
 }
 
-// abandonedRun reports whether the run that wrote rec is dead. nil, nil means that the
-// record doesn't matter; a *PendingError, that it is unknown.
+// abandonedRun describes the run that wrote rec if it is dead. nil, nil means that the record
+// needs no recovery. The error is a *PendingError if the run may be alive.
 func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.lease.holder.Run || l.HasLease() && j.Leased || parseProcess(j.Process).isDead() {
+		if j.Run == l.lease.holder.Run || l.hasLease() && j.Leased || parseProcess(j.Process).isDead() {
 			return out, nil
 		}
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
@@ -129,8 +129,9 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 	if out.Age = now.Sub(written); out.Age >= l.opts.Grace {
 		return out, nil
 	}
-	return nil, &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: rec.Version,
-		Status: rec.Info.Status, Holder: out.Holder, Age: out.Age, Grace: l.opts.Grace}
+	pending := l.pendingError(rec.Version, rec.Info.Status)
+	pending.Holder, pending.Age = out.Holder, out.Age
+	return nil, pending
 }
 
 // correctLabel sets the status label of a record to the status in the record. Somebody

@@ -16,14 +16,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"helm.sh/helm/v3/pkg/chartutil"
 )
 
 // ApplySSA is the ApplyMethod of revisions deployed by server-side apply.
@@ -84,8 +82,8 @@ type Journal struct {
 	// that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 
-	// Confidential are texts of Secrets which templates have read that stand in the manifest,
-	// the hooks or the notes.
+	// Confidential lists texts of Secrets that templates have read, if the manifest, a hook or
+	// the notes contain them.
 	Confidential []string `json:"confidential,omitempty"`
 
 	// Revisit are the Keys, see package apply, of objects of earlier revisions that were
@@ -93,7 +91,7 @@ type Journal struct {
 	Revisit []string `json:"leftover,omitempty"`
 
 	// Contributions are the release's contributions to the definitions in crds/, by Key of
-	// package apply. They are copied from revision to revision; nil in records of before.
+	// package apply. They are copied from revision to revision; nil in older records.
 	Contributions map[string]Contribution `json:"definitions"`
 }
 
@@ -162,9 +160,9 @@ func systemLabels() []string {
 	return []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
 }
 
-// ValidateLabels returns an error unless the user may give a release these
+// validateLabels returns an error unless the user may give a release these
 // labels. Helm's own and those beginning with deployer.io/ are reserved.
-func ValidateLabels(labels map[string]string) error {
+func validateLabels(labels map[string]string) error {
 	var wrong []string
 	for key, value := range labels {
 		if reservedLabel(key) {
@@ -181,7 +179,7 @@ func ValidateLabels(labels map[string]string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	sort.Strings(wrong)
+	slices.Sort(wrong)
 	return fmt.Errorf("labels of the release: %s (reserved: %s, %s*)",
 		strings.Join(wrong, "; "), strings.Join(systemLabels(), ", "), prefix)
 }
@@ -190,7 +188,7 @@ func reservedLabel(key string) bool {
 	return slices.Contains(systemLabels(), key) || strings.HasPrefix(key, prefix)
 }
 
-// userLabels leaves out what isn't the user's.
+// userLabels returns the labels that the user gave, without the reserved ones.
 func userLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {

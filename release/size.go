@@ -3,7 +3,7 @@ package release
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +54,7 @@ func estimate(rec *Record, enc *encoded) Estimate {
 		add("chart templates", rec.Chart.Templates)
 		add("chart files", rec.Chart.Files)
 	}
-	sort.SliceStable(e.Entries, func(i, j int) bool { return e.Entries[i].Bytes > e.Entries[j].Bytes })
+	slices.SortStableFunc(e.Entries, func(a, b Entry) int { return b.Bytes - a.Bytes })
 	return e
 }
 

@@ -84,7 +84,7 @@ func TestLiesAboutTheSizeAreRefused(t *testing.T) {
 func TestNothingIsWrittenThatIsNotRead(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Config = map[string]any{"a": make([]any, maxElements)}
-	if _, err := encode(rec); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(rec, &packedCharts{}); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError", err)
 	}
 }
@@ -108,7 +108,7 @@ func FuzzRecordJSON(f *testing.F) {
 			t.Fatalf("decode gives a record without its name: %+v", rec)
 		}
 		rec.Labels = nil
-		again, err := encode(rec)
+		again, err := encode(rec, &packedCharts{})
 		if errors.As(err, new(*SizeError)) {
 			return
 		}
@@ -125,7 +125,7 @@ func FuzzSummarize(f *testing.F) {
 	f.Add("sh.helm.release.v1.a.v2.v03", "a.v2", "03", "", "", "")
 	f.Fuzz(func(t *testing.T, secret, name, version, status, updated, bundle string) {
 		meta := metav1.ObjectMeta{
-			Name: secret, Labels: map[string]string{"name": name, "version": version, "status": status, labelParts: bundle, labelEntries: bundle},
+			Name: secret, Labels: map[string]string{"name": name, "version": version, "status": status, labelBody: bundle, labelEntries: bundle},
 			Annotations: map[string]string{annotationUpdated: updated},
 		}
 		s, err := summarize(&meta)

@@ -41,7 +41,7 @@ type head struct {
 }
 
 func bodyOf(rec *Record) *body {
-	b := &body{Run: rec.partsRun(), Chart: rec.Chart, Config: rec.Config, Manifest: rec.Manifest, Notes: rec.Info.Notes}
+	b := &body{Run: rec.partsSalt(), Chart: rec.Chart, Config: rec.Config, Manifest: rec.Manifest, Notes: rec.Info.Notes}
 	for _, hook := range rec.Hooks {
 		still := *hook
 		still.LastRun = helmrelease.HookExecution{}
@@ -50,10 +50,10 @@ func bodyOf(rec *Record) *body {
 	return b
 }
 
-// partsRun makes the parts of two runs differ, also if they hold the same: each run deletes its
-// own. Parts that are written again because their head was deleted differ too: the
-// cluster is about to delete the former ones.
-func (rec *Record) partsRun() string {
+// partsSalt makes the parts of two runs differ even if their content is equal, because each run
+// deletes its own. Parts that are written again because their head was deleted differ too:
+// the cluster is about to delete the former ones.
+func (rec *Record) partsSalt() string {
 	run := ""
 	if rec.Journal != nil {
 		run = rec.Journal.Run
@@ -104,7 +104,7 @@ func entriesOf(rec *Record) *Journal {
 	entries := *rec.Journal
 	entries.Attempt, entries.Holder, entries.Process, entries.Step = "", "", "", ""
 	entries.Leased, entries.Interrupted = false, false
-	entries.Run = rec.partsRun()
+	entries.Run = rec.partsSalt()
 	return &entries
 }
 
@@ -127,18 +127,18 @@ func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if packed := bundles[labelParts]; packed != nil {
+	if packed := bundles[labelBody]; packed != nil {
 		if err := rec.addBody(data, packed); err != nil {
 			return nil, fmt.Errorf("its parts: %w", err)
 		}
 	}
 	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
-		run := *rec.Journal
+		inHead := *rec.Journal
 		if err := unpackBundle(packed, rec.Journal); err != nil {
 			return nil, fmt.Errorf("its journal: %w", err)
 		}
 		j := rec.Journal
-		j.Run, j.Attempt, j.Holder, j.Process, j.Step, j.Leased, j.Interrupted = run.Run, run.Attempt, run.Holder, run.Process, run.Step, run.Leased, run.Interrupted
+		j.Run, j.Attempt, j.Holder, j.Process, j.Step, j.Leased, j.Interrupted = inHead.Run, inHead.Attempt, inHead.Holder, inHead.Process, inHead.Step, inHead.Leased, inHead.Interrupted
 	}
 	return rec, nil
 }

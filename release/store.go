@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -55,14 +55,14 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // inNamespace is the same store for another namespace.
 func (s *Store) inNamespace(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, charts: s.charts, prefetched: s.prefetched}
+	other := *s
+	other.namespace = namespace
+	return &other
 }
-
-func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
 
 // keepPrefetched keeps the Secret of a deployed revision that is whole in it.
 func (s *Store) keepPrefetched(secret *corev1.Secret, rec *Record) {
-	if rec.Info.Status == helmrelease.StatusDeployed && !rec.stored.has(labelParts) {
+	if rec.Info.Status == helmrelease.StatusDeployed && !rec.stored.has(labelBody) {
 		s.prefetched.Store(string(secret.UID), secret)
 	}
 }
@@ -81,7 +81,7 @@ func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
 // the metadata of what is stored. The API server would answer with the whole Secret, and packing,
 // sending and unpacking that takes longer than storing it.
 func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*metav1.ObjectMeta, error) {
-	client, err := s.client()
+	client, err := s.cluster.Typed()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*metav1.Objec
 }
 
 func (s *Store) secrets() (typedcore.SecretInterface, error) {
-	client, err := s.client()
+	client, err := s.cluster.Typed()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *Store) Get(ctx context.Context, name string, revision int) (*Record, er
 	return rec, err
 }
 
-// read gives a record and its Secret; nil, nil, nil when there is none.
+// read returns a record and its Secret; nil, nil, nil when there is none.
 func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *corev1.Secret, error) {
 	secrets, err := s.secrets()
 	if err != nil {
@@ -296,7 +296,7 @@ func deleteParts(ctx context.Context, secrets typedcore.SecretInterface, release
 	return kube.ForEach(len(names), maxParallel, func(i int) error { return deleteSecret(ctx, secrets, names[i], "") })
 }
 
-// deleteSecret deletes a Secret, if uid isn't empty only the one with that uid.
+// deleteSecret deletes a Secret; with a uid, only the one that has it.
 func deleteSecret(ctx context.Context, secrets typedcore.SecretInterface, name, uid string) error {
 	var opts metav1.DeleteOptions
 	if uid != "" {
@@ -365,7 +365,7 @@ func (s *Store) revisions(ctx context.Context, name string, withParts bool) (hea
 		}
 		heads = append(heads, head)
 	}
-	sortRevisions(heads)
+	slices.SortFunc(heads, func(a, b Summary) int { return a.Revision - b.Revision })
 	return heads, parts, errors.Join(errs...)
 }
 

@@ -250,7 +250,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 
 func mustEncode(t *testing.T, rec *Record) []byte {
 	t.Helper()
-	enc, err := encode(rec)
+	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestListOf500DownloadsNoRecords(t *testing.T) {
 	err := kube.ForEach(releases, maxParallel, func(i int) error {
 		rec := sample(fmt.Sprintf("app-%03d", i), 1, deployed)
 		rec.Namespace, rec.Manifest = s.namespace, noise(8<<10)
-		enc, err := encode(rec)
+		enc, err := encode(rec, &packedCharts{})
 		if err != nil {
 			return err
 		}
@@ -443,7 +443,7 @@ func TestPagesOfHistory(t *testing.T) {
 	err := kube.ForEach(revisions, maxParallel, func(i int) error {
 		rec := sample("web", i+1, superseded)
 		rec.Namespace = s.namespace
-		enc, err := encode(rec)
+		enc, err := encode(rec, &packedCharts{})
 		if err != nil {
 			return err
 		}

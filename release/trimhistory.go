@@ -95,8 +95,8 @@ func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []
 	var out []metav1.PartialObjectMetadata
 	for _, p := range parts {
 		revision := parseRevision(p.Labels["version"])
-		ours := p.Labels[labelBody] != "" && revision > 0
-		if ours && revision <= newest && !referenced[p.Labels[labelBody]] {
+		ours := p.Labels[labelDigest] != "" && revision > 0
+		if ours && revision <= newest && !referenced[p.Labels[labelDigest]] {
 			out = append(out, p)
 		}
 	}

@@ -30,7 +30,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		return l.historyChangedError(rec.Version, nil)
 	}
 	if latest.Status.IsPending() {
-		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
+		return l.pendingError(latest.Revision, latest.Status)
 	}
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
 	method := rec.ApplyMethod

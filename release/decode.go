@@ -1,0 +1,119 @@
+package release
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// decode reads data.release of a Secret.
+func decode(text []byte) (*Record, error) {
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	return decodeJSON(data)
+}
+
+func decodeJSON(data []byte) (*Record, error) {
+	rec := &Record{}
+	if err := json.Unmarshal(data, rec); err != nil {
+		return nil, err
+	}
+	if rec.Info == nil {
+		return nil, errors.New("it has no info")
+	}
+	if rec.Name == "" || rec.Version < 1 {
+		return nil, errors.New("it has no name or no version")
+	}
+	dropNulls(rec)
+	return rec, nil
+}
+
+// dropNulls removes nulls from lists, which other code doesn't expect.
+func dropNulls(rec *Record) {
+	rec.Hooks = slices.DeleteFunc(rec.Hooks, func(h *helmrelease.Hook) bool { return h == nil })
+	if rec.Chart == nil {
+		return
+	}
+	none := func(f *helmchart.File) bool { return f == nil }
+	rec.Chart.Files = slices.DeleteFunc(rec.Chart.Files, none)
+	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
+}
+
+// largeRecords decodes large records one at a time, and the charts that they have in common once: those
+// of the revisions of a release mostly are the same. The records share them, so they must not be changed.
+type largeRecords struct {
+	mu     sync.Mutex
+	packed *packedChart     // of the record decoded last; nil when there is none
+	chart  *helmchart.Chart // its chart
+}
+
+// decode is the function decode for a large record.
+func (l *largeRecords) decode(text []byte) (*Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return decode(text) // and its error
+	}
+	packed, _, rest, err := cutPackedChart(data, nil)
+	if err != nil {
+		return decode(text)
+	}
+	if l.packed != nil && l.packed.equal(packed) {
+		if rec, _, err := decodeRest(rest); err == nil {
+			rec.Chart = l.chart
+			return rec, nil
+		}
+	}
+	rec, err := decodeApart(packed, rest)
+	if err != nil {
+		rec, err = decode(text)
+	}
+	if err == nil {
+		l.packed, l.chart = packed, rec.Chart
+	}
+	return rec, err
+}
+
+// decodeApart decodes a packed chart and the rest of its record side by side.
+func decodeApart(packed *packedChart, rest []byte) (*Record, error) {
+	var chart *helmchart.Chart
+	var inChart int
+	var ofChart error
+	var decoding sync.WaitGroup
+	decoding.Go(func() { chart, inChart, ofChart = packed.decode() })
+	rec, elements, err := decodeRest(rest)
+	decoding.Wait()
+	if err := cmp.Or(err, ofChart); err != nil {
+		return nil, err
+	}
+	if elements+inChart > maxElements {
+		return nil, errNoPackedChart // decode has the error
+	}
+	rec.Chart = chart
+	dropNulls(rec)
+	return rec, nil
+}
+
+// decodeRest decodes what a record has beside its packed chart, and counts the elements.
+func decodeRest(rest []byte) (*Record, int, error) {
+	var m meter
+	_, _ = m.Write(rest) // never fails
+	if over := m.tooLarge(maxSingleSecretJSON); over != "" {
+		return nil, 0, fmt.Errorf("it unpacks to %s", over)
+	}
+	rec, err := decodeJSON(append([]byte("{"), rest...))
+	if err == nil && rec.Chart != nil {
+		return nil, 0, errNoPackedChart // another one, which counts
+	}
+	return rec, m.elements, err
+}

@@ -1,0 +1,153 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+)
+
+// finishTimeout suffices to record an end on a slow API server, and is shorter than the
+// time that CI systems leave between SIGTERM and SIGKILL.
+const finishTimeout = 10 * time.Second
+
+// Save writes a record that this lock has begun, with its journal, between steps. The
+// error is a *LockLostError when another run has written the record; this run must then
+// stop without further changes.
+func (l *Lock) Save(ctx context.Context, rec *Record) error {
+	if err := l.lease.checkHeld(); err != nil {
+		return err
+	}
+	return l.save(ctx, rec)
+}
+
+func (l *Lock) save(ctx context.Context, rec *Record) error {
+	err := l.writer.write(ctx, rec, func(by *Record) error {
+		why := fmt.Sprintf("another client changed its record (revision %d), which is %s now", by.Version, by.Info.Status)
+		if by.Info.Description != "" {
+			why += ": " + by.Info.Description
+		}
+		return l.lease.lostError(why)
+	})
+	var lost *LockLostError
+	if errors.As(err, &lost) {
+		l.lease.cancel(lost)
+	}
+	return err
+}
+
+// Finish records how a revision ended: deployed, failed, or another status that isn't
+// pending. It has its own short timeout, so it also works after ctx has ended; before that, it
+// outlasts a restart of the API server. A deployed revision is recorded before older ones become superseded, so there is always a deployed
+// one. A record that somebody has deleted is written again, with a warning. If another
+// run has taken over, nothing is written, and the error is a *LockLostError.
+func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
+	if isUnfinished(status) {
+		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
+	}
+	// No check of the lock is needed: the write only replaces our own version of the
+	// record.
+	rec.Info.Status = status
+	rec.Info.Description = description
+	began := time.Now()
+	for {
+		err := l.finishOnce(ctx, rec)
+		if err == nil || ctx.Err() != nil || !mayBeRestarting(err, began) {
+			return err
+		}
+	}
+}
+
+// finishOnce writes the last state of a revision and marks older ones superseded, in a short time
+// that doesn't end with ctx.
+func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
+	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
+	defer cancel()
+	listed, err := l.saveAndList(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if rec.Info.Status == helmrelease.StatusDeployed && listed != nil {
+		l.supersede(ctx, rec.Version, listed)
+	}
+	l.afterFinish = listed
+	return nil
+}
+
+// A listing is all Secrets of one release.
+type listing struct {
+	heads    []Summary // oldest first
+	parts    []metav1.PartialObjectMetadata
+	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
+}
+
+// saveAndList writes the last state of rec and lists the Secrets of the release at the same time.
+// If they can't be listed, it warns the user and returns nil. For a record with parts it lists
+// again afterwards, because the first list may lack parts that were just written.
+func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
+	var out listing
+	var listErr error
+	list := func() { out.heads, out.parts, listErr = l.store.revisions(ctx, l.name, true) }
+	var listed sync.WaitGroup
+	listed.Go(list)
+	err := l.save(ctx, rec)
+	listed.Wait()
+	if err != nil {
+		return nil, err
+	}
+	if len(rec.stored.bundles) > 0 {
+		list()
+	}
+	out.complete = listErr == nil
+	if out.heads == nil && !out.complete {
+		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", listErr))
+		return nil, nil
+	}
+	for i := range out.heads {
+		if out.heads[i].Revision == rec.Version {
+			out.heads[i].Status = rec.Info.Status
+		}
+	}
+	return &out, nil
+}
+
+// supersede marks deployed revisions older than newest as superseded. Failures are only
+// warnings: if two revisions are deployed, the newer one counts.
+func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
+	for i := range of.heads {
+		s := &of.heads[i]
+		if s.Revision >= newest || s.Status != helmrelease.StatusDeployed {
+			continue
+		}
+		if err := l.supersedeOne(ctx, s); err != nil {
+			l.opts.Warn(fmt.Sprintf("revision %d couldn't be marked superseded: %v", s.Revision, err))
+			continue
+		}
+		s.Status = helmrelease.StatusSuperseded
+	}
+}
+
+// supersedeOne marks one revision. It reads its record only if none was prefetched, or that one changed.
+func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
+	superseded := recordPatch{status: helmrelease.StatusSuperseded}
+	if known := l.store.takePrefetched(of); known != nil {
+		patched, err := patchSecret(known, false, &superseded, l.store.charts.lastManifest())
+		if err == nil {
+			err = retry(ctx, func(ctx context.Context) error {
+				_, err := l.store.write(ctx, patched)
+				return err
+			})
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, func(*Record, *corev1.Secret) (bool, error) { return true, nil })
+}
