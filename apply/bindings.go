@@ -13,10 +13,10 @@ import (
 	"deployer/apply/fields"
 )
 
-// survive reports whether our permissions survive that a binding is deleted and created again. They may
+// surviveRecreation reports whether our permissions survive that a binding is deleted and created again. They may
 // not if our own account is a subject: after the deletion we might lack permission to create
 // it again.
-func (p *permissions) survive(ctx context.Context, live *unstructured.Unstructured, immutable *ImmutableError) (bool, error) {
+func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.Unstructured, immutable *ImmutableError) (bool, error) {
 	gk := live.GroupVersionKind().GroupKind()
 	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
 		return true, nil

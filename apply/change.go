@@ -41,8 +41,8 @@ type Change struct {
 	// Live is the object as Plan found it; nil when absent. For an object that is deleted
 	// or was recognised by its fingerprint, it has only metadata, without managedFields.
 	Live *unstructured.Unstructured
-	// Desired is the object as it will be applied; nil when it is deleted, and for an
-	// object recognised by its fingerprint.
+	// Desired is the object as it will be applied; nil when it is deleted, for an object
+	// recognised by its fingerprint, and for a definition that --crds create leaves as it is.
 	Desired *unstructured.Unstructured
 	// Predicted is the object as the server, or without it a local estimate, says that it
 	// will be. It is nil for deletions, when neither could tell, and after Run.
@@ -160,8 +160,8 @@ func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
 // IsUnreadable reports whether an orphan stays only because it couldn't be read.
 func (c Change) IsUnreadable() bool { return c.Action == Keep && c.Live == nil }
 
-// SkippedByFingerprint reports whether the object was recognised by its fingerprint: only its
-// metadata is known.
+// SkippedByFingerprint reports whether the object was recognised by its fingerprint, so that only
+// its metadata is known. It is true of definitions that --crds create leaves as they are, too.
 func (c Change) SkippedByFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
 
 // removes says that the change is about an object that the chart doesn't have.

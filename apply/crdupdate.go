@@ -20,17 +20,17 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 	return definition.ContributionOf(crd)
 }
 
-// updateDefinition decides about a definition of crds/ that exists. By default the chart
+// decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
-func (p *planning) updateDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+func (p *planning) decideDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
 	var contribution *Contribution
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(live) {
 		contribution = &recorded
 	}
 	adds := p.a.opts.CRDs == AddCRDs
 	if gone := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); adds && len(gone) > 0 {
-		return p.leaveDefinition(t, live, desired, gone), nil
+		return p.keepDefinition(t, live, desired, gone), nil
 	}
 	c, err := p.decideExisting(ctx, t, desired, live)
 	if err != nil {
@@ -43,16 +43,16 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, desired, liv
 	c.execution.requireVersionOf(live) // and to nothing that others make of it meanwhile
 	switch gone := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
 	case len(gone) > 0 && adds:
-		return p.leaveDefinition(t, live, desired, gone), nil
+		return p.keepDefinition(t, live, desired, gone), nil
 	case len(gone) > 0:
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", gone)
 	}
 	return c, nil
 }
 
-// leaveDefinition leaves a definition as it is, and says why.
-func (p *planning) leaveDefinition(t *target, live, desired *unstructured.Unstructured, gone definition.Losses) Change {
-	c := p.change(t, Keep)
+// keepDefinition keeps a definition as it is, and says why.
+func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, gone definition.Losses) Change {
+	c := p.newChange(t, Keep)
 	c.Live, c.Desired = live, desired
 	c.manifestHash = "" // no fingerprint: the next release looks again
 	whose := ""

@@ -13,7 +13,8 @@ import (
 	"deployer/internal/kube"
 )
 
-func (p *planning) change(t *target, action Action) Change {
+// newChange returns a change of a target, without its live and its desired object.
+func (p *planning) newChange(t *target, action Action) Change {
 	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.fingerprintInput(t)}
 }
 
@@ -34,25 +35,25 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		return Change{}, err
 	}
 	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
-		c := p.change(t, Unchanged)
+		c := p.newChange(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return c, nil
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
-		c := p.deferChange(t, p.newObject(t, desired), d)
+		c := p.deferChange(t, p.newCreation(t, desired), d)
 		return c, p.checkDeferred(ctx, t, &c)
 	}
 	if s.deferral != nil {
-		c := p.deferChange(t, p.newObject(t, desired), s.deferral)
+		c := p.deferChange(t, p.newCreation(t, desired), s.deferral)
 		c.Action = Update
 		return c, nil
 	}
 	if s.full == nil {
-		return p.create(ctx, t, desired, s)
+		return p.decideCreation(ctx, t, desired, s)
 	}
 	if t.fromCRDs && t.id.IsCRD() && s.full.GetDeletionTimestamp() == nil {
-		return p.updateDefinition(ctx, t, desired, s.full)
+		return p.decideDefinition(ctx, t, desired, s.full)
 	}
 	return p.decideExisting(ctx, t, desired, s.full)
 }
@@ -70,9 +71,9 @@ func (p *planning) checkDeferred(ctx context.Context, t *target, c *Change) erro
 	return err
 }
 
-// newObject returns a change that creates an object, before the server is asked.
-func (p *planning) newObject(t *target, desired *unstructured.Unstructured) Change {
-	c := p.change(t, Create)
+// newCreation returns a change that creates an object, before the server is asked.
+func (p *planning) newCreation(t *target, desired *unstructured.Unstructured) Change {
+	c := p.newChange(t, Create)
 	c.Desired = desired
 	return c
 }
@@ -89,11 +90,11 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 // decideExisting decides about an object that is there.
 func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
 	d := p.claims.DecideExisting(p.existing(t, live))
-	c := p.change(t, d.Action)
+	c := p.newChange(t, d.Action)
 	c.Live, c.Desired, c.Reason = live, desired, d.Reason
 	switch d.Action {
 	case Update:
-		return p.update(ctx, t, desired, live, d.Adopts)
+		return p.decideUpdate(ctx, t, desired, live, d.Adopts)
 	case Keep:
 		c.manifestHash = ""
 		return c, nil
@@ -111,9 +112,9 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 	return Change{}, t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
-// create decides, by a dry run, about an object that seems to be absent.
-func (p *planning) create(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
-	c := p.newObject(t, desired)
+// decideCreation decides, by a dry run, about an object that seems to be absent.
+func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
+	c := p.newCreation(t, desired)
 	c.execution = p.executionOf(t, write{verb: createObject})
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,9 +59,9 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	return out, nil
 }
 
-// delete carries out deletions, one turn after the other, and ensures that the deleted
+// executeDeletions carries deletions out, one turn after the other, and ensures that the deleted
 // objects stay gone.
-func (a *Applier) delete(ctx context.Context, changes []Change, onDone func(Change)) error {
+func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone func(Change)) error {
 	l := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for rest := changes; len(rest) > 0; {
@@ -145,18 +144,6 @@ func (l *deletionRun) await(ctx context.Context, group []Change) {
 	for i, id := range ids {
 		l.outcomes[id] = errors.Join(errs[i], end)
 	}
-}
-
-// propagation returns how the old object is deleted: a StatefulSet leaves its pods to the
-// new one. For other kinds the new object must not find pods of the old one.
-func propagation(id kube.ID) metav1.DeletionPropagation {
-	if id.Group == "apps" && id.Kind == "StatefulSet" {
-		return metav1.DeletePropagationOrphan
-	}
-	if id.GroupKind() == kube.JobKind {
-		return metav1.DeletePropagationBackground
-	}
-	return metav1.DeletePropagationForeground
 }
 
 // awaitGone waits until an object is gone or was replaced by another one. It polls: the

@@ -40,7 +40,7 @@ func (e *RejectedError) Error() string {
 	if e.Late {
 		when = "after the objects that they need were created"
 	}
-	lines = append(lines, fmt.Sprintf("%s rejected, %s:", objects(len(e.Rejections)), when))
+	lines = append(lines, fmt.Sprintf("%s rejected, %s:", objectsWere(len(e.Rejections)), when))
 	for _, r := range e.Rejections {
 		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
 	}
@@ -70,7 +70,7 @@ func (e *RejectedError) Hint() string {
 	return strings.Join(hints, "\n")
 }
 
-func objects(n int) string {
+func objectsWere(n int) string {
 	if n == 1 {
 		return "1 object was"
 	}

@@ -15,7 +15,7 @@ import (
 // removed follows from managed fields as usual: our PUT leaves an entry (helm, Update),
 // which counts as ours.
 
-// decideFullReplace sees to it that an object with doubled items is written whole.
+// decideFullReplace decides whether an object is written whole because items of it have the same key.
 func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {
 	t.fullReplace = fullReplacement{}
 	if len(res.Duplicates) == 0 {

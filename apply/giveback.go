@@ -56,7 +56,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 }
 
 // readAdopted reads an object that is given back, in the API version of its recorded values if
-// that is still served. The target has no object if it is gone.
+// that is still served. The object of the target is the live one; nil if that is gone.
 func (a *Applier) readAdopted(ctx context.Context, c Change) (*target, error) {
 	t := &target{id: c.ID, mapping: c.execution.mapping(ctx)}
 	values, err := c.Provenance.Adopted.Prior.Object()

@@ -27,7 +27,7 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejectio
 // decideHook asks the server whether it would create one hook.
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
-	c := p.change(t, Create)
+	c := p.newChange(t, Create)
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return c, err

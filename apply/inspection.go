@@ -182,7 +182,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		return o, nil
 	}
 	c, err := i.predict(ctx, t, s.full)
-	if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err
 		return o, nil
 	}
@@ -208,7 +208,7 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 	if err != nil {
 		return Change{}, err
 	}
-	c, err := i.p.update(ctx, t, desired, live, false)
+	c, err := i.p.decideUpdate(ctx, t, desired, live, false)
 	var rejected *Rejection
 	switch {
 	case errors.As(err, &rejected):
@@ -228,7 +228,7 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 // estimateLocally is predict without asking the server.
 func (i *Inspection) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
 	p := i.p
-	c := p.change(t, Update)
+	c := p.newChange(t, Update)
 	c.Live, c.Desired = live, desired
 	policy, err := p.a.opts.conflictPolicyOf(t)
 	if err != nil {

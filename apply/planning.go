@@ -225,7 +225,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 		return nil, err
 	}
 	return p.gate(open, rejections, "this", func(t *target, why string) Change {
-		return p.deferChange(t, p.change(t, Update), &Deferral{Reason: why})
+		return p.deferChange(t, p.newChange(t, Update), &Deferral{Reason: why})
 	}), nil
 }
 
@@ -235,7 +235,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decide fun
 	rejections := make([]Rejection, len(targets))
 	return rejections, p.a.forEach(ctx, len(targets), func(i int) error {
 		c, err := decide(ctx, targets[i])
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			rejections[i] = *rejected
 			return nil
 		}

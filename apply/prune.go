@@ -245,9 +245,9 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 	}
 	switch {
 	case d.Action == GiveBack:
-		c.execution = p.executionOf(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
+		c.execution = p.executionOfOrphan(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
 	case d.Action == Delete && meta.DeletionTimestamp == nil:
-		c.execution = p.executionOf(o, write{
+		c.execution = p.executionOfOrphan(o, write{
 			verb: deleteObject, propagation: p.a.opts.Propagation,
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
 		})
@@ -255,8 +255,8 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 	return c
 }
 
-// redecide decides again about an orphan that has changed since it was decided.
-func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
+// redecideOrphan decides again about an orphan that has changed since it was decided.
+func (p *pruner) redecideOrphan(ctx context.Context, c Change) (Change, error) {
 	o := *c.execution.orphan
 	o.mapping = c.execution.mapping(ctx)
 	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -14,18 +15,18 @@ import (
 	"deployer/internal/kube"
 )
 
-// recreate decides about an update that the server refuses because fields are
+// decideRecreation decides about an update that the server refuses because fields are
 // immutable.
-func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []string) (Change, error) {
+func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fields []string) (Change, error) {
 	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.explainStatefulSet(immutable)
-	permission := u.permission()
+	permission := u.recreationPermission()
 	may := permission == decide.Permitted
 	immutable.Never = permission == decide.NeverPermitted
 	if may {
 		var err error
-		if may, err = p.permissions.survive(ctx, u.live, immutable); err != nil {
+		if may, err = p.permissions.surviveRecreation(ctx, u.live, immutable); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
@@ -35,7 +36,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	if claims != "" {
 		p.warnings.add(t.id, t.source, "%s", claims)
 	}
-	c := p.change(t, Recreate)
+	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = u.change.Conflicts
 	var err error
@@ -52,7 +53,7 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	}
 	was := precondition{uid: u.live.GetUID(), resourceVersion: u.live.GetResourceVersion()}
 	c.execution = p.executionOf(t,
-		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
+		write{verb: deleteObject, precondition: was, propagation: recreationPropagation(t.id)},
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
@@ -71,6 +72,18 @@ func (u *updateDecision) recreate(ctx context.Context, refusal error, fields []s
 	return c, err
 }
 
+// recreationPropagation says what becomes of the dependents of the old object: a StatefulSet leaves its
+// pods to the new one. For other kinds the new object must not find pods of the old one.
+func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
+	switch {
+	case id.Group == "apps" && id.Kind == "StatefulSet":
+		return metav1.DeletePropagationOrphan
+	case id.GroupKind() == kube.JobKind:
+		return metav1.DeletePropagationBackground
+	}
+	return metav1.DeletePropagationForeground
+}
+
 // asScaled returns the desired object, with the live replica count if something other than
 // the chart controls it.
 func (u *updateDecision) asScaled() *unstructured.Unstructured {
@@ -85,8 +98,8 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 	return out
 }
 
-// permission says whether the object may be recreated.
-func (u *updateDecision) permission() decide.RecreationPermission {
+// recreationPermission says whether the object may be recreated.
+func (u *updateDecision) recreationPermission() decide.RecreationPermission {
 	return decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),
 		Allowed: u.p.a.opts.AllowRecreate,

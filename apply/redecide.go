@@ -25,9 +25,9 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	all := slices.Concat(lists...)
 	var bad []Rejection
 	err := a.redecideDeferred(ctx, all, false)
-	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*RejectedError](err); ok {
 		for _, r := range rejected.Rejections {
-			if unknown := (*kube.NoKindMatchError)(nil); !errors.As(r.Err, &unknown) {
+			if !errors.As(r.Err, new(*kube.NoKindMatchError)) {
 				bad = append(bad, r)
 			}
 		}
@@ -65,7 +65,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, itsTur
 	err := a.forEach(ctx, len(open), func(i int) error {
 		c := &changes[open[i]]
 		next, err := c.execution.redecideOne(ctx, *c, itsTurn)
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			rejections[i] = *rejected
 			return nil
 		}
@@ -91,7 +91,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, itsTur
 // prerequisites are present.
 func (e *execution) redecide(ctx context.Context, c Change, itsTurn bool) (Change, error) {
 	if e.t == nil {
-		return e.pruner.redecide(ctx, c)
+		return e.pruner.redecideOrphan(ctx, c)
 	}
 	if err := e.p.prepareRedecision(ctx, e.t, itsTurn); err != nil {
 		return Change{}, err

@@ -79,7 +79,7 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 	var out []*target
 	for _, m := range manifests {
 		t, err := r.newTarget(ctx, m.Object, m.Source, fromCRDs)
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			r.rejected = append(r.rejected, *rejected)
 		} else if err != nil {
 			return nil, err
@@ -98,26 +98,34 @@ func rejectf(id kube.ID, source, field, what, format string, args ...any) error 
 	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), Advice: what}}
 }
 
-func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
-	t := &target{source: source, fromCRDs: fromCRDs, id: kube.IDOf(obj)}
-	gvk := obj.GroupVersionKind()
+// checkIdentity rejects an object that has no identity or a wrong one.
+func checkIdentity(obj *unstructured.Unstructured, source string, fromCRDs bool) error {
+	id, gvk := kube.IDOf(obj), obj.GroupVersionKind()
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
-		return nil, rejectf(t.id, source, "", "", "has no apiVersion and kind")
+		return rejectf(id, source, "", "", "has no apiVersion and kind")
 	case isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace"):
-		return nil, rejectf(t.id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
+		return rejectf(id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
 	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !decide.IsHook(obj)):
-		return nil, rejectf(t.id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
+		return rejectf(id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
 	}
 	if _, ok := obj.Object["metadata"].(map[string]any); !ok {
-		return nil, rejectf(t.id, source, "metadata", "", "is not a map")
+		return rejectf(id, source, "metadata", "", "is not a map")
 	}
 	for _, field := range []string{"name", "namespace"} {
 		name, _, _ := unstructured.NestedString(obj.Object, "metadata", field)
 		if faults := content.IsPathSegmentName(name); len(faults) > 0 { // no request can name it
-			return nil, rejectf(t.id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
+			return rejectf(id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
 		}
 	}
+	return nil
+}
+
+func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
+	if err := checkIdentity(obj, source, fromCRDs); err != nil {
+		return nil, err
+	}
+	t, gvk := &target{source: source, fromCRDs: fromCRDs, id: kube.IDOf(obj)}, obj.GroupVersionKind()
 	mapping, err := r.a.cluster.Mapping(ctx, gvk, false)
 	released, isReleased := r.definitions.kinds[gvk]
 	var unknown *kube.NoKindMatchError
@@ -145,11 +153,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 // targetOfServedKind returns a target that is only for reading an object ahead of time; false
 // for an invalid manifest, and where the cluster doesn't serve the kind.
 func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Unstructured, source string) (*target, bool) {
-	if _, ok := obj.Object["metadata"].(map[string]any); !ok || isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace") {
-		return nil, false
-	}
-	name, namespace := obj.GetName(), obj.GetNamespace()
-	if name == "" || len(content.IsPathSegmentName(name))+len(content.IsPathSegmentName(namespace)) > 0 {
+	if obj.GetName() == "" || checkIdentity(obj, source, false) != nil {
 		return nil, false
 	}
 	mapping, err := r.a.cluster.Mapping(ctx, obj.GroupVersionKind(), false)
@@ -163,12 +167,11 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 // refresh looks up the kind of a target again whose CRD has been written in the meantime.
 func (r *resolver) refresh(ctx context.Context, t *target) error {
 	mapping, err := r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	var unknown *kube.NoKindMatchError
-	if errors.As(err, &unknown) {
+	if errors.As(err, new(*kube.NoKindMatchError)) {
 		r.a.cluster.ForgetKinds()
 		mapping, err = r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	}
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*kube.NoKindMatchError](err); ok {
 		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 		return err
 	}
 	if len(changes) > 0 && changes[0].removes() {
-		return a.delete(ctx, changes, onDone)
+		return a.executeDeletions(ctx, changes, onDone)
 	}
 	awaited := make([]*prerequisites, len(changes))
 	for i, c := range changes {
@@ -120,7 +120,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			repaired = c
 		}
 		next, err := c.execution.redecide(ctx, c, true)
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
 		}
 		if err != nil {

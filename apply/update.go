@@ -18,13 +18,13 @@ import (
 	"deployer/apply/verify"
 )
 
-// update decides about an existing object that is ours or is being adopted.
-func (p *planning) update(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
+// decideUpdate decides about an existing object that is ours or is being adopted.
+func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
 	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
 		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
-	c := p.change(t, Update)
+	c := p.newChange(t, Update)
 	c.Live, c.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
 	policy, err := p.a.opts.conflictPolicyOf(t)
 	if err != nil {
@@ -157,7 +157,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	case unknown != nil:
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
 	case len(fixed) > 0:
-		return u.recreate(ctx, err, fixed)
+		return u.decideRecreation(ctx, err, fixed)
 	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.relinquished:
 		// A local estimate has no defaults, so those of the live object are kept.
 		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {

@@ -69,7 +69,7 @@ func (p *planning) executionOf(t *target, writes ...write) *execution {
 	return &execution{p: p, t: t, writes: writes}
 }
 
-func (p *pruner) executionOf(o orphan, writes ...write) *execution {
+func (p *pruner) executionOfOrphan(o orphan, writes ...write) *execution {
 	return &execution{p: p.planning, pruner: p, orphan: &o, writes: writes}
 }
 

@@ -247,7 +247,7 @@ func lostValues(was, is map[string]any) []string {
 	return out
 }
 
-// digest is a digest of all that Losses compares.
+// digest is a digest of all that LossesOf compares.
 func digest(crd *unstructured.Unstructured) string {
 	versions := map[string]any{}
 	for _, v := range Versions(crd) {
@@ -264,7 +264,7 @@ func digest(crd *unstructured.Unstructured) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:12])
 }
 
-// comparedSchema returns the parts of a schema node that Losses reads.
+// comparedSchema returns the parts of a schema node that LossesOf reads.
 func comparedSchema(node map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range node {
