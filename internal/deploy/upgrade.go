@@ -66,10 +66,10 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 		return nil, err
 	}
 	verb, err := decideVerb(req, history)
-	if err != nil {
-		return nil, err
-	}
 	op := d.newOperation(verb, history)
+	if err != nil {
+		return op, err // with its basis: another run may be at it
+	}
 	op.NewNamespace = missing
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err

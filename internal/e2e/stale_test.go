@@ -163,6 +163,17 @@ func TestWhoMayWaitIsntRefusedBefore(t *testing.T) {
 		w.value("a", "1")
 		w.statuses("x", "deployed")
 	})
+	t.Run("install after uninstall that ends meanwhile", func(t *testing.T) {
+		w := w.beside()
+		w.T = t
+		w.ok("install", "x", one)
+		first := w.hold(writes("DELETE", "/configmaps/a"), "uninstall", "x").must()
+		looks := func(_ int, c call) bool { return c.method == "GET" && strings.Contains(c.path, "/leases/deployer-") }
+		second := w.hold(looks, "install", "x", one).must()
+		w.succeeds(first.rest(), second.rest())
+		w.value("a", "1")
+		w.statuses("x", "deployed")
+	})
 	t.Run("upgrade after install", func(t *testing.T) {
 		w := w.beside()
 		w.T = t
