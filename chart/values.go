@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -138,11 +137,19 @@ func (r *valuesReader) readValuesFile(name string) (map[string]any, error) {
 	return layer, nil
 }
 
-// read returns the content of a file, of a URL, or of standard input for "-".
+// read returns the content of a file, of a URL, or of standard input for "-". None of them may ever come to an end.
 func (r *valuesReader) read(name string) ([]byte, error) {
-	if err := r.ctx.Err(); err != nil {
+	var data []byte
+	if err := RunInterruptible(r.ctx, func() (err error) {
+		data, err = r.readToEnd(name)
+		return err
+	}); err != nil {
 		return nil, err
 	}
+	return data, nil
+}
+
+func (r *valuesReader) readToEnd(name string) ([]byte, error) {
 	if strings.TrimSpace(name) == "-" {
 		return r.readStdin()
 	}
@@ -154,11 +161,8 @@ func (r *valuesReader) read(name string) ([]byte, error) {
 	if err != nil {
 		return readFile(name)
 	}
-	var data *bytes.Buffer
-	if err := RunInterruptible(r.ctx, func() (err error) {
-		data, err = get.Get(name, getter.WithURL(name))
-		return err
-	}); err != nil {
+	data, err := get.Get(name, getter.WithURL(name))
+	if err != nil {
 		return nil, err
 	}
 	return data.Bytes(), nil

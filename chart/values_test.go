@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,6 +113,16 @@ func TestValuesEndsWithItsContext(t *testing.T) {
 	url, ctx := silentServer(t)
 	if _, err := Values(ctx, []ValuesSource{{ValuesFile, url}}, ValuesOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	endless, in := io.Pipe()
+	t.Cleanup(func() { in.Close() })
+	go func() {
+		_, _ = in.Write([]byte("a: 1\n")) // returns when it is being read
+		cancel()
+	}()
+	if _, err := Values(ctx, []ValuesSource{{ValuesFile, "-"}}, ValuesOptions{Stdin: endless}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Values of a standard input without end: %v, want %v", err, context.Canceled)
 	}
 }
 

@@ -70,9 +70,12 @@ func (p prompt) ask(ctx context.Context, question string, answer func() error) e
 }
 
 // readPipedSecret is --password-stdin: all of standard input but its last line end.
-func (p prompt) readPipedSecret() (string, error) {
-	data, err := io.ReadAll(p.in)
-	if err != nil {
+func (p prompt) readPipedSecret(ctx context.Context) (string, error) {
+	var data []byte
+	if err := chart.RunInterruptible(ctx, func() (err error) {
+		data, err = io.ReadAll(p.in)
+		return err
+	}); err != nil {
 		return "", fmt.Errorf("reading the password from standard input: %w", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
@@ -80,7 +83,7 @@ func (p prompt) readPipedSecret() (string, error) {
 
 func (p prompt) readPassword(ctx context.Context, stdin bool) (string, error) {
 	if stdin {
-		return p.readPipedSecret()
+		return p.readPipedSecret(ctx)
 	}
 	return p.readSecret(ctx, "Password: ")
 }

@@ -51,7 +51,7 @@ Examples:
 func (e *env) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:
-		*password, err = e.prompt().readPipedSecret()
+		*password, err = e.prompt().readPipedSecret(ctx)
 		return err
 	case *password != "":
 		e.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
