@@ -35,7 +35,7 @@ type archiveCheck struct {
 	fetched    bool   // only the index that is fetched counts, not those of Helm's list
 	allow      func(warning string)
 
-	lock    sync.Mutex
+	mu      sync.Mutex
 	indexes []chartIndex // fetched
 }
 
@@ -64,8 +64,8 @@ func newArchiveCheck(ref string, opts LoadOptions, warn func(string)) *archiveCh
 	return c
 }
 
-// over returns getters whose archives are checked.
-func (c *archiveCheck) over(providers getter.Providers) getter.Providers {
+// wrap returns getters whose archives are checked.
+func (c *archiveCheck) wrap(providers getter.Providers) getter.Providers {
 	out := make(getter.Providers, 0, len(providers))
 	for _, p := range providers {
 		out = append(out, getter.Provider{Schemes: p.Schemes, New: func(options ...getter.Option) (getter.Getter, error) {
@@ -93,11 +93,11 @@ func (g checkedGetter) Get(href string, options ...getter.Option) (*bytes.Buffer
 	switch {
 	case strings.HasSuffix(u.Path, ".prov"): // its signature is checked
 	case u.Scheme == registry.OCIScheme:
-		err = g.check.pulled(u, data.Bytes())
+		err = g.check.checkPulled(u, data.Bytes())
 	case path.Base(u.Path) == "index.yaml":
-		g.check.remember(*u, data.Bytes())
+		g.check.rememberIndex(*u, data.Bytes())
 	default:
-		err = g.check.downloaded(u, data.Bytes())
+		err = g.check.checkDownloaded(u, data.Bytes())
 	}
 	if err != nil {
 		return nil, err
@@ -105,10 +105,10 @@ func (g checkedGetter) Get(href string, options ...getter.Option) (*bytes.Buffer
 	return data, nil
 }
 
-func (c *archiveCheck) remember(u url.URL, text []byte) {
+func (c *archiveCheck) rememberIndex(u url.URL, text []byte) {
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "index.yaml"), strings.TrimSuffix(u.RawPath, "index.yaml")
-	c.lock.Lock()
-	defer c.lock.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.indexes = append(c.indexes, chartIndex{source: withoutSecrets(u), base: u.String(), text: bytes.Clone(text)})
 }
 
@@ -118,13 +118,13 @@ func withoutSecrets(u url.URL) string {
 	return u.String()
 }
 
-// downloaded checks the archive at a URL. Several indexes may have it: one that it
+// checkDownloaded checks the archive at a URL. Several indexes may have it: one that it
 // fits is enough.
-func (c *archiveCheck) downloaded(u *url.URL, data []byte) error {
+func (c *archiveCheck) checkDownloaded(u *url.URL, data []byte) error {
 	digest := sha256.Sum256(data)
 	metadata := archiveMetadata(data)
 	var mismatch error
-	for _, index := range c.known() {
+	for _, index := range c.candidateIndexes() {
 		for _, what := range index.archivesAt(u) {
 			if c.name != "" && what.name != path.Base(c.name) {
 				continue
@@ -140,13 +140,13 @@ func (c *archiveCheck) downloaded(u *url.URL, data []byte) error {
 		}
 	}
 	if mismatch == nil && metadata != nil {
-		mismatch = c.checkAsked(withoutSecrets(*u), metadata)
+		mismatch = c.checkByCommandLine(withoutSecrets(*u), metadata)
 	}
-	return c.refuse(mismatch)
+	return c.refuseOrWarn(mismatch)
 }
 
-// checkAsked checks an archive that no index has by what the command line says.
-func (c *archiveCheck) checkAsked(from string, metadata *helmchart.Metadata) error {
+// checkByCommandLine checks an archive that no index has by what the command line says.
+func (c *archiveCheck) checkByCommandLine(from string, metadata *helmchart.Metadata) error {
 	if c.name != "" && metadata.Name != path.Base(c.name) {
 		return &ArchiveMismatchError{From: from, Field: "name", Got: metadata.Name, Want: c.name, By: "the command line"}
 	}
@@ -163,9 +163,9 @@ func (c *archiveCheck) checkAsked(from string, metadata *helmchart.Metadata) err
 	return nil
 }
 
-// pulled checks the archive of a reference in a registry, whose layers its client has
+// checkPulled checks the archive of a reference in a registry, whose layers its client has
 // checked by their digests. Helm pushes a chart under its name, tagged with its version.
-func (c *archiveCheck) pulled(u *url.URL, data []byte) error {
+func (c *archiveCheck) checkPulled(u *url.URL, data []byte) error {
 	metadata := archiveMetadata(data)
 	if metadata == nil {
 		return nil
@@ -176,10 +176,10 @@ func (c *archiveCheck) pulled(u *url.URL, data []byte) error {
 	if _, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")); err == nil {
 		what.version = strings.ReplaceAll(tag, "_", "+")
 	}
-	return c.refuse(what.check(withoutSecrets(*u), "", metadata))
+	return c.refuseOrWarn(what.check(withoutSecrets(*u), "", metadata))
 }
 
-func (c *archiveCheck) refuse(mismatch error) error {
+func (c *archiveCheck) refuseOrWarn(mismatch error) error {
 	if mismatch == nil || c.allow == nil {
 		return mismatch
 	}
@@ -187,12 +187,13 @@ func (c *archiveCheck) refuse(mismatch error) error {
 	return nil
 }
 
-// known are the indexes fetched, or those in the cache: of the repository asked, or of
-// all in Helm's list. One that can't be read is said by who resolves the chart with it.
-func (c *archiveCheck) known() []chartIndex {
-	c.lock.Lock()
+// candidateIndexes returns the indexes that may list the archive: those that were fetched, and
+// unless only they count those in the cache, of the repository asked or of all in Helm's list. An
+// unreadable one is left out: whoever resolves the chart with it reports the error.
+func (c *archiveCheck) candidateIndexes() []chartIndex {
+	c.mu.Lock()
 	out := c.indexes
-	c.lock.Unlock()
+	c.mu.Unlock()
 	list, err := repo.LoadFile(c.env.RepositoryConfig)
 	if err != nil || c.fetched {
 		return out
@@ -262,9 +263,9 @@ func (i chartIndex) resolvesTo(urls []string, u *url.URL) bool {
 	return false
 }
 
-// archiveMetadata is the Chart.yaml of an archive; nil when it can't be read, which
-// who loads it says. Helm's loader reads it, with all the rest: an archive may have several, and
-// others may pass over the one that counts for Helm.
+// archiveMetadata returns the Chart.yaml of an archive; nil when it can't be read, which the
+// loading of the chart then reports. It uses Helm's loader, because an archive may have several, and
+// another reader may take one that doesn't count for Helm.
 func archiveMetadata(data []byte) *helmchart.Metadata {
 	loaded, err := loader.LoadArchive(bytes.NewReader(data))
 	if err != nil {
@@ -273,7 +274,7 @@ func archiveMetadata(data []byte) *helmchart.Metadata {
 	return loaded.Metadata
 }
 
-// An expectation is what somebody says of an archive; what is empty isn't said.
+// An expectation is what an index or a reference says of an archive. Empty fields aren't checked.
 type expectation struct{ name, version, digest, by string }
 
 func (e expectation) check(from, digest string, metadata *helmchart.Metadata) error {

@@ -192,14 +192,14 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 		return nil, &DecryptError{By: "SOPS", Err: errors.New("the program sops, which decrypts it, is not installed"),
 			hint: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | " + program.Name + " … -f -"}
 	}
-	var out, complaint bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, sops, "--decrypt", "--input-type", format, "--output-type", "yaml", "/dev/stdin")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &complaint, sopsWaitDelay
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &stderr, sopsWaitDelay
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if text := strings.TrimSpace(complaint.String()); text != "" {
+		if text := strings.TrimSpace(stderr.String()); text != "" {
 			err = fmt.Errorf("sops: %w:\n%s", err, text)
 		}
 		return nil, &DecryptError{By: "SOPS", Err: err, hint: "check that sops --decrypt prints the file"}

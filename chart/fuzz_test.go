@@ -30,7 +30,7 @@ func FuzzIndex(f *testing.F) {
 			fits = fits || d == "" || strings.TrimPrefix(d, "sha256:") == digest || d == "sha256:"
 		}
 		check := &archiveCheck{fetched: true, indexes: []chartIndex{index}, env: Settings{}.EnvSettings()}
-		if err := check.downloaded(u, data); (err == nil) != fits {
+		if err := check.checkDownloaded(u, data); (err == nil) != fits {
 			t.Errorf("%s of an index that says %+v: %v", href, said, err)
 		}
 	})

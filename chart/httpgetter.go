@@ -59,16 +59,16 @@ func (g *httpGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, 
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("failed to fetch %s : %s%s", href, answer.Status, aboutWithheld(request, answer))
+		return nil, fmt.Errorf("failed to fetch %s : %s%s", href, answer.Status, withheldCredentialsNote(request, answer))
 	}
 	data := &bytes.Buffer{}
 	_, err = data.ReadFrom(answer.Body)
 	return data, err
 }
 
-// aboutWithheld explains a refusal by a server that was given no credentials because
+// withheldCredentialsNote explains a refusal by a server that was given no credentials because
 // another one had redirected to it.
-func aboutWithheld(asked *http.Request, answer *http.Response) string {
+func withheldCredentialsNote(asked *http.Request, answer *http.Response) string {
 	_, _, has := asked.BasicAuth()
 	if !has || !leftOrigin(answer.Request) ||
 		answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden {

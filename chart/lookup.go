@@ -43,7 +43,7 @@ type LookupCache struct {
 type lookupKey struct{ apiVersion, kind, namespace, name string }
 
 // lock makes renderings that look up the same at the same time ask one after the other: the second gets
-// the first one's answer. It returns what ends that.
+// the first one's answer.
 func (a *LookupCache) lock(q lookupKey) (unlock func()) {
 	if a == nil {
 		return func() {}
@@ -203,11 +203,11 @@ func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 	return list, nil
 }
 
-// contextConfig returns the cluster's configuration with requests that end with ctx. seen is
-// called for every object that is read.
-func contextConfig(ctx context.Context, cluster *kube.Cluster, seen func(*unstructured.Unstructured)) *rest.Config {
+// contextConfig returns the cluster's configuration with requests that end with ctx. onRead is
+// called for every object that is read; may be nil.
+func contextConfig(ctx context.Context, cluster *kube.Cluster, onRead func(*unstructured.Unstructured)) *rest.Config {
 	config := cluster.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, seen} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, onRead} })
 	return config
 }
 

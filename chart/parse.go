@@ -164,6 +164,19 @@ func (d *manifestDocument) readSource() bool {
 	return false
 }
 
+// RewriteDocuments replaces the text of each document of a manifest, which includes its
+// source comment, and leaves separators and blank documents as they are.
+func RewriteDocuments(manifest string, change func(text string) string) string {
+	var out strings.Builder
+	for _, d := range splitManifest(manifest, "") {
+		at := strings.Index(manifest, d.text)
+		out.WriteString(manifest[:at])
+		manifest = manifest[at+len(d.text):]
+		out.WriteString(change(d.text))
+	}
+	return out.String() + manifest
+}
+
 // parseDocuments decodes documents in parallel and keeps their order. What p has decoded isn't decoded
 // again, and p remembers the others; it may be nil.
 func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, error) {

@@ -2,10 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/getter"
@@ -26,8 +30,8 @@ func registryHosts(refs ...string) []string {
 	return hosts
 }
 
-// registriesOf returns the references of a chart's dependencies.
-func registriesOf(metadata *helmchart.Metadata) []string {
+// ociRepositories returns the repositories in registries that a chart's dependencies come from.
+func ociRepositories(metadata *helmchart.Metadata) []string {
 	refs := []string{}
 	for _, d := range metadata.Dependencies {
 		if d != nil && registry.IsOCI(d.Repository) {
@@ -69,7 +73,7 @@ func (a Access) getters(s Settings, log io.Writer, refs ...string) getter.Provid
 	return out
 }
 
-// An ociGetter is Helm's, but for registries that nobody has named: they get no credentials.
+// An ociGetter is Helm's getter that gives no credentials to registries that nobody has named.
 type ociGetter struct {
 	getter.Getter
 	access   Access // without credentials
@@ -100,4 +104,25 @@ func (g *ociGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, e
 		return nil, err
 	}
 	return g.Getter.Get(href, append(options, getter.WithRegistryClient(client))...)
+}
+
+// plainHTTPFallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport
+// of Helm's registry client.
+// (helm.sh/helm/v3/pkg/registry/fallback.go)
+type plainHTTPFallback struct {
+	http.RoundTripper
+	plain atomic.Bool
+}
+
+func (f *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
+	if !f.plain.Load() {
+		answer, err := f.RoundTripper.RoundTrip(q)
+		var record tls.RecordHeaderError
+		if !errors.As(err, &record) || string(record.RecordHeader[:]) != "HTTP/" {
+			return answer, err
+		}
+		f.plain.Store(true)
+	}
+	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
+	return f.RoundTripper.RoundTrip(q)
 }

@@ -89,7 +89,7 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 }
 
 // Download fetches the archive of a chart, and with verify its signature, into a
-// directory. What is told goes to log. It returns the archive's path and who signed it.
+// directory. Messages are written to log. It returns the archive's path and who signed it.
 //
 // Errors for callers: *ArchiveMismatchError.
 func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStrategy, log io.Writer) (string, *provenance.Verification, error) {
@@ -99,7 +99,7 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 	}
 	env := o.Settings.EnvSettings()
 	check := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) })
-	getters := check.over(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
+	getters := check.wrap(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
 	if o.Repo != "" {
 		if ref, err = findInRepo(ref, o, getters); err != nil {
 			return "", nil, err
@@ -111,7 +111,7 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		Verify:           verify,
 		Keyring:          o.Keyring,
 		Getters:          getters,
-		Options:          access.GetterOptions(),
+		Options:          access.getterOptions(),
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 	}
@@ -167,7 +167,7 @@ func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	if err != nil {
 		metadata = &helmchart.Metadata{} // the manager says so
 	}
-	registries := registriesOf(metadata)
+	registries := ociRepositories(metadata)
 	client, err := opts.Access.RegistryClient(opts.Settings, log, registries...)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          check.over(opts.Access.getters(opts.Settings, log, registries...)),
+		Getters:          check.wrap(opts.Access.getters(opts.Settings, log, registries...)),
 		RegistryClient:   client,
 		SkipUpdate:       opts.SkipRefresh,
 		RepositoryConfig: env.RepositoryConfig,

@@ -54,8 +54,8 @@ type Access struct {
 	PlainHTTP          bool   // talk HTTP to a registry
 }
 
-// GetterOptions are the access for Helm's getters.
-func (a Access) GetterOptions() []getter.Option {
+// getterOptions are the access for Helm's getters.
+func (a Access) getterOptions() []getter.Option {
 	return []getter.Option{
 		getter.WithPassCredentialsAll(a.PassCredentials),
 		getter.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
@@ -70,12 +70,12 @@ func (a Access) GetterOptions() []getter.Option {
 // shown only to the hosts of refs, such as oci://registry.example.com/charts/web, and not to servers
 // that give out tokens for them.
 func (a Access) RegistryClient(s Settings, progress io.Writer, refs ...string) (*registry.Client, error) {
-	client, _, err := a.registry(s, progress, refs)
+	client, _, err := a.newRegistryClient(s, progress, refs)
 	return client, err
 }
 
-// registry is RegistryClient, and tells of each request's way.
-func (a Access) registry(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
+// newRegistryClient is RegistryClient that also returns the fallback, which knows whether the registry speaks HTTP.
+func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
 	env := s.EnvSettings()
 	there, err := a.registryTransport(env.Debug)
 	if err != nil {
@@ -86,9 +86,9 @@ func (a Access) registry(s Settings, progress io.Writer, refs []string) (*regist
 	if err != nil {
 		return nil, nil, err
 	}
-	way := &plainHTTPFallback{RoundTripper: there}
+	fallback := &plainHTTPFallback{RoundTripper: there}
 	if !a.hasTLSSettings() {
-		there = way
+		there = fallback
 	}
 	guard := redirectGuard{there: there, elsewhere: elsewhere}
 	if !a.PassCredentials {
@@ -110,16 +110,16 @@ func (a Access) registry(s Settings, progress io.Writer, refs []string) (*regist
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
 	}
-	return client, way, nil
+	return client, fallback, nil
 }
 
-// Login checks the credentials against a registry and stores them where s says. What
-// the client has to say goes to progress; nil drops it.
+// Login checks the credentials against a registry and stores them where s says. Messages of
+// the client are written to progress; nil drops them.
 func (a Access) Login(s Settings, host string, progress io.Writer) error {
 	// A client that is made with credentials doesn't look into the store.
 	without := a
 	without.Username, without.Password = "", ""
-	client, way, err := without.registry(s, progress, []string{host})
+	client, fallback, err := without.newRegistryClient(s, progress, []string{host})
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a Access) Login(s Settings, host string, progress io.Writer) error {
 		return client.Login(host, registry.LoginOptBasicAuth(a.Username, a.Password), registry.LoginOptPlainText(plain))
 	}
 	err = login(a.PlainHTTP)
-	if err != nil && !a.PlainHTTP && way.plain.Load() {
+	if err != nil && !a.PlainHTTP && fallback.plain.Load() {
 		return login(true) // credentials don't follow a change of scheme; Helm's client asks anew as well
 	}
 	return err

@@ -1,8 +1,6 @@
 package chart
 
 import (
-	"crypto/tls"
-	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -44,15 +42,15 @@ func (t *TransferStats) count(transport http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return transport
 	}
-	return meter{transport, t}
+	return countingTransport{transport, t}
 }
 
-type meter struct {
+type countingTransport struct {
 	http.RoundTripper
 	stats *TransferStats
 }
 
-func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
+func (m countingTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Body != nil && q.Body != http.NoBody {
 		sent := *q // who was given a request may not change it
 		sent.Body = m.stats.through(q.Body, q.ContentLength)
@@ -63,25 +61,4 @@ func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
 		answer.Body = m.stats.through(answer.Body, answer.ContentLength)
 	}
 	return answer, err
-}
-
-// plainHTTPFallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport
-// of Helm's registry client.
-// (helm.sh/helm/v3/pkg/registry/fallback.go)
-type plainHTTPFallback struct {
-	http.RoundTripper
-	plain atomic.Bool
-}
-
-func (f *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
-	if !f.plain.Load() {
-		answer, err := f.RoundTripper.RoundTrip(q)
-		var record tls.RecordHeaderError
-		if !errors.As(err, &record) || string(record.RecordHeader[:]) != "HTTP/" {
-			return answer, err
-		}
-		f.plain.Store(true)
-	}
-	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
-	return f.RoundTripper.RoundTrip(q)
 }

@@ -35,14 +35,14 @@ func Create(path, starter string) (warnings []string, err error) {
 		return nil, nil
 	}
 	// The library tells of files it overwrites through this variable only.
-	var said bytes.Buffer
+	var output bytes.Buffer
 	previous := chartutil.Stderr
-	chartutil.Stderr = &said
+	chartutil.Stderr = &output
 	defer func() { chartutil.Stderr = previous }()
 	if _, err := chartutil.Create(name, parent); err != nil {
 		return nil, fmt.Errorf("creating chart %s: %w", path, err)
 	}
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(output.String()) {
 		warnings = append(warnings, strings.TrimSpace(line))
 	}
 	return warnings, nil

@@ -133,24 +133,6 @@ func (k *decider) containsGenerated(text string) bool {
 	return false
 }
 
-// valueAt returns the value at a path of keys and indexes; nil when there is none.
-func valueAt(v any, path []any) any {
-	for _, step := range path {
-		switch s := step.(type) {
-		case string:
-			m, _ := v.(map[string]any)
-			v = m[s]
-		case int:
-			l, _ := v.([]any)
-			if s >= len(l) {
-				return nil
-			}
-			v = l[s]
-		}
-	}
-	return v
-}
-
 // configChanged reports whether a ConfigMap or Secret, with its kept values, differs from the
 // last successful revision.
 func (k *decider) configChanged() bool {

@@ -45,6 +45,25 @@ func copied(v any) any {
 	return v
 }
 
+// valueAt returns the value at a path of keys and indexes; nil when there is none.
+func valueAt(v any, path []any) any {
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[s]
+		case int:
+			l, _ := v.([]any)
+			if s >= len(l) {
+				return nil
+			}
+			v = l[s]
+		}
+	}
+	return v
+}
+
+// setAt returns a value with another one at a path; what isn't there stays so.
 func setAt(v any, path []any, value any) any {
 	if len(path) == 0 {
 		return value

@@ -37,8 +37,7 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, NewRevision(again.Manifest, again.Hooks))
 		if hashed := rerenderer.TakeHashInputs(ctx); hashed != nil {
-			r := NewRevision(hashed.Manifest, hashed.Hooks)
-			in.WithHashInputs = &r
+			in.WithHashInputs = new(NewRevision(hashed.Manifest, hashed.Hooks))
 		}
 		result = Decide(in)
 		more := in.hasNewDocument(result) && len(all) < in.maxRenders(rerenderer)
@@ -51,8 +50,7 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 		if err != nil {
 			return nil, nil, err
 		}
-		r := NewRevision(hashed.Manifest, hashed.Hooks)
-		in.WithHashInputs = &r
+		in.WithHashInputs = new(NewRevision(hashed.Manifest, hashed.Hooks))
 		result = Decide(in)
 	}
 	return result, all, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,11 +149,11 @@ func (c *Cluster) discover(ctx context.Context) (*discoveredKinds, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.discovery = newDiscovered(c.version, lists, failed)
+	c.discovery = newDiscoveredKinds(c.version, lists, failed)
 	return c.discovery, nil
 }
 
-func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveredKinds {
+func newDiscoveredKinds(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveredKinds {
 	d := &discoveredKinds{
 		kinds:     map[schema.GroupVersionKind]Mapping{},
 		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
@@ -168,7 +167,7 @@ func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[s
 	for gv := range failed {
 		d.server.Unavailable = append(d.server.Unavailable, gv.String())
 	}
-	sort.Strings(d.server.Unavailable)
+	slices.Sort(d.server.Unavailable)
 	return d
 }
 

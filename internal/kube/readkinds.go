@@ -22,7 +22,7 @@ import (
 const aggregated = "as=APIGroupDiscoveryList"
 
 // readKinds reads which kinds the cluster serves, in its order of preference, and its version if
-// that isn't known. All that is asked at once: far away each answer takes its time.
+// that isn't known. All of this is asked at once, because answers of a distant cluster take long.
 // failed are the group versions that don't answer.
 func (c *Cluster) readKinds(ctx context.Context) (lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
 	typed, err := c.Typed()

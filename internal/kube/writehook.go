@@ -79,23 +79,6 @@ const (
 	stopLimit = 5 * time.Second
 )
 
-// WithGracePeriod returns a context that ends a while after ctx. If ctx has ended already, it
-// ends with ctx.
-func WithGracePeriod(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	if ctx.Err() != nil {
-		return context.WithCancel(ctx)
-	}
-	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(by, cancel)
-		context.AfterFunc(out, func() { timer.Stop() })
-	})
-	return out, func() {
-		stop()
-		cancel()
-	}
-}
-
 // isWrite reports whether a request changes anything. Access reviews are POST requests but
 // don't.
 func isWrite(r *http.Request) bool {
