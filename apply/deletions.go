@@ -62,7 +62,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 // executeDeletions carries deletions out, one turn after the other, and ensures that the deleted
 // objects stay gone.
 func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone func(Change)) error {
-	l := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
+	d := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for rest := changes; len(rest) > 0; {
 		n := 1
@@ -71,15 +71,15 @@ func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone
 		}
 		turn := rest[:n]
 		rest = rest[n:]
-		ready, blocked := l.deletable(ctx, turn)
+		ready, blocked := d.deletable(ctx, turn)
 		errs = append(errs, blocked...)
 		for i, err := range a.executeAll(ctx, ready, onDone) {
 			switch {
 			case i == len(ready):
 			case err != nil:
-				l.outcomes[ready[i].ID] = err
+				d.outcomes[ready[i].ID] = err
 			case ready[i].Action != Delete:
-				l.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
+				d.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
 				turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == ready[i].ID })] = ready[i]
 			}
 			errs = append(errs, err)
@@ -101,13 +101,13 @@ type deletionRun struct {
 
 // deletable waits until the objects that must be gone first are gone. It returns the changes that
 // may be carried out, and an error for each of the others, which stay.
-func (l *deletionRun) deletable(ctx context.Context, group []Change) (ready []Change, blocked []error) {
-	l.await(ctx, group)
-	for _, c := range group {
-		l.started[c.ID] = c
+func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Change, blocked []error) {
+	d.await(ctx, turn)
+	for _, c := range turn {
+		d.started[c.ID] = c
 		var why error
 		for _, id := range c.waitsForGone {
-			if err := l.outcomes[id]; err != nil {
+			if err := d.outcomes[id]; err != nil {
 				why = fmt.Errorf("%s must be deleted first and still exists: %w", id, err)
 				break
 			}
@@ -116,33 +116,33 @@ func (l *deletionRun) deletable(ctx context.Context, group []Change) (ready []Ch
 			ready = append(ready, c)
 			continue
 		}
-		l.outcomes[c.ID] = why
+		d.outcomes[c.ID] = why
 		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
 	}
 	return ready, blocked
 }
 
-func (l *deletionRun) await(ctx context.Context, group []Change) {
+func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	var ids []kube.ID
-	for _, c := range group {
+	for _, c := range turn {
 		for _, id := range c.waitsForGone {
-			if _, known := l.outcomes[id]; !known && !slices.Contains(ids, id) {
+			if _, known := d.outcomes[id]; !known && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
 	}
 	errs := make([]error, len(ids))
-	end := l.a.forEach(ctx, len(ids), func(i int) error {
-		live := l.started[ids[i]].Live
-		mapping, err := l.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
+	end := d.a.forEach(ctx, len(ids), func(i int) error {
+		live := d.started[ids[i]].Live
+		mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
 		if err == nil {
-			err = l.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
+			err = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
 		}
 		errs[i] = err
 		return nil
 	})
 	for i, id := range ids {
-		l.outcomes[id] = errors.Join(errs[i], end)
+		d.outcomes[id] = errors.Join(errs[i], end)
 	}
 }
 

@@ -113,7 +113,7 @@ func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Chan
 		return nil, &HookExistsError{Why: why}
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
-	if !decide.IsHook(live) {
+	if !decide.IsHook(live) { // an object of the release, which the chart has made a hook
 		c.Reason = "the object of this name, which was not a hook before, is deleted first"
 	}
 	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {

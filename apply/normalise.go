@@ -17,7 +17,7 @@ func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Uns
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	if len(res.Problems) > 0 {
-		return nil, t.reject(problems(res.Problems))
+		return nil, t.reject(invalidError(res.Problems))
 	}
 	for _, n := range res.Notes {
 		r.warnings.add(t.id, t.source, "%s", n)
@@ -59,12 +59,12 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 	return res, nil
 }
 
-func problems(notes []manifest.Note) error {
-	if len(notes) == 1 {
-		return &InvalidError{Field: notes[0].Path, Text: notes[0].Text}
+func invalidError(problems []manifest.Note) error {
+	if len(problems) == 1 {
+		return &InvalidError{Field: problems[0].Path, Text: problems[0].Text}
 	}
-	lines := make([]string, len(notes))
-	for i, n := range notes {
+	lines := make([]string, len(problems))
+	for i, n := range problems {
 		lines[i] = n.String()
 	}
 	return &InvalidError{Text: strings.Join(lines, "\n")}

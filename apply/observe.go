@@ -265,10 +265,10 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
 // a get for each. listed are all targets that were observed, also those that have been decided since.
 func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
-	there, wanted := map[collection]int{}, map[collection][]*target{}
+	present, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
 		if seen[t.id].meta != nil || t.decided != nil {
-			there[collectionOf(t)]++
+			present[collectionOf(t)]++
 		}
 	}
 	for _, t := range targets {
@@ -285,7 +285,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	}
 	for at, group := range wanted {
 		// CRDs are large, and the list would have those of all releases.
-		if len(group) >= minObjectsToList && len(group)*4 >= there[at] && !at.unlabeled && !o.isUnlistable(at) {
+		if len(group) >= minObjectsToList && len(group)*4 >= present[at] && !at.unlabeled && !o.isUnlistable(at) {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
 		}

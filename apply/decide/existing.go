@@ -160,9 +160,9 @@ func (c Claims) WhyInTheWay(e Existing) string {
 	return whyNotReplacedByHook(e)
 }
 
-// whyNotReplacedByHook says why an object of the release isn't deleted for a hook that has its name. A hook
-// that holds data is deleted only if the policy of the hook deletes all earlier ones. What isn't a hook is
-// deleted where Helm does so too, unless it may hold data.
+// whyNotReplacedByHook says why an object of the release isn't deleted for a hook of its name; empty when it
+// is. What may hold data is deleted only if it is a hook, and if the delete policy of the new hook deletes
+// hooks before the next run or after success. What isn't a hook is deleted where Helm deletes it too.
 // helm.sh/helm/v3/pkg/action/hooks.go
 func whyNotReplacedByHook(e Existing) string {
 	gk, annotations := e.ID.GroupKind(), e.Live.GetAnnotations()

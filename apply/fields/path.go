@@ -3,9 +3,7 @@
 package fields
 
 import (
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"sort"
 	"strings"
 
@@ -183,22 +181,6 @@ func Names(path fieldpath.Path) []string {
 	return names
 }
 
-// ValueText writes a value as JSON on one line, cut to a readable length.
-func ValueText(v any, ok bool) string {
-	const most = 200
-	if !ok {
-		return "(absent)"
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return "(unreadable)"
-	}
-	if len(data) > most {
-		return strings.ToValidUTF8(string(data[:most]), "") + "..."
-	}
-	return string(data)
-}
-
 // Covers reports whether a set has a path or one of its parents.
 func Covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i := range path {
@@ -220,16 +202,6 @@ func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	})
 	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
 	return out
-}
-
-// Equal reports whether two values are the same as JSON: 1 and 1.0 are.
-func Equal(a, b any) bool {
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && string(x) == string(y)
 }
 
 // WithPrefix is the part of a set under a path, with paths that begin there.

@@ -1,7 +1,6 @@
 package fields
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -148,37 +147,4 @@ func (s step) describes(item any) bool {
 		}
 	}
 	return ok
-}
-
-// Scalar writes a value as people type it: a text without quotes, anything else
-// as JSON.
-func Scalar(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return string(data)
-}
-
-// AsString is a value that is a string; empty for any other.
-func AsString(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-// ItemName is the name of a list item that has one, such as a container or a variable; empty for
-// any other.
-func ItemName(item any) string {
-	m, _ := item.(map[string]any)
-	return AsString(m["name"])
-}
-
-// UsesVariable reports whether the value of an environment variable refers to the variable of a
-// name. The kubelet takes the value that the variable has at that place of the list.
-func UsesVariable(item any, name string) bool {
-	m, _ := item.(map[string]any)
-	return strings.Contains(AsString(m["value"]), "$("+name+")")
 }
