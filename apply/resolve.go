@@ -57,6 +57,7 @@ type progress struct {
 	wasAbsent          bool        // it was observed to be absent
 	provenance         *Provenance // as of the last attempt to write the object
 	written            bool        // an attempt was stored, or may have been
+	oldDeleted         bool        // the object that it replaces was deleted
 	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 

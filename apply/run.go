@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -108,7 +109,11 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		}
 		written = written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
 		if err != nil && (!verify.WasModified(err, c.ID) || try == maxAttempts) {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
+			err = verify.Explain(c.object(), err)
+			if t := c.execution.t; t != nil && t.progress.oldDeleted {
+				err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
+			}
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: err}
 		}
 		if try > 2*maxAttempts {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("another client keeps changing it")}

@@ -70,6 +70,23 @@ func TestNotRecreatedSinceThePlan(t *testing.T) {
 	}
 }
 
+// Prevents that nobody is told that an object is missing: it was deleted, and a policy that the dry run
+// didn't meet refuses the new one.
+func TestRefusedRecreationSaysWhatIsMissing(t *testing.T) {
+	const immutable = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {k: v}\n"
+	s := begin(t)
+	s.since("1.30", "ValidatingAdmissionPolicies")
+	s.opts.AllowRecreate = true
+	s.deploy(immutable)
+	p := s.plan(strings.Replace(immutable, "k: v", "k: w", 1))
+	s.expect(p, "recreate ConfigMap/a")
+	s.policy("NS", "configmaps", "request.operation != 'CREATE'", "nothing new", s.dryRunOf(config("probe")))
+	_, err := s.tryRun(p)
+	if err == nil || !strings.Contains(err.Error(), "nothing new") || !strings.Contains(err.Error(), "the old object is deleted, and the new one doesn't exist") {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 // Prevents that an undo gives an adopted object back as it was when the run was planned, though another release has
 // adopted and changed it before it was written.
 func TestPriorStateIsThatOfTheWrite(t *testing.T) {

@@ -108,6 +108,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 			err = a.remove(ctx, e.mapping(ctx), c.ID, w.precondition, w.propagation)
 		case awaitGone:
 			err = a.awaitGone(ctx, e.mapping(ctx), c.ID, w.precondition.uid)
+			e.t.progress.oldDeleted = err == nil
 		case createObject:
 			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:

@@ -30,7 +30,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if next.Info == nil || !next.Info.Status.IsPending() {
 		return fmt.Errorf("beginning release %s/%s: its record has no pending status", l.store.namespace, l.name)
 	}
-	if err := validateLabels(next.Labels); err != nil {
+	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
 	before, err := l.historyBefore(ctx, next.Version, decided)

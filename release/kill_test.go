@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientretry "k8s.io/client-go/util/retry"
 )
 
 // dies lets n writes through and then nothing any more, as if the process had
@@ -101,17 +102,21 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// bury makes the Lease of a run in this process look like a dead process's.
+// bury makes the Lease of a run in this process look like a dead process's. The run's last heartbeat
+// may still be on its way.
 func (s *site) bury(t *testing.T, name string) {
 	t.Helper()
-	lease := s.lease(t, name)
-	if lease == nil {
-		return
-	}
-	process := thisProcess()
-	process.Start = "1"
-	lease.Annotations[annotationProcess] = process.String()
-	if _, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+	if err := clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error {
+		lease := s.lease(t, name)
+		if lease == nil {
+			return nil
+		}
+		process := thisProcess()
+		process.Start = "1"
+		lease.Annotations[annotationProcess] = process.String()
+		_, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

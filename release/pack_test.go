@@ -167,12 +167,12 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt", "deployer.io/x", "no good"} {
-		if err := validateLabels(map[string]string{key: "v"}); err == nil {
-			t.Errorf("validateLabels(%q) accepted it", key)
+		if err := ValidateLabels(map[string]string{key: "v"}); err == nil {
+			t.Errorf("ValidateLabels(%q) accepted it", key)
 		}
 	}
-	if err := validateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
-		t.Errorf("validateLabels: %v", err)
+	if err := ValidateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
+		t.Errorf("ValidateLabels: %v", err)
 	}
 	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
 		got, rev, ok := parseSecretName(SecretName(name, 12))

@@ -160,9 +160,9 @@ func systemLabels() []string {
 	return []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
 }
 
-// validateLabels returns an error unless the user may give a release these
+// ValidateLabels returns an error unless the user may give a release these
 // labels. Helm's own and those beginning with deployer.io/ are reserved.
-func validateLabels(labels map[string]string) error {
+func ValidateLabels(labels map[string]string) error {
 	var wrong []string
 	for key, value := range labels {
 		if reservedLabel(key) {
