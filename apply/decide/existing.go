@@ -128,7 +128,7 @@ func nameOf(owner provenance.Owner) string {
 }
 
 // IsHook reports whether an object says that it is a hook, by Helm's annotation or by the one that our
-// runs write. An object of a hook that is a List has only the latter.
+// runs write. An item of a List that earlier builds created has only the latter.
 // https://helm.sh/docs/topics/charts_hooks/
 func IsHook(obj metav1.Object) bool {
 	_, declared := obj.GetAnnotations()["helm.sh/hook"]
