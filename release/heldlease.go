@@ -76,7 +76,7 @@ func (l *heldLease) setOperation(operation string) {
 	}
 }
 
-// checkHeld returns why the Lease is lost; nil while it is held.
+// checkHeld returns why the Lease was lost; nil if it wasn't, also after giveBack.
 func (l *heldLease) checkHeld() error {
 	var lost *LockLostError
 	if errors.As(context.Cause(l.ctx), &lost) {
