@@ -63,20 +63,13 @@ func (s *stored) has(label string) bool {
 	return slices.ContainsFunc(s.bundles, func(b bundleRef) bool { return b.label == label })
 }
 
-// Journal is what deployer records in addition to Helm.
+// Journal is what deployer records in addition to Helm. The fields other than those of RunState
+// are its entries, which are stored in Secrets of their own if there are many.
 type Journal struct {
-	Run     string                 `json:"run"`               // identity of the run that wrote the record
-	Attempt string                 `json:"attempt,omitempty"` // Run of the first of several runs that continue each other's work
-	Holder  string                 `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
-	Process string                 `json:"process,omitempty"` // the same for programs; see Process
-	Leased  bool                   `json:"leased,omitempty"`  // the run held the release's Lease
-	Step    string                 `json:"step,omitempty"`    // the current step of the run
+	RunState
+
 	Objects map[string]ObjectState `json:"objects,omitempty"` // by apply.Key; as the last apply left them
 	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
-
-	// Interrupted says that the run died and another one recorded its end: the next run
-	// may continue its attempt.
-	Interrupted bool `json:"interrupted,omitempty"`
 
 	// Generated has the generated fields, by apply.Key and path: the revision
 	// that a value was kept from, 0 for a new one.
@@ -93,6 +86,21 @@ type Journal struct {
 	// Contributions are the release's contributions to the definitions in crds/, by Key of
 	// package apply. They are copied from revision to revision; nil in older records.
 	Contributions map[string]Contribution `json:"definitions"`
+}
+
+// RunState says which run wrote a record, and how far it has come. It is always in the Secret that
+// Helm sees.
+type RunState struct {
+	Run     string `json:"run"`               // identity of the run
+	Attempt string `json:"attempt,omitempty"` // Run of the first of several runs that continue each other's work
+	Holder  string `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
+	Process string `json:"process,omitempty"` // the same for programs; see Process
+	Leased  bool   `json:"leased,omitempty"`  // the run held the release's Lease
+	Step    string `json:"step,omitempty"`    // the current step of the run
+
+	// Interrupted says that the run died and another one recorded its end: the next run
+	// may continue its attempt.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // A Contribution records how a release left a CustomResourceDefinition that it does not own,

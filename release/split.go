@@ -99,19 +99,17 @@ metadata:
 `, rec.Name, rec.Version, rec.Namespace, rec.Name, rec.Version, largeKind, rec.Name)
 }
 
-// entriesOf are the entries of a record's journal, without what it says of the run.
+// entriesOf are the entries of a record's journal, without the state of the run.
 func entriesOf(rec *Record) *Journal {
 	entries := *rec.Journal
-	entries.Attempt, entries.Holder, entries.Process, entries.Step = "", "", "", ""
-	entries.Leased, entries.Interrupted = false, false
-	entries.Run = rec.partsSalt()
+	entries.RunState = RunState{Run: rec.partsSalt()}
 	return &entries
 }
 
-// withoutEntries is a copy of a record whose journal says only who ran and how far they came.
+// withoutEntries is a copy of a record whose journal has only the state of the run.
 func withoutEntries(rec *Record) *Record {
-	out, j := *rec, rec.Journal
-	out.Journal = &Journal{Run: j.Run, Attempt: j.Attempt, Holder: j.Holder, Process: j.Process, Step: j.Step, Leased: j.Leased, Interrupted: j.Interrupted}
+	out := *rec
+	out.Journal = &Journal{RunState: rec.Journal.RunState}
 	return &out
 }
 
@@ -133,12 +131,11 @@ func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
 		}
 	}
 	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
-		inHead := *rec.Journal
+		inHead := rec.Journal.RunState
 		if err := unpackBundle(packed, rec.Journal); err != nil {
 			return nil, fmt.Errorf("its journal: %w", err)
 		}
-		j := rec.Journal
-		j.Run, j.Attempt, j.Holder, j.Process, j.Step, j.Leased, j.Interrupted = inHead.Run, inHead.Attempt, inHead.Holder, inHead.Process, inHead.Step, inHead.Leased, inHead.Interrupted
+		rec.Journal.RunState = inHead
 	}
 	return rec, nil
 }
