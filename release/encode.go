@@ -86,8 +86,8 @@ func encodeWhole(rec *Record, charts *packedCharts) (*encoded, error) {
 	if rec.stored.has(labelBody) {
 		return nil, nil
 	}
-	enc, least, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) { return packRecord(r, charts) })
-	if enc != nil || err != nil || least-slimmedSize(rec)*4/3 > maxSecret {
+	enc, leastSize, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) { return packRecord(r, charts) })
+	if enc != nil || err != nil || leastSize-slimmedSize(rec)*4/3 > maxSecret {
 		return enc, err
 	}
 	enc, _, err = encodeHead(slim(rec), func(r *Record) ([]byte, *meter, error) { return packRecord(r, &packedCharts{}) })
@@ -131,10 +131,11 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 }
 
 // encodeHead packs the head of a record with the entries of its journal if both fit into
-// one Secret, otherwise with the entries in parts. If it doesn't fit even so, enc is nil, and
-// least the size of what was tried.
-func encodeHead(rec *Record, pack packFunc) (enc *encoded, least int, err error) {
+// one Secret, otherwise with the entries in parts. If it doesn't fit even so, enc is nil, and the
+// head has at least leastSize bytes in either form.
+func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err error) {
 	growth := growthOf(rec)
+	sizeWithEntries := 0 // unknown if their growth alone is too large
 	if growth.bytes <= maxSecret {
 		packed, m, err := pack(rec)
 		if err != nil {
@@ -142,30 +143,33 @@ func encodeHead(rec *Record, pack packFunc) (enc *encoded, least int, err error)
 		}
 		enc := &encoded{head: toText(packed)}
 		m.elements += growth.elements
-		if least = len(enc.head); least+growth.bytes <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
-			return enc, least, nil
+		sizeWithEntries = len(enc.head)
+		if sizeWithEntries+growth.bytes <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
+			return enc, sizeWithEntries, nil
 		}
 	}
 	if rec.Journal == nil {
-		return nil, least, nil
+		return nil, sizeWithEntries, nil
 	}
 	entries, m, err := packEntries(rec)
 	if err != nil {
 		return nil, 0, err
 	}
 	m.elements += growth.elements
-	if least -= len(entries) * 4 / 3; least > maxSecret || m.tooLarge(maxSplitJSON) != "" {
-		return nil, least, nil
+	leastSize = sizeWithEntries - len(entries)*4/3
+	if leastSize > maxSecret || m.tooLarge(maxSplitJSON) != "" {
+		return nil, leastSize, nil
 	}
 	packed, m, err := pack(withoutEntries(rec))
 	if err != nil {
 		return nil, 0, err
 	}
 	enc = &encoded{head: toText(packed), bundles: []bundle{newBundle(labelEntries, entries)}}
-	if least = len(enc.head); least+growth.spare > maxSecret || m.tooLarge(maxSingleSecretJSON) != "" {
-		return nil, least, nil
+	sizeWithoutEntries := len(enc.head)
+	if sizeWithoutEntries+growth.spare > maxSecret || m.tooLarge(maxSingleSecretJSON) != "" {
+		return nil, sizeWithoutEntries, nil
 	}
-	return enc, least, nil
+	return enc, sizeWithoutEntries, nil
 }
 
 func packEntries(rec *Record) ([]byte, *meter, error) {
