@@ -20,18 +20,17 @@ const (
 )
 
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
-func (l *heldLease) acquire(ctx context.Context) error {
+func (l *heldLease) acquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	began := time.Now()
 	var timer leaseTimer
 	var announcedRun string
 	for held := false; ; {
 		found, err := l.createOrReadLease(ctx, held)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if l.isOurs(found) {
-			l.current = found
-			return nil
+			return found, nil
 		}
 		if found == nil {
 			continue // it was created and deleted between our requests
@@ -42,21 +41,21 @@ func (l *heldLease) acquire(ctx context.Context) error {
 		unchanged := timer.unchangedFor(found, time.Now())
 		if holder == nil || holder.Process.isDead() || unchanged >= durationOf(found, l.opts.Duration) {
 			if err := l.takeOverLease(ctx, found); err != nil {
-				return err
+				return nil, err
 			}
 			continue // the next read shows who holds it now
 		}
 		// Even a run that doesn't want to wait waits until it is known whether the holder
 		// is alive. Otherwise a dead holder would need manual action.
 		if timer.sawRenewal && time.Since(began) >= l.opts.Timeout {
-			return &BusyError{Namespace: l.namespace, Name: l.release, Holder: *holder}
+			return nil, &BusyError{Namespace: l.namespace, Name: l.release, Holder: *holder}
 		}
 		if announcedRun != holder.Run {
 			announcedRun = holder.Run
 			l.opts.OnWaiting(*holder)
 		}
 		if kube.Sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)) != nil {
-			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.namespace, l.release, holder, ctx.Err())
+			return nil, fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.namespace, l.release, holder, ctx.Err())
 		}
 	}
 }

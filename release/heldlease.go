@@ -50,12 +50,13 @@ type heartbeats struct {
 // unlockTimeout is for deleting one Lease on a slow API server.
 const unlockTimeout = 10 * time.Second
 
-// startRenewing renews the Lease in the background, if there is one.
-func (l *heldLease) startRenewing(ctx context.Context) {
+// startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
+func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
+	l.current = lease
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.until, l.stop = context.WithCancel(ctx)
 	l.renewed = time.Now()
-	if l.current != nil {
+	if lease != nil {
 		l.running.Go(func() { l.renewUntilGivenBack(kube.WithoutWriteHook(ctx)) })
 	}
 }
@@ -94,46 +95,45 @@ func (l *heldLease) giveBack(ctx context.Context) error {
 	l.stop()
 	l.running.Wait()
 	l.cancel(context.Canceled)
-	if l.current == nil {
+	lease := l.lastSeen()
+	if lease == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
-	return l.delete(ctx)
+	return l.delete(ctx, lease)
 }
 
-// delete deletes the Lease if it is still ours.
-func (l *heldLease) delete(ctx context.Context) error {
-	name := leaseName(l.release)
+// delete deletes the Lease, as it was last seen, if it is still ours.
+func (l *heldLease) delete(ctx context.Context, lease *coordinationv1.Lease) error {
 	return retry(ctx, func(ctx context.Context) error {
-		version := l.current.ResourceVersion
-		err := l.client.Delete(ctx, name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &l.current.UID, ResourceVersion: &version},
+		err := l.client.Delete(ctx, lease.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
 		})
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsForbidden(err):
-			return l.clearHolder(ctx)
+			return l.clearHolder(ctx, lease)
 		case !apierrors.IsConflict(err):
-			return fmt.Errorf("deleting Lease/%s/%s: %w", l.namespace, name, err)
+			return fmt.Errorf("deleting Lease/%s/%s: %w", l.namespace, lease.Name, err)
 		}
 		// The conflict comes from a heartbeat whose answer was lost, or from another run.
-		found, err := getLease(ctx, l.client, name)
+		found, err := getLease(ctx, l.client, lease.Name)
 		if err != nil {
 			return err
 		}
 		if !l.isOurs(found) {
 			return nil
 		}
-		l.current = found
+		lease = found
 		return errRetry
 	})
 }
 
 // clearHolder removes the holder from the Lease, for accounts that may not delete it.
-func (l *heldLease) clearHolder(ctx context.Context) error {
-	lease := l.current.DeepCopy()
+func (l *heldLease) clearHolder(ctx context.Context, lease *coordinationv1.Lease) error {
+	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = nil
 	_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

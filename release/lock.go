@@ -95,14 +95,14 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		holder: Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
 		client: client.CoordinationV1().Leases(s.namespace),
 	}
-	err = lease.acquire(ctx)
+	acquired, err := lease.acquire(ctx)
 	if errors.Is(err, errNoLease) {
 		opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
 			s.namespace, leaseName(name), err))
 	} else if err != nil {
 		return nil, err
 	}
-	lease.startRenewing(context.WithoutCancel(ctx))
+	lease.startRenewing(context.WithoutCancel(ctx), acquired)
 	return &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, run: lease.holder.Run, warn: opts.Warn}}, nil
 }
 
