@@ -63,7 +63,12 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		return err
 	}
 	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
-		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.outage.objects)}
+		ReadLimit: o.watches.readLimit}
+	if allAwaitDeletion(o.outage.objects) {
+		objects.ConfirmAbsent = func(ctx context.Context, answer error) error {
+			return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
+		}
+	}
 	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
 		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) bool {

@@ -3,6 +3,7 @@ package track_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -226,6 +227,59 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 	if !slices.Equal(kinds, want) {
 		t.Errorf("events = %v, want %v", kinds, want)
 	}
+}
+
+// TestUnservedIsNotGone: while an API server answers as if it didn't serve a kind that it lists, nobody
+// knows whether what is to be deleted is there.
+func TestUnservedIsNotGone(t *testing.T) {
+	for verbs, path := range map[string]string{"get,list,watch": "/configmaps", "get": "/configmaps/held"} {
+		t.Run(verbs, func(t *testing.T) {
+			w := newWorld(t)
+			held := w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/wait]}}")
+			held.Until = track.UntilGone
+			maps := w.c.Client().CoreV1().ConfigMaps(w.ns)
+			if err := maps.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			config := w.c.User(t, w.ns, kubetest.Rule("", verbs, "configmaps")).Config()
+			var discoveries atomic.Int32
+			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return notServing{rt, path, &discoveries} })
+			w.cluster = w.connect(config)
+			discoveries.Store(0)
+			released := false
+			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+				if r.Kind != track.APIRegained {
+					return
+				}
+				released = true
+				_, err := maps.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				if err != nil {
+					t.Error(err)
+				}
+			}, held).ready(20 * time.Second)
+			if !released {
+				t.Errorf("it was taken for gone while it was there; the wait saw %s", o.story())
+			}
+		})
+	}
+}
+
+// notServing is a transport on which a path isn't served until discovery was read twice.
+type notServing struct {
+	base        http.RoundTripper
+	path        string
+	discoveries *atomic.Int32
+}
+
+func (n notServing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/apis" {
+		n.discoveries.Add(1)
+	}
+	if strings.HasSuffix(r.URL.Path, n.path) && n.discoveries.Load() < 2 {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"text/plain"}},
+			Body: io.NopCloser(strings.NewReader("404 page not found")), Request: r}, nil
+	}
+	return n.base.RoundTrip(r)
 }
 
 // failsOnce is a transport on which the first request for a path gets no answer.

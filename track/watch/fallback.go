@@ -29,18 +29,20 @@ type Objects struct {
 	Client        dynamic.ResourceInterface
 	Description   string // for people: "deployments.apps in namespace prod"
 	Names         []string
-	Query         Query         // Labels and Fields that find them all; empty finds all of the namespace
-	ReadLimit     *rate.Limiter // of reading single objects, shared with others
-	AwaitDeletion bool          // they are expected to be deleted: if their kind isn't served, they are
+	Query         Query                              // Labels and Fields that find them all; empty finds all of the namespace
+	ReadLimit     *rate.Limiter                      // of reading single objects, shared with others
+	ConfirmAbsent func(context.Context, error) error // see Source
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
 // means. Few objects are watched by name, which a Role with resourceNames permits.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
+	source := SourceOf(o.Client)
+	source.ConfirmAbsent = o.ConfirmAbsent
 	if len(o.Names) > watchedByNameLimit {
-		err := Watch(ctx, SourceOf(o.Client), o.Query, handle)
-		if o.needsNoFallback(ctx, err, o.Names, handle) {
+		err := Watch(ctx, source, o.Query, handle)
+		if !needsFallback(ctx, err) {
 			return
 		}
 		if len(o.Names) <= maxNamedWatches {
@@ -58,8 +60,7 @@ func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 			query := o.Query
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
-			err := Watch(ctx, SourceOf(o.Client), query, handle)
-			if !o.needsNoFallback(ctx, err, []string{name}, handle) {
+			if needsFallback(ctx, Watch(ctx, source, query, handle)) {
 				o.pollAll(ctx, []string{name}, handle)
 			}
 		})
@@ -67,19 +68,9 @@ func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 	all.Wait()
 }
 
-// needsNoFallback reports whether a watch that ended with err needs no fallback. If the kind
-// is gone and the objects await deletion, it reports them as not found.
-func (o Objects) needsNoFallback(ctx context.Context, err error, names []string, handle Handler) bool {
-	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
-		return true
-	}
-	if !o.AwaitDeletion || !apierrors.IsNotFound(err) {
-		return false
-	}
-	for _, name := range names {
-		handle(Event{Kind: NotFound, Name: name})
-	}
-	return true
+// needsFallback reports whether a watch that ended with err needs a fallback.
+func needsFallback(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !apierrors.IsUnauthorized(err)
 }
 
 // pollAll polls objects one by one.
@@ -97,6 +88,11 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	var unreachable, refusedBefore bool
 	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, err := get(ctx, name)
+		isAbsent := kube.NamesMissingObject(err)
+		if o.ConfirmAbsent != nil && apierrors.IsNotFound(err) {
+			err = o.ConfirmAbsent(ctx, err)
+			isAbsent = err == nil
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -109,10 +105,10 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			handle(Event{Kind: kind, Err: err})
 		}
 		switch {
+		case isAbsent:
+			handle(Event{Kind: NotFound, Name: name})
 		case err == nil:
 			handle(Event{Kind: Changed, Object: obj})
-		case kube.NamesMissingObject(err):
-			handle(Event{Kind: NotFound, Name: name})
 		case isRefusal(err) && pause < dryRunPoll:
 			get, pause = o.dryRun, dryRunPoll
 			continue

@@ -54,6 +54,9 @@ type Handler func(Event) bool
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// ConfirmAbsent is set where all objects are to be deleted. It returns nil if an answer of
+	// NotFound means that they are gone, for example with their kind; otherwise why that is unknown.
+	ConfirmAbsent func(context.Context, error) error
 	// Transform makes of each object what events carry, so that little has to be kept;
 	// nil keeps the objects.
 	Transform func(runtime.Object) any
@@ -118,7 +121,8 @@ type watcher struct {
 	refusedSince    time.Time          // since when the server refuses what it granted before
 }
 
-// Watch watches until ctx ends, or returns why the API server refuses.
+// Watch watches until ctx ends, or returns why the API server refuses. It also ends, without an error,
+// when the objects are gone with their kind.
 func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
 	w := &watcher{source: source, query: query, handle: handle, resourceVersion: query.From}
 	for ctx.Err() == nil {
@@ -133,6 +137,15 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 				w.reportUnreachable(err)
 			}
 			w.backOff(ctx)
+		case apierrors.IsNotFound(err) && source.ConfirmAbsent != nil:
+			if unknown := source.ConfirmAbsent(ctx, err); unknown != nil {
+				w.reportUnreachable(unknown)
+				w.backOff(ctx)
+				continue
+			}
+			w.reportReachable()
+			handle(Event{Kind: Listed})
+			return nil
 		case isRefusal(err):
 			w.reportReachable()
 			return err
