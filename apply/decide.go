@@ -185,21 +185,21 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		return c, nil // decide defers it
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return p.redecide(ctx, t)
+		return p.readAndDecide(ctx, t)
 	case decide.ReadAgainAfterPause:
 		pauseAfterRace(ctx, t.progress.attempts+1)
 		fallthrough
 	case decide.ReadAgain:
 		t.progress.attempts++
-		return p.redecide(ctx, t)
+		return p.readAndDecide(ctx, t)
 	case decide.Fail:
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
 	return Change{}, t.reject(verify.Explain(t.obj, err))
 }
 
-// redecide decides about a target as it is now.
-func (p *planning) redecide(ctx context.Context, t *target) (Change, error) {
+// readAndDecide decides about a target as it is now.
+func (p *planning) readAndDecide(ctx context.Context, t *target) (Change, error) {
 	found, err := p.observer.read(ctx, t)
 	if err != nil {
 		return Change{}, err

@@ -41,7 +41,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		if !p.prerequisites.kindChanges(t) { // else webhooks of the kind may come with the release, too
-			c.execution = &execution{p: p, t: t, isHook: true}
+			c.execution = p.executionOf(t)
 		}
 		return c, p.checkDeferred(ctx, t, &c)
 	}

@@ -161,6 +161,9 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	for _, t := range mains {
 		p.targetsByID[t.id] = t
 	}
+	for _, t := range hooks {
+		t.isHook = true
+	}
 	p.resolver.rejected = append(p.resolver.rejected, renderedTwice(crds, mains, hooks)...)
 	return mains, hooks, errors.Join(err1, err2)
 }

@@ -26,7 +26,8 @@ type target struct {
 	source       string
 	obj          *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
 	mapping      kube.Mapping
-	fromCRDs     bool   // of crds/: carries no ownership
+	fromCRDs     bool // of crds/: carries no ownership
+	isHook       bool
 	manifestHash string // of obj and of the policies that shape it
 
 	ordering           targetOrdering
@@ -165,8 +166,11 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 	return &target{id: kube.IDOf(obj), source: source, obj: obj, mapping: mapping}, true
 }
 
-// refresh looks up the kind of a target again whose CRD has been written in the meantime.
+// refresh looks up the kind of a target again if its CRD has been written in the meantime.
 func (r *resolver) refresh(ctx context.Context, t *target) error {
+	if !t.deferral.waitsFor(t.definition()) {
+		return nil
+	}
 	mapping, err := r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	if errors.As(err, new(*kube.NoKindMatchError)) {
 		r.a.cluster.ForgetKinds()

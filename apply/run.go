@@ -23,7 +23,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	if err := permitted(changes); err != nil {
 		return err
 	}
-	if err := a.redecideDeferred(ctx, changes, true); err != nil {
+	if err := a.redecideDeferred(ctx, [][]Change{changes}, true); err != nil {
 		return err
 	}
 	if len(changes) > 0 && changes[0].removes() {
@@ -124,7 +124,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err == nil && c.execution.isRepair() {
 			repaired = c
 		}
-		next, err := c.execution.redecide(ctx, c, true)
+		next, err := c.execution.redecide(ctx, c)
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
 		}

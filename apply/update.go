@@ -207,7 +207,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
 		u.t.progress.attempts++
-		return u.p.redecide(ctx, u.t)
+		return u.p.readAndDecide(ctx, u.t)
 	}
 	diff, err := u.differences(result)
 	if err != nil {

@@ -60,7 +60,6 @@ type execution struct {
 
 	p      *planning
 	t      *target // nil for an orphan
-	isHook bool
 	pruner *pruner // of an orphan; nil for targets
 	orphan *orphan // what is deleted or given back; nil for other changes
 }
