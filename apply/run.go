@@ -78,67 +78,92 @@ func pauseAfterRace(ctx context.Context, try int) {
 	_ = kube.Sleep(ctx, pause/2+rand.N(pause)) // the next request tells that ctx has ended
 }
 
-// execute carries out one change.
+// execute carries out one change, in as many tries as it takes: others may write the object between
+// our read and our write, and some writes only prepare it.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
-	planned, written := c.Action, false
-	var repaired Change // the change whose patch did what no apply can do
-	for try := 0; ; try++ {
-		if c.execution == nil {
-			if c.Action == Unchanged {
-				c.Applied = c.Live
-				if planned == Create || written {
-					c.Action = planned // by an earlier request of ours, whose answer may have been lost
-				}
-			}
-			return c, nil
-		}
+	r := changeRun{planned: c.Action}
+	for ; c.execution != nil; r.try++ {
 		if err := a.recordPriorState(ctx, c); err != nil {
 			return c, err
 		}
 		// Later tries require only the UID where the decision allows that: what somebody writes all the time would
 		// never be written.
-		if try < maxAttempts/2 {
+		if r.try < maxAttempts/2 {
 			c.execution.requireVersionOf(c.Live)
 		}
 		done, redecide, err := a.sendWrites(ctx, c)
 		if err == nil && !redecide {
-			if written && done.Action == Unchanged || planned == Recreate && done.Action == Create {
-				done.Action = planned // in several tries
-			}
-			return done, nil
+			return r.asPlanned(done), nil
 		}
-		written = written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
-		if err != nil && (!verify.WasModified(err, c.ID) || try == maxAttempts) {
-			err = verify.Explain(c.object(), err)
-			if t := c.execution.t; t != nil && t.progress.oldDeleted {
-				err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
-			}
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: err}
-		}
-		if try > 2*maxAttempts {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("another client keeps changing it")}
-		}
-		if err != nil {
-			pauseAfterRace(ctx, try)
-		}
-		if err == nil && c.execution.isRepair() {
-			repaired = c
-		}
-		next, err := c.execution.redecide(ctx, c)
-		if rejected, ok := errors.AsType[*Rejection](err); ok {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
-		}
-		if err != nil {
+		if err := r.giveUp(c, err); err != nil {
 			return c, err
 		}
-		if next.Action == Keep && next.execution == nil && c.execution.t != nil {
-			next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+		if err != nil {
+			pauseAfterRace(ctx, r.try)
 		}
-		c = next
-		if len(c.Conflicts)+len(c.Fields) == 0 {
-			c.Conflicts, c.Fields = repaired.Conflicts, repaired.Fields
+		if c, err = r.redecide(ctx, c, err == nil); err != nil {
+			return c, err
 		}
 	}
+	if c.Action == Unchanged {
+		c.Applied = c.Live
+	}
+	return r.asPlanned(c), nil
+}
+
+// A changeRun is what happened in the tries to carry out one change.
+type changeRun struct {
+	planned  Action
+	try      int    // from zero
+	written  bool   // writes were sent, so that what they asked for may be there
+	repaired Change // the change whose patch did what no apply can; the zero value when there was none
+}
+
+// asPlanned names what was done in several tries as it was planned.
+func (r *changeRun) asPlanned(c Change) Change {
+	if r.written && c.Action == Unchanged || r.planned == Recreate && c.Action == Create {
+		c.Action = r.planned
+	}
+	return c
+}
+
+// giveUp returns the error that ends the tries after err; nil if another one follows. err is nil after writes
+// that ask for another decision.
+func (r *changeRun) giveUp(c Change, err error) error {
+	switch {
+	case err != nil && (r.try >= maxAttempts || !verify.WasModified(err, c.ID)):
+		err = verify.Explain(c.object(), err)
+		if t := c.execution.t; t != nil && t.progress.oldDeleted {
+			err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
+		}
+	case r.try > 2*maxAttempts:
+		err = errors.New("another client keeps changing it")
+	default:
+		return nil
+	}
+	return &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(r.planned), Err: err}
+}
+
+// redecide decides again about a change after a try. sent says that its writes were made.
+func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, error) {
+	r.written = r.written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
+	if sent && c.execution.isRepair() {
+		r.repaired = c
+	}
+	next, err := c.execution.redecide(ctx, c)
+	if rejected, ok := errors.AsType[*Rejection](err); ok {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
+	}
+	if err != nil {
+		return c, err
+	}
+	if next.Action == Keep && next.execution == nil && c.execution.t != nil {
+		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+	}
+	if len(next.Conflicts)+len(next.Fields) == 0 {
+		next.Conflicts, next.Fields = r.repaired.Conflicts, r.repaired.Fields
+	}
+	return next, nil
 }
 
 func doing(action Action) string {
