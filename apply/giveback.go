@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
+	"deployer/internal/kube"
 )
 
 // giveBack restores an object to its state before it was adopted: its ownership metadata,
@@ -18,36 +20,40 @@ import (
 // request does all of that, bound to the observed version. A second one removes the
 // managedFields entry that the first has created.
 func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
-	t, err := a.readAdopted(ctx, c)
-	if err != nil || t.obj == nil || !c.Provenance.Describes(t.obj) {
-		return c, err // gone, or replaced by an object that isn't ours
-	}
-	if provenance.OwnerOf(t.obj) != provenance.OwnerOf(c.Live) {
-		return c, apierrors.NewConflict(t.mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
-	}
-	r, err := provenance.NewRestoration(c.Provenance, t.obj, c.execution.orphan.lastDeclared.obj)
+	mapping, err := a.mappingOfPrior(ctx, c)
 	if err != nil {
 		return c, err
 	}
-	conv, _, err := c.execution.p.schemas.of(ctx, t.mapping.GVK)
+	live, err := a.get(ctx, mapping, c.ID)
+	if err != nil || live == nil || !c.Provenance.Describes(live) {
+		return c, err // gone, or replaced by an object that isn't ours
+	}
+	if provenance.OwnerOf(live) != provenance.OwnerOf(c.Live) {
+		return c, apierrors.NewConflict(mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
+	}
+	r, err := provenance.NewRestoration(c.Provenance, live, c.execution.orphan.lastDeclared.obj)
+	if err != nil {
+		return c, err
+	}
+	conv, _, err := c.execution.p.schemas.of(ctx, mapping.GVK)
 	if err == nil {
 		err = r.Compute(conv)
 	}
 	if err != nil {
 		r.OnlyOwnershipMetadata(err)
 	}
-	err = a.writeRestored(ctx, t, r)
-	if apierrors.IsForbidden(err) {
-		err = a.writeRestored(ctx, t, r) // retried once: what isn't given back now is never given back
+	write := func() error { return a.writeRestored(ctx, mapping, live, r) }
+	if err = write(); apierrors.IsForbidden(err) {
+		err = write() // retried once: what isn't given back now is never given back
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Not every former value is accepted: volumes can't shrink, or a policy rejects
 		// it.
-		r.OnlyOwnershipMetadata(verify.Explain(t.obj, err))
-		err = a.writeRestored(ctx, t, r)
+		r.OnlyOwnershipMetadata(verify.Explain(live, err))
+		err = write()
 	}
 	if apierrors.IsNotFound(err) {
-		err = a.cluster.ConfirmAbsent(ctx, t.mapping, err)
+		err = a.cluster.ConfirmAbsent(ctx, mapping, err)
 	}
 	if err == nil && len(r.Stays) > 0 {
 		c.Warning = "given back, but not completely: " + strings.Join(r.Stays, "; ")
@@ -55,32 +61,31 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	return c, err
 }
 
-// readAdopted reads an object that is given back, in the API version of its recorded values if
-// that is still served. The object of the target is the live one; nil if that is gone.
-func (a *Applier) readAdopted(ctx context.Context, c Change) (*target, error) {
-	t := &target{id: c.ID, mapping: c.execution.mapping(ctx)}
+// mappingOfPrior is the API version of the recorded values of an object that is given back, if that is
+// still served, and otherwise that of the object.
+func (a *Applier) mappingOfPrior(ctx context.Context, c Change) (kube.Mapping, error) {
 	values, err := c.Provenance.Adopted.Prior.Object()
 	if err != nil {
-		return nil, fmt.Errorf("reading its recorded former state: %w", err)
+		return kube.Mapping{}, fmt.Errorf("reading its recorded former state: %w", err)
 	}
 	if values != nil {
 		if m, err := a.cluster.Mapping(ctx, values.GroupVersionKind(), false); err == nil {
-			t.mapping = m
+			return m, nil
 		}
 	}
-	t.obj, err = a.get(ctx, t.mapping, t.id)
-	return t, err
+	return c.execution.mapping(ctx), nil
 }
 
-// writeRestored makes the requests.
-func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Restoration) error {
+// writeRestored makes the requests that make the restored object of the live one.
+func (a *Applier) writeRestored(ctx context.Context, m kube.Mapping, live *unstructured.Unstructured, r *provenance.Restoration) error {
 	owners, err := r.ManagedFields()
 	if err != nil {
 		return err
 	}
 	set := patchOperation{"add", "/metadata/managedFields", owners}
-	ops := jsonPatchOf("", compare.Content(t.obj), compare.Content(r.Becomes))
-	result, err := a.sendJSONPatch(ctx, t, t.obj.GetResourceVersion(), append(ops, set), asWrite)
+	ops := jsonPatchOf("", compare.Content(live), compare.Content(r.Becomes))
+	t := &target{id: kube.IDOf(live), mapping: m, obj: live} // warnings hide what live has confidential
+	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, set), asWrite)
 	if err != nil || !r.StillOurs(result) {
 		return err
 	}
