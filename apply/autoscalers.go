@@ -49,7 +49,6 @@ var autoscalerKinds = []schema.GroupKind{
 // it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
 // autoscaling").
 func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, prediction *predict.Prediction, c *Change) error {
-	t.scaledReplicasPath = nil
 	if !t.mapping.HasScale {
 		return nil
 	}
@@ -79,7 +78,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 		return nil
 	}
 	if has {
-		t.scaledReplicasPath = at
+		c.ScaledReplicasPath = at
 	}
 	f := FieldConflict{
 		Path: fields.String(path), Outcome: OutcomeYielded, path: path,

@@ -58,6 +58,8 @@ type Change struct {
 	// from the live one. For a Create, it lists the values that the server changes.
 	Fields    []FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
+	// ScaledReplicasPath is where an existing object has its number of replicas, if something else sets that; nil otherwise.
+	ScaledReplicasPath []string
 
 	// DependsOn is what the object says it waits for: others to be ready or there, or,
 	// where it is deleted, to be gone.

@@ -26,15 +26,15 @@ const (
 
 func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contains(d.Until, id) }
 
-// waitFor adds an object that t waits for.
-func (t *target) waitFor(id kube.ID, reason string) {
+// with returns a deferral that also waits for another object. d may be nil.
+func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 	switch {
-	case t.deferral.waitsFor(id):
-	case t.deferral == nil:
-		t.deferral = &Deferral{Reason: reason, Until: []kube.ID{id}}
-	default:
-		t.deferral = &Deferral{Reason: t.deferral.Reason + "; " + reason, Until: append(slices.Clone(t.deferral.Until), id)}
+	case d.waitsFor(id):
+		return d
+	case d == nil:
+		return &Deferral{Reason: reason, Until: []kube.ID{id}}
 	}
+	return &Deferral{Reason: d.Reason + "; " + reason, Until: append(slices.Clone(d.Until), id)}
 }
 
 // prerequisites are the objects of a release that decisions about others wait for.
@@ -134,16 +134,17 @@ func (p *prerequisites) isNew(t *target) bool {
 
 // deferralOf says why the server can't be asked about a target; nil when it can.
 func (p *prerequisites) deferralOf(t *target) *Deferral {
+	d := t.deferral
 	if namespace := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.anyMissing(namespace) {
-		t.waitFor(namespace, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
+		d = d.with(namespace, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
 		if p.kindChanges(t) {
-			t.waitFor(t.definition(), changingKind)
+			d = d.with(t.definition(), changingKind)
 		}
 	}
-	if t.deferral == nil || !p.anyMissing(t.deferral.Until...) {
+	if d == nil || !p.anyMissing(d.Until...) {
 		return nil
 	}
-	return t.deferral
+	return d
 }
 
 // kindChanges reports whether the CRD of a target's kind is still to be written.

@@ -37,8 +37,7 @@ type Inspected struct {
 	Forbidden bool  // no permission to read it, so that Live is nil
 	Rejected  error // why the declared object is rejected, such as by the server's schema; usually nil
 
-	ScaledReplicasPath []string         // the path of its number of replicas, where something else sets that; nil for none
-	History            []DeclaredObject // what the revisions of the Request say of it, oldest first
+	History []DeclaredObject // what the revisions of the Request say of it, oldest first
 
 	target *target
 }
@@ -189,7 +188,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	if err != nil {
 		return nil, err
 	}
-	o.Change, o.ScaledReplicasPath = c, t.scaledReplicasPath
+	o.Change = c
 	return o, nil
 }
 

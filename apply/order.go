@@ -285,10 +285,8 @@ func (o *releaseOrder) waves() []Wave {
 	for _, wave := range ordering.Waves(o.nodes, changes) {
 		w := Wave{Changes: make([]Change, 0, len(wave.Nodes)), Await: wave.Await}
 		for _, i := range wave.Nodes {
-			if t := o.targets[i]; t.decided != nil {
-				c := *t.decided
-				c.DependsOn, c.Weight = t.ordering.dependencies, t.ordering.weight
-				w.Changes = append(w.Changes, c)
+			if c := o.targets[i].decided; c != nil {
+				w.Changes = append(w.Changes, *c)
 			}
 		}
 		if len(w.Changes) > 0 {

@@ -251,14 +251,15 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decide fun
 // unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: p.a.interner.Intern(metaOnly(meta, t.mapping)), Provenance: p.history.provenanceOf(t, meta, p.a.owner, false), fingerprint: p.req.Fingerprints[key]}
+	c := p.newChange(t, Unchanged)
+	c.Live, c.Provenance, c.fingerprint = p.a.interner.Intern(metaOnly(meta, t.mapping)), p.history.provenanceOf(t, meta, p.a.owner, false), p.req.Fingerprints[key]
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}
 	if contribution, ok := p.req.Contributions[key]; ok && t.fromCRDs {
 		c.previousContribution = &contribution // nobody has written it since
 	}
-	return c
+	return &c
 }
 
 // prefetch observes crds/ and objects together, which would otherwise be observed one after the

@@ -87,12 +87,13 @@ func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
 // asScaled returns the desired object, with the live replica count if something other than
 // the chart controls it.
 func (u *updateDecision) asScaled() *unstructured.Unstructured {
-	n, ok := fields.Value(u.live.Object, pathOf(u.t.scaledReplicasPath))
-	if !ok || u.t.scaledReplicasPath == nil {
+	at := u.change.ScaledReplicasPath
+	n, ok := fields.Value(u.live.Object, pathOf(at))
+	if !ok || at == nil {
 		return u.fullDesired
 	}
 	out := u.fullDesired.DeepCopy()
-	if err := unstructured.SetNestedField(out.Object, n, u.t.scaledReplicasPath...); err != nil {
+	if err := unstructured.SetNestedField(out.Object, n, at...); err != nil {
 		return u.fullDesired
 	}
 	return out

@@ -30,12 +30,11 @@ type target struct {
 	isHook       bool
 	manifestHash string // of obj and of the policies that shape it
 
-	ordering           targetOrdering
-	fullReplace        fullReplacement
-	deferral           *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided            *Change
-	scaledReplicasPath []string // where it has a number of replicas that isn't the chart's; nil when it is
-	progress           progress
+	ordering    targetOrdering
+	fullReplace fullReplacement
+	deferral    *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided     *Change   // until a plan holds it
+	progress    progress
 }
 
 // A targetOrdering says what an object is written after.
@@ -142,7 +141,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		}
 		mapping, t.mapping = released, released
 		r.definitions.prerequisites.expect(t.definition())
-		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
+		t.deferral = t.deferral.with(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
