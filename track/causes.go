@@ -25,15 +25,15 @@ type causeGroup struct {
 
 // groupByCause groups objects with the same problem: the same class, container image
 // and message. The first object of a group is one that has failed, if any has.
-func (s diagnosis) groupByCause() []causeGroup {
+func (d diagnosis) groupByCause() []causeGroup {
 	index := map[string]int{}
 	var groups []causeGroup
-	for _, obj := range s.objects {
+	for _, obj := range d.objects {
 		p := obj.status.Problem
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
-		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.timedOut {
+		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !d.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(withoutNames(obj, p))
@@ -65,10 +65,10 @@ func withoutNames(obj *trackedObject, p *Problem) string {
 
 // causes returns the root causes, fatal ones first. An object that only waits for another
 // target is listed in Blocks of that target's cause.
-func (s diagnosis) causes() []Cause {
+func (d diagnosis) causes() []Cause {
 	var out []Cause
 	blocked := map[*trackedObject]bool{}
-	groups := s.groupByCause()
+	groups := d.groupByCause()
 	hasCause := map[*trackedObject]bool{}
 	for _, g := range groups {
 		for _, m := range g.members {
@@ -76,7 +76,7 @@ func (s diagnosis) causes() []Cause {
 		}
 	}
 	for _, g := range groups {
-		if provider := s.providerOf(g.first); hasCause[provider] {
+		if provider := d.providerOf(g.first); hasCause[provider] {
 			for _, m := range g.members {
 				blocked[m] = true
 			}
@@ -87,7 +87,7 @@ func (s diagnosis) causes() []Cause {
 			continue
 		}
 		c := Cause{Problem: *g.first.status.Problem, Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout,
-			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: s.blockedObjects(g, blocked)}
+			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: d.blockedObjects(g, blocked)}
 		for _, m := range g.members {
 			if m != g.first {
 				c.Objects = append(c.Objects, m.ID)
@@ -109,12 +109,12 @@ func (s diagnosis) causes() []Cause {
 
 // providerOf returns the target that would create what obj's problem lacks and isn't ready
 // itself; nil when there is none.
-func (s diagnosis) providerOf(obj *trackedObject) *trackedObject {
+func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 	needs := obj.missingRefs()
 	if len(needs) == 0 {
 		return nil
 	}
-	for _, other := range s.objects {
+	for _, other := range d.objects {
 		if other == obj || other.observed.object == nil || other.ID.Namespace != obj.ID.Namespace || other.status.State == Ready {
 			continue
 		}
@@ -148,14 +148,14 @@ func (t *trackedObject) missingRefs() []Ref {
 
 // blockedObjects lists the objects that aren't ready because of a group: objects that need
 // what the group creates, and APIServices that the group's workloads serve.
-func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
+func (d diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
 	var out []kube.ID
-	for _, obj := range s.objects {
+	for _, obj := range d.objects {
 		if obj.status.State == Ready || obj.status.State == Gone {
 			continue
 		}
 		for _, m := range g.members {
-			if blocked[obj] && s.providerOf(obj) == m || s.isAPIOf(obj, m) {
+			if blocked[obj] && d.providerOf(obj) == m || d.isAPIOf(obj, m) {
 				out = append(out, obj.ID)
 				break
 			}
@@ -167,13 +167,13 @@ func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool)
 // isAPIOf reports whether an APIService isn't available because of a workload
 // whose pods its Service selects. Only a Service that was applied with them
 // is known.
-func (s diagnosis) isAPIOf(api, workload *trackedObject) bool {
+func (d diagnosis) isAPIOf(api, workload *trackedObject) bool {
 	if api.observed.object == nil || api.ID.Kind != "APIService" || workload.observed.object == nil {
 		return false
 	}
 	name, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "name")
 	namespace, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "namespace")
-	service := s.object(kube.ID{Kind: "Service", Namespace: namespace, Name: name})
+	service := d.object(kube.ID{Kind: "Service", Namespace: namespace, Name: name})
 	if service == nil || service.observed.object == nil || workload.ID.Namespace != namespace {
 		return false
 	}

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/track/rules"
 	"deployer/track/watch"
 )
 
@@ -17,6 +19,7 @@ const (
 	maxInitialEvents = 500  // of a namespace, read when its watch begins
 	maxUnowned       = 1000 // events kept for pods that are not known yet
 	maxEventsRead    = 2000 // read at a time of objects of a kind
+	maxEvents        = 50   // kept for one object
 )
 
 // eventWatches are the watches of warning events, one for each namespace with a slow
@@ -129,6 +132,42 @@ func eventOf(e *corev1.Event) Event {
 		out.Last = e.CreationTimestamp.Time
 	}
 	return out
+}
+
+// An eventLog has the events about an object and its pods.
+type eventLog struct {
+	counts rules.EventCounts // of those about the object itself
+	kept   []Event           // newest last, at most maxEvents
+}
+
+// add keeps an event, in place of an earlier one about the same. It returns false when the
+// event is known.
+func (l *eventLog) add(e Event) bool {
+	i := slices.IndexFunc(l.kept, func(old Event) bool {
+		return old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message)
+	})
+	if i < 0 {
+		l.kept = append(l.kept, e)
+		l.kept = l.kept[max(0, len(l.kept)-maxEvents):]
+		return true
+	}
+	old := &l.kept[i]
+	if e.Count <= old.Count && !e.Last.After(old.Last) {
+		return false
+	}
+	old.Count, old.Last, old.Message = max(e.Count, old.Count), e.Last, e.Message
+	return true
+}
+
+// withoutPodNames writes a message without what differs from pod to pod.
+func withoutPodNames(message string) string {
+	fields := strings.Fields(message)
+	for i, f := range fields {
+		if strings.ContainsAny(f, "0123456789") && !strings.Contains(f, "/") {
+			fields[i] = "#"
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 // An eventQuery selects the events of objects of one kind in one namespace. Unlike the

@@ -24,24 +24,24 @@ const (
 )
 
 // addEvidence adds events and log lines to the problems that a report will show.
-func (s diagnosis) addEvidence(ctx context.Context) {
+func (d diagnosis) addEvidence(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 	defer stop()
 	var all sync.WaitGroup
 	read := 0
-	for _, cause := range s.groupByCause() {
+	for _, cause := range d.groupByCause() {
 		obj := cause.first
 		p := *obj.status.Problem
 		p.Events = obj.eventsAbout(&p)
 		obj.status.Problem = &p
 		if p.Class == class.ClaimUnbound {
-			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, obj, &p)...) })
+			all.Go(func() { p.Events = append(p.Events, d.claimEvents(ctx, obj, &p)...) })
 		}
 		if obj.logMode() == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
 			continue
 		}
 		read++
-		all.Go(func() { p.Logs = s.logTails(ctx, obj, &p) })
+		all.Go(func() { p.Logs = d.logTails(ctx, obj, &p) })
 	}
 	all.Wait()
 }
@@ -74,12 +74,12 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
-	pod, _ := s.examplePod(ctx, obj, p)
+func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
+	pod, _ := d.examplePod(ctx, obj, p)
 	var out []Event
 	for _, name := range pod.Volumes.Claims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
-		found, err := s.typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
+		found, err := d.typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
 		if err != nil {
 			return out // events are only hints
 		}
@@ -91,8 +91,8 @@ func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Probl
 }
 
 // logTails reads the ends of the logs of the pod that shows the problem best.
-func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem) []LogTail {
-	pod, ok := s.examplePod(ctx, obj, p)
+func (d diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem) []LogTail {
+	pod, ok := d.examplePod(ctx, obj, p)
 	if !ok {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 		}
 		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
 		tail.Previous = c.LastTermination != nil && (!c.Running && c.Terminated == nil || c.Running && p.Class != class.ReadinessProbeFailed)
-		s.readTail(ctx, &tail, pod.Namespace, obj)
+		d.readTail(ctx, &tail, pod.Namespace, obj)
 		out = append(out, tail)
 	}
 	return out
@@ -128,14 +128,14 @@ func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
 	}
 }
 
-func (s diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, obj *trackedObject) {
+func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, obj *trackedObject) {
 	lines := int64(tailLines)
-	body, err := s.typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
+	body, err := d.typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
 		Container: t.Container, Previous: t.Previous, TailLines: &lines,
 	}).Stream(ctx)
 	if err != nil && t.Previous {
 		t.Previous = false // the node may have cleaned it up
-		s.readTail(ctx, t, namespace, obj)
+		d.readTail(ctx, t, namespace, obj)
 		return
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func noLogsReason(err error, namespace string) string {
 }
 
 // examplePod is the pod that a problem names first; of a Job the one that failed last.
-func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
+func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
 	all := obj.newPods.list()
 	for _, name := range p.Pods {
 		for _, pod := range all {
@@ -176,7 +176,7 @@ func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 		}
 	}
 	if obj.gk == kube.JobKind {
-		if found, err := s.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
+		if found, err := d.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
 			all = found
 		}
 	}

@@ -78,9 +78,9 @@ func (e evaluation) recentCrash() *Problem {
 		return nil
 	}
 	e.timers.recheckBy(at)
-	held := *p
-	held.FinalAt = time.Time{}
-	return &held
+	crash := *p
+	crash.FinalAt = time.Time{}
+	return &crash
 }
 
 func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
@@ -114,15 +114,15 @@ func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
 		e.failAfter(status, class.Timeout, e.timers.appliedAt.Add(e.settings.timeout), "not ready after "+e.settings.timeout.String())
 	}
 	// Negative timeouts of the user count as none, that of a rule as no limit.
-	patience := cmp.Or(max(0, e.settings.noProgressTimeout), v.NoProgress, max(0, e.opts.NoProgressTimeout), defaultNoProgress)
-	if patience < 0 || e.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+	limit := cmp.Or(max(0, e.settings.noProgressTimeout), v.NoProgress, max(0, e.opts.NoProgressTimeout), defaultNoProgress)
+	if limit < 0 || e.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
 		return
 	}
 	from := e.timers.progressedAt
 	if e.gk.Kind == "Deployment" && v.NoProgress > 0 && e.settings.noProgressTimeout <= 0 {
 		from = from.Add(controllerHeadStart)
 	}
-	e.failAfter(status, class.NoProgress, from.Add(patience), "no progress for "+patience.String())
+	e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())
 }
 
 // failAfter fails an object at a time, for what it is waiting for then.

@@ -24,7 +24,7 @@ const (
 // open without events. Before time alone makes an object fail, the server is therefore
 // asked. During an outage the timers of the objects that it affects pause.
 type apiHealth struct {
-	session    *session
+	*session
 	answeredAt time.Time // when the server last answered from its storage
 	probing    bool
 	storage    outage
@@ -48,7 +48,7 @@ func (o *outage) isNeeded() bool {
 }
 
 // noteAnswer notes that the API server has answered from its storage.
-func (h *apiHealth) noteAnswer() { h.answeredAt = h.session.opts.Now() }
+func (h *apiHealth) noteAnswer() { h.answeredAt = h.opts.Now() }
 
 // begin pauses the timers of the affected objects at the time of the last observation.
 // An outage that is active only gets another error.
@@ -62,8 +62,8 @@ func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 		obj.pauseTimers(at)
 	}
 	if h.outages++; h.outages == 1 {
-		h.outagesSince = h.session.opts.Now()
-		h.session.onReport(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
+		h.outagesSince = h.opts.Now()
+		h.onReport(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
 	}
 }
 
@@ -73,12 +73,12 @@ func (h *apiHealth) end(o *outage) {
 		return
 	}
 	o.active = false
-	now := h.session.opts.Now()
+	now := h.opts.Now()
 	for _, obj := range o.objects {
 		obj.resumeTimers(now)
 	}
 	if h.outages--; h.outages == 0 {
-		h.session.onReport(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
+		h.onReport(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
 	}
 }
 
@@ -90,7 +90,7 @@ func (h *apiHealth) remove(o *outage, obj *trackedObject) {
 	}
 	o.objects = slices.Delete(o.objects, i, i+1)
 	if o.active {
-		obj.resumeTimers(h.session.opts.Now())
+		obj.resumeTimers(h.opts.Now())
 	}
 }
 
@@ -121,14 +121,14 @@ func (h *apiHealth) silenceIsReliable(now time.Time) bool {
 	}
 	if !h.probing {
 		h.probing = true
-		h.session.tasks.group.Go(h.probe)
+		h.tasks.group.Go(h.probe)
 	}
 	return false
 }
 
 // probe asks until the API server reaches its storage.
 func (h *apiHealth) probe() {
-	tasks := &h.session.tasks
+	tasks := &h.tasks
 	for {
 		err := h.readyz(tasks.ctx)
 		if !tasks.send(func() { h.handleProbe(err) }) || err == nil {
@@ -147,7 +147,7 @@ func (h *apiHealth) probe() {
 func (h *apiHealth) readyz(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, probeTimeout)
 	defer stop()
-	_, err := h.session.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	_, err := h.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	var status apierrors.APIStatus
 	switch {
 	case !errors.As(err, &status):
@@ -165,7 +165,7 @@ func (h *apiHealth) handleProbe(err error) {
 	}
 	h.noteAnswer()
 	h.probing = false
-	for _, obj := range h.session.objects {
+	for _, obj := range h.objects {
 		obj.timers.isDue = true
 	}
 	h.end(&h.storage)

@@ -49,8 +49,7 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 // mayHaveKindRule reports whether the definition of an object's kind may have a rule that
 // applies: the kind isn't built in, and neither the object nor the user has a rule.
 func (t *Tracker) mayHaveKindRule(obj *unstructured.Unstructured) bool {
-	gk := obj.GroupVersionKind().GroupKind()
-	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
+	return rules.IsCustom(obj.GroupVersionKind().GroupKind()) && !t.opts.hasRule(obj)
 }
 
 // kindRuleOf returns the rule of an object's kind; the zero rule when none was read or none

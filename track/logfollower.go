@@ -116,19 +116,19 @@ func (f *logFollower) flush() {
 // read now.
 func (f *logFollower) finish() {
 	for _, obj := range f.objects {
-		if obj.showsLogs() && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
+		if f.hasMissedLog(obj) {
 			f.readFinishedLog(obj)
 		}
 	}
-	patience := finishedLogsTimeout
+	limit := finishedLogsTimeout
 	for obj := range f.followedObjects {
 		if !obj.status.State.IsFinal() {
-			patience = unfinishedLogsTimeout // its log doesn't end by itself
+			limit = unfinishedLogsTimeout // its log doesn't end by itself
 		}
 	}
 	end := time.Now().Add(queuedLogsTimeout)
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	for over := false; len(f.slots.reading) > 0 && !over; {
 		waiting := len(f.slots.waiting)
 		select {
@@ -136,12 +136,19 @@ func (f *logFollower) finish() {
 			f.report(line)
 		case call := <-f.tasks.inbox:
 			call()
-		case <-limit.C:
+		case <-timer.C:
 			over = true
 		}
 		if len(f.slots.waiting) < waiting { // the next ones have as much time
-			limit.Reset(min(patience, time.Until(end)))
+			timer.Reset(min(limit, time.Until(end)))
 		}
 	}
 	f.flush()
+}
+
+// hasMissedLog reports whether the object is a Job or Pod that this release has changed and that was
+// over before its log was followed. The log of an unchanged one is from an earlier release.
+func (f *logFollower) hasMissedLog(obj *trackedObject) bool {
+	return obj.Changed && (obj.gk == kube.JobKind || obj.gk == kube.PodKind) && obj.showsLogs() && !f.followedObjects[obj] &&
+		obj.status.State.IsFinal() && obj.observed.object != nil && !obj.observed.isGone
 }

@@ -57,13 +57,13 @@ func (r *logReader) isEndless() bool {
 
 // readToEnd follows a log to its end. It reconnects when the connection is cut.
 func (r *logReader) readToEnd(ctx context.Context, p pods.Pod, container string) error {
-	for pause := firstLogRetry; ; pause = min(2*pause, lastLogRetry) {
+	for delay := firstLogRetry; ; delay = min(2*delay, lastLogRetry) {
 		err := r.readLog(ctx, p, container, true)
 		var status apierrors.APIStatus
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 			return err
 		}
-		if kube.Sleep(ctx, pause) != nil {
+		if kube.Sleep(ctx, delay) != nil {
 			return nil
 		}
 	}
@@ -102,6 +102,35 @@ func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, f
 		return nil
 	}
 	return err
+}
+
+// readFinishedLog reads the logs of a Job or Pod that was over before it was followed.
+func (f *logFollower) readFinishedLog(obj *trackedObject) {
+	r := f.newReader(obj)
+	uid := obj.observed.object.GetUID()
+	known := obj.newPods.list()
+	isPod := obj.gk == kube.PodKind
+	r.read = func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
+		defer stop()
+		found := known
+		if !isPod {
+			var err error
+			if found, err = f.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
+				return nil //nolint:nilerr // the log is a courtesy
+			}
+		}
+		for _, p := range found {
+			for j := range p.Containers {
+				if c := p.Containers[j].PlainName; r.settings.wantsContainer(c) {
+					_ = r.readLog(ctx, p, c, false) // as above
+				}
+			}
+		}
+		return nil
+	}
+	f.slots.waiting = append(f.slots.waiting, r)
+	f.startReaders()
 }
 
 // podsOfJob lists the pods of a Job.

@@ -1,9 +1,6 @@
 package track
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +8,6 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
-	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
@@ -28,7 +24,7 @@ func (w *wait) lookUpDetails(now time.Time) {
 			w.lookUpObject(obj, now)
 		}
 		w.readExecError(obj)
-		if (obj.lookups.isSlow || obj.showsLogs()) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
+		if obj.needsPods() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
 			w.pods.want(obj)
 		}
@@ -36,6 +32,12 @@ func (w *wait) lookUpDetails(now time.Time) {
 	w.events.readQueued()
 	w.pods.findRevisions(now)
 	w.pods.update(now)
+}
+
+// needsPods reports whether the object is a workload whose pods are watched: because its rollout is
+// slow, or for their logs.
+func (t *trackedObject) needsPods() bool {
+	return t.isWorkload() && (t.lookups.isSlow || t.showsLogs())
 }
 
 // nextLookupAt returns when to look up the next detail of an object; zero for never.
@@ -58,7 +60,7 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 	if at, _ := obj.nextEventRead(); !at.IsZero() && !obj.lookups.inFlight {
 		return at
 	}
-	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.observed.isCurrent() {
+	if obj.needsRevision() {
 		return obj.lookups.nextAt
 	}
 	return time.Time{}
@@ -136,83 +138,11 @@ func (w *wait) checkServed(obj *trackedObject, now time.Time) {
 
 // servedVersion is the first version that a definition serves; empty when it serves none.
 func servedVersion(definition *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, v := range versions {
-		m, _ := v.(map[string]any)
-		if served, _ := m["served"].(bool); served {
-			name, _ := m["name"].(string)
+	for _, version := range rules.Items(definition, "spec", "versions") {
+		if served, _ := version["served"].(bool); served {
+			name, _ := version["name"].(string)
 			return name
 		}
 	}
 	return ""
-}
-
-// providedByControllerWithin is how long after an object became ready its controller may take
-// to create what belongs to it.
-const providedByControllerWithin = 30 * time.Second
-
-// willAppear reports whether what is missing is expected to be created soon, by another target or by
-// the controller of one.
-func (w *wait) willAppear(namespace string, what pods.Missing) bool {
-	for _, obj := range w.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {
-			continue
-		}
-		patience := providedByControllerWithin
-		if obj.ID.Kind == what.Kind {
-			patience = noticedByKubeletWithin
-		}
-		recent := obj.status.State == Ready && w.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < patience
-		if recent || !obj.status.State.IsFinal() {
-			return true
-		}
-	}
-	return false
-}
-
-// mayProvide reports whether ref is the object itself, comes with it, or may be made by its
-// controller. The controller of a custom resource may make what has the resource's name, alone or
-// followed by a dash, and what is named in the resource's spec.
-func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
-	if slices.Contains(providedObjects(o), ref) {
-		return true
-	}
-	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
-		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name))
-}
-
-// mentions reports whether a value is a text or contains it.
-func mentions(value any, text string) bool {
-	switch v := value.(type) {
-	case string:
-		return v == text
-	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, text) })
-	case map[string]any:
-		for _, item := range v {
-			if mentions(item, text) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// providedObjects returns an object and the Secret that its controller creates for it.
-func providedObjects(o *unstructured.Unstructured) []Ref {
-	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
-	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
-	secret := ""
-	switch o.GetKind() {
-	case "Certificate":
-		secret = at("spec", "secretName")
-	case "ExternalSecret":
-		secret = cmp.Or(at("spec", "target", "name"), o.GetName())
-	case "SealedSecret":
-		secret = o.GetName()
-	}
-	if secret == "" {
-		return []Ref{own}
-	}
-	return []Ref{own, {Kind: "Secret", Name: secret}}
 }

@@ -1,8 +1,10 @@
 package track
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +12,7 @@ import (
 	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/pods"
+	"deployer/track/rules"
 )
 
 const (
@@ -173,4 +176,74 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 	}
 	s.timers.recheckBy(s.now.Add(pendingRecheck))
 	return s.now.Add(class.InfoOf(g.Class).Grace + 20*time.Second), true
+}
+
+// providedByControllerWithin is how long after an object became ready its controller may take
+// to create what belongs to it.
+const providedByControllerWithin = 30 * time.Second
+
+// willAppear reports whether what is missing is expected to be created soon, by another target or by
+// the controller of one.
+func (w *wait) willAppear(namespace string, what pods.Missing) bool {
+	for _, obj := range w.objects {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {
+			continue
+		}
+		limit := providedByControllerWithin
+		if obj.ID.Kind == what.Kind {
+			limit = noticedByKubeletWithin
+		}
+		recent := obj.status.State == Ready && w.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < limit
+		if recent || !obj.status.State.IsFinal() {
+			return true
+		}
+	}
+	return false
+}
+
+// mayProvide reports whether ref is the object itself, comes with it, or may be made by its
+// controller. The controller of a custom resource may make what has the resource's name, alone or
+// followed by a dash, and what is named in the resource's spec.
+func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
+	if slices.Contains(providedObjects(o), ref) {
+		return true
+	}
+	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
+		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name))
+}
+
+// mentions reports whether a value is a text or contains it.
+func mentions(value any, text string) bool {
+	switch v := value.(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, text) })
+	case map[string]any:
+		for _, item := range v {
+			if mentions(item, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// providedObjects returns an object and the Secret that its controller creates for it.
+func providedObjects(o *unstructured.Unstructured) []Ref {
+	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
+	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
+	secret := ""
+	switch o.GetKind() {
+	case "Certificate":
+		secret = at("spec", "secretName")
+	case "ExternalSecret":
+		secret = cmp.Or(at("spec", "target", "name"), o.GetName())
+	case "SealedSecret":
+		secret = o.GetName()
+	}
+	if secret == "" {
+		return []Ref{own}
+	}
+	return []Ref{own, {Kind: "Secret", Name: secret}}
 }

@@ -2,13 +2,10 @@ package track
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-
-	"deployer/track/rules"
 )
 
 // An observation is what the API server has shown of an object.
@@ -37,12 +34,6 @@ func (o *observation) podsCreated() int {
 	return total
 }
 
-// isCurrent reports whether the controller has seen the present generation.
-func (o *observation) isCurrent() bool {
-	n, _, _ := unstructured.NestedInt64(o.object.Object, "status", "observedGeneration")
-	return n >= o.object.GetGeneration()
-}
-
 func (o *observation) addNote(text string) {
 	if !slices.Contains(o.notes, text) {
 		o.notes = append(o.notes, text)
@@ -68,42 +59,4 @@ func lastWriter(obj *unstructured.Unstructured) string {
 		}
 	}
 	return who
-}
-
-const maxEvents = 50 // kept for one object
-
-// An eventLog has the events about an object and its pods.
-type eventLog struct {
-	counts rules.EventCounts // of those about the object itself
-	kept   []Event           // newest last, at most maxEvents
-}
-
-// add keeps an event, in place of an earlier one about the same. It returns false when the
-// event is known.
-func (l *eventLog) add(e Event) bool {
-	i := slices.IndexFunc(l.kept, func(old Event) bool {
-		return old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message)
-	})
-	if i < 0 {
-		l.kept = append(l.kept, e)
-		l.kept = l.kept[max(0, len(l.kept)-maxEvents):]
-		return true
-	}
-	old := &l.kept[i]
-	if e.Count <= old.Count && !e.Last.After(old.Last) {
-		return false
-	}
-	old.Count, old.Last, old.Message = max(e.Count, old.Count), e.Last, e.Message
-	return true
-}
-
-// withoutPodNames writes a message without what differs from pod to pod.
-func withoutPodNames(message string) string {
-	fields := strings.Fields(message)
-	for i, f := range fields {
-		if strings.ContainsAny(f, "0123456789") && !strings.Contains(f, "/") {
-			fields[i] = "#"
-		}
-	}
-	return strings.Join(fields, " ")
 }

@@ -49,16 +49,19 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, of
 // so, and neither its annotations nor the user's rules say otherwise. It reads only the
 // object's metadata.
 func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
-	gk := obj.GroupVersionKind().GroupKind()
-	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
+	return rules.ReadyWhenPresent(obj.GroupVersionKind().GroupKind()) && !o.hasRule(obj)
 }
 
 // ReadyWhenUnchanged is ReadyWhenPresent for an object that is as it was deployed before, of which
 // the metadata is known, and of a Service its type: only one with a load balancer gets an
 // address some time later.
 func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
-	gk := obj.GroupVersionKind().GroupKind()
-	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
-	return o.ReadyWhenPresent(obj) ||
-		gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" && !o.Rules.Has(gk) && settingsOf(obj).override == nil
+	serviceType, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
+	isService := obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
+	return o.ReadyWhenPresent(obj) || isService && serviceType != "" && serviceType != "LoadBalancer" && !o.hasRule(obj)
+}
+
+// hasRule reports whether the user's rules or the object's annotations say when it is ready.
+func (o Options) hasRule(obj *unstructured.Unstructured) bool {
+	return o.Rules.Has(obj.GroupVersionKind().GroupKind()) || settingsOf(obj).override != nil
 }

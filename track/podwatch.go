@@ -59,7 +59,8 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // want requests a watch of a workload's pods once its revision is known, and again for each
 // later revision.
 func (p *podWatches) want(obj *trackedObject) {
-	query, value, owner := refreshRevision(obj)
+	obj.updateRevision()
+	query, value, owner := obj.newPodsQuery()
 	if p.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}

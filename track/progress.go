@@ -3,8 +3,6 @@ package track
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -69,10 +67,3 @@ func podCounts(counts map[string]int, uid string, history *pods.History) {
 		}
 	}
 }
-
-var workloadKinds = map[schema.GroupKind]bool{
-	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
-	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
-}
-
-func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }

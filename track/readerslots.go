@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"deployer/internal/annotation"
-	"deployer/internal/kube"
 	"deployer/track/pods"
 )
 
@@ -94,39 +93,4 @@ func containersText(n int) string {
 		return "1 container"
 	}
 	return fmt.Sprintf("%d containers", n)
-}
-
-// readFinishedLog reads the logs of a Job or Pod that was over before it was followed.
-func (f *logFollower) readFinishedLog(obj *trackedObject) {
-	r := f.newReader(obj)
-	uid := obj.observed.object.GetUID()
-	known := obj.newPods.list()
-	isPod := obj.gk == kube.PodKind
-	r.read = func(ctx context.Context) error {
-		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
-		defer stop()
-		found := known
-		if !isPod {
-			var err error
-			if found, err = f.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
-				return nil //nolint:nilerr // the log is a courtesy
-			}
-		}
-		for _, p := range found {
-			for j := range p.Containers {
-				if c := p.Containers[j].PlainName; r.settings.wantsContainer(c) {
-					_ = r.readLog(ctx, p, c, false) // as above
-				}
-			}
-		}
-		return nil
-	}
-	f.slots.waiting = append(f.slots.waiting, r)
-	f.startReaders()
-}
-
-// hasNewLogs reports whether the object is a Job or Pod that this release has changed. The
-// log of an unchanged one is from an earlier release.
-func (t *trackedObject) hasNewLogs() bool {
-	return t.Changed && (t.gk == kube.JobKind || t.gk == kube.PodKind)
 }

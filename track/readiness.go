@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,6 +11,13 @@ import (
 )
 
 const slowRolloutAfter = 3 * time.Second // after this time the pods of a rollout are watched
+
+// An evaluation computes the status of an object at one time. It also updates the object's
+// timers and what is known of its new pods.
+type evaluation struct {
+	*trackedObject
+	now time.Time
+}
 
 // computeStatus computes the status at a time and keeps it. It does no I/O.
 func (t *trackedObject) computeStatus(now time.Time) Status {
@@ -92,6 +100,24 @@ func (e evaluation) liveStatus() Status {
 	e.addProblem(&status)
 	e.failIfStalled(&status, v)
 	return status
+}
+
+// ruleInput is what the rule of the object's kind may look at.
+func (e evaluation) ruleInput() rules.Input {
+	in := rules.Input{Object: e.observed.object, Baseline: e.Baseline, Changed: e.Changed,
+		MustComplete: (e.Until == UntilComplete || e.settings.trackAs == "job") && e.settings.trackAs != "service", AppliedAt: e.timers.appliedAt, Now: e.now,
+		HasStatusSubresource: e.observed.hasStatusSubresource, RolloutRequired: e.settings.rolloutRequired, Events: e.events.counts,
+		Override: cmp.Or(e.settings.override, e.kindOverride)}
+	if e.settings.rolloutRequired != "" {
+		e.updateRevision() // the pods of a new one are looked for after the status was computed
+		if _, revision, owner := e.newPodsQuery(); owner != "" && revision == e.newPods.revision {
+			in.NewReady = e.newPods.ready()
+		}
+	}
+	if e.release.workloads != nil && !e.isWorkload() {
+		in.Workloads = e.release.workloads()
+	}
+	return in
 }
 
 // stableFor is how long a rollout has to stay ready whose containers have no readiness probe.

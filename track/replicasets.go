@@ -6,6 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/track/rules"
 )
 
 const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
@@ -15,21 +17,26 @@ const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 func (p *podWatches) findRevisions(now time.Time) {
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range p.objects {
-		if (obj.lookups.isSlow || obj.showsLogs()) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
-			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.observed.isCurrent() {
+		if obj.needsPods() && obj.needsRevision() && !obj.status.State.IsFinal() && !obj.timers.arePaused() && !now.Before(obj.lookups.nextAt) {
 			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
 		}
 	}
 	for namespace, objects := range unknown {
-		if again := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
+		if at := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(at) {
 			for _, obj := range objects {
-				obj.lookups.nextAt = again // together with Deployments that are found until then
+				obj.lookups.nextAt = at // together with Deployments that are found until then
 			}
 			continue
 		}
 		p.revisionsListedAt[namespace] = now
 		p.findRevisionsIn(namespace, objects)
 	}
+}
+
+// needsRevision reports whether the object is a Deployment that its controller has seen and whose new
+// ReplicaSet isn't known or asked for yet.
+func (t *trackedObject) needsRevision() bool {
+	return t.gk.Kind == "Deployment" && t.newPods.revision == "" && !t.lookups.inFlight && t.observed.object != nil && rules.ChangeObserved(t.observed.object)
 }
 
 func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {
@@ -49,13 +56,13 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 	p.tasks.group.Go(func() {
 		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(p.tasks.ctx, opts)
 		p.tasks.send(func() {
-			again := p.opts.Now().Add(revisionRecheck)
+			nextAt := p.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
-				again = again.Add(24 * time.Hour)
+				nextAt = nextAt.Add(24 * time.Hour)
 				p.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
 			}
 			for _, obj := range objects {
-				obj.lookups.inFlight, obj.lookups.nextAt = false, again
+				obj.lookups.inFlight, obj.lookups.nextAt = false, nextAt
 				if err == nil {
 					obj.setRevision(newestHash(found.Items, obj))
 				}

@@ -30,29 +30,35 @@ func ownerKey(uid types.UID, revision string) string { return string(uid) + "/" 
 // from the Deployment's status; its UID would cost a request.
 func replicaSetKey(namespace, name string) string { return namespace + "/" + name }
 
-// refreshRevision finds out the new revision of a workload and says how to find its pods; owner
-// is empty while that isn't known.
-func refreshRevision(obj *trackedObject) (query podQuery, value, owner string) {
-	o := obj.observed.object
-	query.namespace = obj.ID.Namespace
-	switch obj.gk.Kind {
+// updateRevision finds out the new revision of a Deployment, as far as its status tells.
+func (t *trackedObject) updateRevision() {
+	if t.gk.Kind != "Deployment" {
+		return
+	}
+	if t.newPods.revisionNumber != revisionNumberOf(t.observed.object) { // another ReplicaSet is the newest one
+		t.newPods.revision = ""
+		clear(t.newPods.byUID)
+	}
+	if t.newPods.revision == "" {
+		t.setRevision(revisionByMessage(t))
+	}
+}
+
+// newPodsQuery says how to find the pods of a workload's new revision: the query, the value of its
+// label, and the key of their owner, which is empty while the revision isn't known.
+func (t *trackedObject) newPodsQuery() (query podQuery, value, owner string) {
+	o := t.observed.object
+	query.namespace = t.ID.Namespace
+	switch t.gk.Kind {
 	case "Deployment":
-		if obj.newPods.revisionNumber != revisionNumberOf(o) { // another ReplicaSet is the newest one
-			obj.newPods.revision = ""
-			clear(obj.newPods.byUID)
-		}
-		if obj.newPods.revision == "" {
-			obj.setRevision(revisionByMessage(obj))
-		}
-		if obj.newPods.revision == "" {
+		if t.newPods.revision == "" {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
-		return query, obj.newPods.revision, replicaSetKey(query.namespace, obj.newReplicaSet())
+		return query, t.newPods.revision, replicaSetKey(query.namespace, t.newReplicaSet())
 	case "StatefulSet":
-		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		if value == "" || !obj.observed.isCurrent() {
-			return query, "", ""
+		if rules.ChangeObserved(o) {
+			value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
 		}
 	case "DaemonSet":
 		// The API server raises it with each change of the template, so the
@@ -73,7 +79,7 @@ func refreshRevision(obj *trackedObject) (query podQuery, value, owner string) {
 	if value == "" {
 		return query, "", ""
 	}
-	query.label = pods.RevisionLabels[obj.gk.Kind]
+	query.label = pods.RevisionLabels[t.gk.Kind]
 	return query, value, ownerKey(o.GetUID(), value)
 }
 
@@ -105,7 +111,7 @@ func revisionNumberOf(o metav1.Object) string {
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
 func revisionByMessage(obj *trackedObject) string {
-	if !obj.observed.isCurrent() {
+	if !rules.ChangeObserved(obj.observed.object) {
 		return ""
 	}
 	message := progressingMessage(obj.observed.object)

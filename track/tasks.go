@@ -11,28 +11,19 @@ const maxDrain = 1000 // messages taken before statuses are computed
 // goroutine calls in turn, so that only one goroutine touches the session's data.
 type tasks struct {
 	ctx   context.Context // ends with the session
-	group *sync.WaitGroup
+	group sync.WaitGroup
 	inbox chan func()
 }
 
-func newTasks() tasks { return tasks{group: &sync.WaitGroup{}, inbox: make(chan func(), 256)} }
-
-// begin lets tasks run until ctx ends or end is called. end waits for all of them and
-// drops what they still send.
+// begin lets tasks run until ctx ends or end is called. end waits for all of them; what they
+// still send is dropped.
 func (t *tasks) begin(ctx context.Context) (end func()) {
+	t.inbox = make(chan func(), 256)
 	var stop context.CancelFunc
 	t.ctx, stop = context.WithCancel(ctx)
 	return func() {
 		stop()
-		done := make(chan struct{})
-		go func() { t.group.Wait(); close(done) }()
-		for {
-			select {
-			case <-t.inbox:
-			case <-done:
-				return
-			}
-		}
+		t.group.Wait()
 	}
 }
 

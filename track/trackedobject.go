@@ -76,6 +76,13 @@ func (t *trackedObject) isAwaited() bool {
 	return !t.status.State.IsFinal() && !t.settings.isBackground()
 }
 
+var workloadKinds = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
+}
+
+func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
+
 // update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.timers.isDue = true
@@ -151,7 +158,8 @@ func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 // addEvent adds an event about the object or one of its pods and reports whether it is new.
 // Events from before the apply are ignored.
 func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
-	if t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second)) || !t.events.add(e) {
+	isEarlier := t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second))
+	if isEarlier || !t.events.add(e) {
 		return false
 	}
 	if pod != "" {
@@ -160,15 +168,14 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 		}
 		return true
 	}
-	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
+	message := strings.Join(strings.Fields(e.Message), " ")
+	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: message}
 	if e.Reason == "FailedCreate" {
-		t.newPods.noteCreationFailure(singleLine(e.Message), t.observed.podsCreated(), now)
+		t.newPods.noteCreationFailure(message, t.observed.podsCreated(), now)
 		t.newPods.creationFailure.count++
 	}
 	return true
 }
-
-func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // pauseTimers begins an outage.
 func (t *trackedObject) pauseTimers(now time.Time) {
@@ -209,21 +216,12 @@ func (t *trackedObject) memoryLowered(container string) bool {
 }
 
 func memoryLimit(obj *unstructured.Unstructured, container string) (resource.Quantity, bool) {
-	if obj == nil {
-		return resource.Quantity{}, false
-	}
-	all, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
-	for _, c := range all {
-		m, _ := c.(map[string]any)
-		if m["name"] != container {
-			continue
+	for _, c := range rules.TemplateContainers(obj) {
+		if c["name"] == container {
+			limit, _, _ := unstructured.NestedString(c, "resources", "limits", "memory")
+			q, err := resource.ParseQuantity(limit)
+			return q, err == nil
 		}
-		limit, found, _ := unstructured.NestedString(m, "resources", "limits", "memory")
-		if !found {
-			return resource.Quantity{}, false
-		}
-		q, err := resource.ParseQuantity(limit)
-		return q, err == nil
 	}
 	return resource.Quantity{}, false
 }

@@ -36,7 +36,7 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 		saw = func(Report) {}
 	}
 	now := t.opts.Now()
-	s := &session{cluster: t.cluster, opts: &t.opts, tasks: newTasks(), onReport: saw, warned: map[string]bool{}}
+	s := &session{cluster: t.cluster, opts: &t.opts, onReport: saw, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, startedAt: now}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {

@@ -164,13 +164,13 @@ func (h *History) Findings(r Policy, now time.Time) []Finding {
 		}
 	}
 	found = append(found, h.eventProblems(found)...)
-	held := map[string]bool{}
+	current := map[string]bool{}
 	for i := range found {
 		h.startTimer(&found[i], r, now)
-		held[found[i].key()] = true
+		current[found[i].key()] = true
 	}
 	for key := range h.problemSince {
-		if !held[key] {
+		if !current[key] {
 			delete(h.problemSince, key)
 		}
 	}

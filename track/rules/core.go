@@ -93,7 +93,7 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 // unverifiedAfter makes an object that no controller appears to manage ready without proof
 // after some time. The time begins when the workloads of the release are ready, because one
 // of them may be the controller. An unchanged object gets no such time.
-func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) Verdict {
+func unverifiedAfter(in Input, v Verdict, limit time.Duration, note string) Verdict {
 	if in.Workloads.Busy {
 		v.RecheckAfter = workloadsRecheck
 		return v
@@ -102,7 +102,7 @@ func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) V
 	if in.Workloads.ReadySince.After(from) {
 		from = in.Workloads.ReadySince
 	}
-	if left := patience - in.Now.Sub(from); left > 0 && in.Changed {
+	if left := limit - in.Now.Sub(from); left > 0 && in.Changed {
 		v.RecheckAfter = left
 		return v
 	}

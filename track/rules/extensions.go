@@ -45,8 +45,7 @@ func webhookConfiguration(in Input) Verdict {
 	if !slices.ContainsFunc([]string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}, isInjected) {
 		return ready("")
 	}
-	for _, w := range list(in.Object.Object, "webhooks") {
-		hook, _ := w.(map[string]any)
+	for _, hook := range Items(in.Object, "webhooks") {
 		if text(hook, "clientConfig", "caBundle") == "" {
 			return unverifiedAfter(in, progressing("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
 		}

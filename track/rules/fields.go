@@ -2,10 +2,12 @@ package rules
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -72,25 +74,35 @@ func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	return got >= obj.GetGeneration(), true
 }
 
-// changeObserved reports whether the controller says that it has seen the present generation.
-func changeObserved(obj *unstructured.Unstructured) bool {
+// ChangeObserved reports whether the controller says that it has seen the present generation.
+func ChangeObserved(obj *unstructured.Unstructured) bool {
 	seen, known := generationObserved(obj)
 	return seen && known
 }
 
-// Conditions returns the conditions of an object's status; none for nil.
-func Conditions(obj *unstructured.Unstructured) []map[string]any {
+// Items returns the items of a list of maps at a path of an object; none for nil.
+func Items(obj *unstructured.Unstructured, path ...string) []map[string]any {
 	if obj == nil {
 		return nil
 	}
-	raw := list(obj.Object, "status", "conditions")
+	raw := list(obj.Object, path...)
 	out := make([]map[string]any, 0, len(raw))
 	for _, r := range raw {
-		if c, ok := r.(map[string]any); ok {
-			out = append(out, c)
+		if item, ok := r.(map[string]any); ok {
+			out = append(out, item)
 		}
 	}
 	return out
+}
+
+// Conditions returns the conditions of an object's status; none for nil.
+func Conditions(obj *unstructured.Unstructured) []map[string]any {
+	return Items(obj, "status", "conditions")
+}
+
+// TemplateContainers returns the containers of a workload's pod template; none for nil.
+func TemplateContainers(obj *unstructured.Unstructured) []map[string]any {
+	return Items(obj, "spec", "template", "spec", "containers")
 }
 
 // Condition finds a condition by type, in any case of letters; nil when absent.
@@ -150,10 +162,7 @@ func oneLine(s string) string {
 }
 
 func statusChanged(in Input) bool {
-	if in.Baseline == nil {
-		return true
-	}
-	return !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"])
+	return in.Baseline == nil || !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"])
 }
 
 // LastWritten returns the newest time of an object's managed fields, by the cluster's clock;
@@ -175,10 +184,7 @@ func statusWritten(in Input) bool {
 		return true
 	}
 	applied := LastWritten(in.Baseline)
-	for _, f := range in.Object.GetManagedFields() {
-		if f.Subresource == "status" && f.Time != nil && f.Time.After(applied) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "status" && f.Time != nil && f.Time.After(applied)
+	})
 }

@@ -33,7 +33,7 @@ func (r *Rollout) isComplete() bool {
 // every old pod may be among them, unless the new pods have been observed.
 func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 	least := r.Available - max(0, r.Old-kept)
-	if seconds, _ := number(field(in.Object.Object, "spec", "minReadySeconds")); seconds > 0 {
+	if count(in.Object.Object, "spec", "minReadySeconds") > 0 {
 		return least // a pod that is ready may not be available yet
 	}
 	return max(least, min(in.NewReady, r.Available))

@@ -185,13 +185,13 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 
 // awaitObserved returns true unless the status may still be about the object before the
 // change; the verdict then says what is awaited.
-func awaitObserved(in Input, patience time.Duration) (Verdict, bool) {
+func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 	seen, known := generationObserved(in.Object)
 	if !seen {
 		return progressing(notObserved), false
 	}
 	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
-		if left := patience - in.Now.Sub(in.AppliedAt); left > 0 {
+		if left := limit - in.Now.Sub(in.AppliedAt); left > 0 {
 			v := progressing("waiting for the controller")
 			v.RecheckAfter = left
 			return v, false

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func deployment(in Input) Verdict {
 	}
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)
-	if !changeObserved(in.Object) {
+	if !ChangeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: r.Desired, NoProgress: deadline}
 	}
 	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Desired), Total: r.Desired, NoProgress: deadline}
@@ -88,7 +89,7 @@ func statefulSet(in Input) Verdict {
 		Available: count(o, "status", "availableReplicas"),
 	}
 	total, readyReplicas := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
-	if !changeObserved(in.Object) {
+	if !ChangeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: r.Desired}
 	}
 	revisionsEqual := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
@@ -150,7 +151,7 @@ func daemonSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
-	if !changeObserved(in.Object) {
+	if !ChangeObserved(in.Object) {
 		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
@@ -182,7 +183,7 @@ func replicaSet(in Input) Verdict {
 	o := in.Object.Object
 	desired := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
-	if !changeObserved(in.Object) {
+	if !ChangeObserved(in.Object) {
 		return Verdict{Message: notObserved, Total: desired}
 	}
 	v := Verdict{Total: desired, Done: min(available, desired), Message: fmt.Sprintf("%d of %d pods available", available, desired)}
@@ -218,14 +219,8 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 // doesn't ask for minReadySeconds.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes
 func LacksReadinessProbe(obj *unstructured.Unstructured) bool {
-	if seconds, _, _ := unstructured.NestedInt64(obj.Object, "spec", "minReadySeconds"); seconds > 0 {
+	if count(obj.Object, "spec", "minReadySeconds") > 0 {
 		return false
 	}
-	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		if container, ok := c.(map[string]any); ok && container["readinessProbe"] == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(TemplateContainers(obj), func(c map[string]any) bool { return c["readinessProbe"] == nil })
 }

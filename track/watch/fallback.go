@@ -86,13 +86,9 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
 	var unreachable, refusedBefore bool
-	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
+	for interval := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, err := get(ctx, name)
-		isAbsent := kube.NamesMissingObject(err)
-		if o.ConfirmAbsent != nil && apierrors.IsNotFound(err) {
-			err = o.ConfirmAbsent(ctx, err)
-			isAbsent = err == nil
-		}
+		isAbsent, err := o.isAbsent(ctx, err)
 		if ctx.Err() != nil {
 			return
 		}
@@ -109,15 +105,15 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			handle(Event{Kind: NotFound, Name: name})
 		case err == nil:
 			handle(Event{Kind: Changed, Object: obj})
-		case isRefusal(err) && pause < dryRunPoll:
-			get, pause = o.dryRun, dryRunPoll
+		case isRefusal(err) && interval < dryRunPoll:
+			get, interval = o.dryRun, dryRunPoll
 			continue
 		case isRefusal(err) && !refusedBefore:
 			refusedBefore = true // one of several API servers may not know our roles yet
 			if kube.Sleep(ctx, firstPoll) != nil {
 				return
 			}
-			get, pause = o.get, firstPoll
+			get, interval = o.get, firstPoll
 			continue
 		case isRefusal(err):
 			handle(Event{Kind: Denied, Name: name, Text: "no permission to watch or get " + o.Description})
@@ -126,11 +122,21 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			handle(Event{Kind: Unauthorized, Err: err})
 			return
 		}
-		if kube.Sleep(ctx, pause) != nil {
+		if kube.Sleep(ctx, interval) != nil {
 			return
 		}
-		pause = min(pause*3/2, lastPoll)
+		interval = min(interval*3/2, lastPoll)
 	}
+}
+
+// isAbsent reports whether an answer says that the object certainly isn't there. The error is the
+// answer's, or says why that is unknown.
+func (o Objects) isAbsent(ctx context.Context, answer error) (bool, error) {
+	if o.ConfirmAbsent == nil || !apierrors.IsNotFound(answer) {
+		return kube.NamesMissingObject(answer), answer
+	}
+	unknown := o.ConfirmAbsent(ctx, answer)
+	return unknown == nil, unknown
 }
 
 // isAnswer reports whether the API server has answered, be it by a refusal.

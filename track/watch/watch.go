@@ -94,14 +94,14 @@ type Query struct {
 }
 
 const (
-	firstBackOff = 200 * time.Millisecond
-	lastBackOff  = 5 * time.Second
-	// refusalConfirmed is how long an API server must refuse a watch that it has permitted
-	// before; firstRefusalConfirmed is how long it must refuse one that it hasn't. An API
+	minBackOff = 200 * time.Millisecond
+	maxBackOff = 5 * time.Second
+	// refusalConfirmedAfter is how long an API server must refuse a watch that it has permitted
+	// before; firstRefusalConfirmedAfter is how long it must refuse one that it hasn't. An API
 	// server that has just started answers before it has read its roles, tokens and custom
 	// resources, and one of several may learn of new roles later.
-	refusalConfirmed      = 20 * time.Second
-	firstRefusalConfirmed = time.Second
+	refusalConfirmedAfter      = 20 * time.Second
+	firstRefusalConfirmedAfter = time.Second
 )
 
 var errWatchEnded = errors.New("no answer")
@@ -111,11 +111,11 @@ type watcher struct {
 	source          Source
 	query           Query
 	handle          Handler
-	resourceVersion string // resource version reached
+	resourceVersion string // the last that was seen; empty before the first
 	unreachable     bool
 	wasOpen         bool
 	mustList        bool // the server doesn't support streaming lists
-	pause           time.Duration
+	lastBackOff     time.Duration
 	initial         map[types.UID]bool // objects of the streaming list so far; nil after its end
 	unauthorized    int                // answers of 401 in a row
 	refusedSince    time.Time          // since when the server refuses what it granted before
@@ -182,9 +182,9 @@ func (w *watcher) mayBeTemporary(err error) bool {
 		w.refusedSince = time.Now()
 	}
 	if w.wasOpen {
-		return time.Since(w.refusedSince) < refusalConfirmed
+		return time.Since(w.refusedSince) < refusalConfirmedAfter
 	}
-	return time.Since(w.refusedSince) < firstRefusalConfirmed
+	return time.Since(w.refusedSince) < firstRefusalConfirmedAfter
 }
 
 func (w *watcher) reportUnreachable(err error) {
@@ -202,41 +202,29 @@ func (w *watcher) reportReachable() {
 }
 
 func (w *watcher) noteOpen() {
-	w.pause, w.unauthorized, w.refusedSince = 0, 0, time.Time{}
+	w.lastBackOff, w.unauthorized, w.refusedSince = 0, 0, time.Time{}
 	w.reportReachable()
 	w.wasOpen = true
 }
 
 // backOff pauses, longer each time, with jitter so that many clients don't return at once.
 func (w *watcher) backOff(ctx context.Context) {
-	w.pause = min(max(2*w.pause, firstBackOff), lastBackOff)
-	_ = kube.Sleep(ctx, w.pause/2+rand.N(w.pause/2))
+	w.lastBackOff = min(max(2*w.lastBackOff, minBackOff), maxBackOff)
+	_ = kube.Sleep(ctx, w.lastBackOff/2+rand.N(w.lastBackOff/2))
 }
 
 // listAndWatch lists if it must and watches until the watch ends. A nil error means
 // that the watch may be opened again at once.
 func (w *watcher) listAndWatch(ctx context.Context) error {
-	opts := metav1.ListOptions{LabelSelector: w.query.Labels, FieldSelector: w.query.Fields, AllowWatchBookmarks: true}
-	whole := w.resourceVersion == "" && w.query.Limit == 0 && !w.mustList
-	switch {
-	case whole:
-		// One request lists existing objects and then watches.
-		// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
-		yes := true
-		opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
-	case w.resourceVersion == "":
+	streamsList := w.resourceVersion == "" && w.query.Limit == 0 && !w.mustList
+	if w.resourceVersion == "" && !streamsList {
 		if err := w.list(ctx); err != nil {
 			return err
 		}
 	}
-	opts.ResourceVersion = w.resourceVersion
-	// The API server ends a watch after this time at the latest, and reflectors
-	// of client-go choose the same span.
-	seconds := int64(300 + rand.N(300))
-	opts.TimeoutSeconds = &seconds
 	opened := time.Now()
-	events, err := w.source.Watch(ctx, opts)
-	if whole && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+	events, err := w.source.Watch(ctx, w.watchOptions(streamsList))
+	if streamsList && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		w.mustList = true // an older server, or one where this is disabled
 		return nil
 	}
@@ -244,7 +232,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		return err
 	}
 	defer events.Stop()
-	if w.initial = nil; whole {
+	if w.initial = nil; streamsList {
 		w.initial = map[types.UID]bool{}
 	}
 	// client-go answers timeouts of the network with a watch that has ended.
@@ -267,6 +255,20 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		w.backOff(ctx) // a server that closes each watch at once must not be asked in a loop
 	}
 	return nil
+}
+
+// watchOptions are those of one request. With streamsList it first lists the existing objects.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+func (w *watcher) watchOptions(streamsList bool) metav1.ListOptions {
+	// The API server ends a watch after this time at the latest, and reflectors
+	// of client-go choose the same span.
+	seconds := int64(300 + rand.N(300))
+	opts := metav1.ListOptions{LabelSelector: w.query.Labels, FieldSelector: w.query.Fields, AllowWatchBookmarks: true,
+		ResourceVersion: w.resourceVersion, TimeoutSeconds: &seconds}
+	if streamsList {
+		opts.SendInitialEvents, opts.ResourceVersionMatch = &streamsList, metav1.ResourceVersionMatchNotOlderThan
+	}
+	return opts
 }
 
 func (w *watcher) list(ctx context.Context) error {
