@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"math/big"
 	"runtime"
 	"slices"
 
@@ -32,7 +33,11 @@ func newKey() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})), nil
+	return pemOf(key), nil
+}
+
+func pemOf(key *rsa.PrivateKey) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }
 
 // Searching prime numbers takes longer than all else in a chart with certificates, and templates are evaluated
@@ -46,9 +51,11 @@ const (
 // A keySupply makes the keys that templates look up, some of them ahead.
 type keySupply struct {
 	ctx          context.Context // of the one rendering it was made for
-	calls        int             // that the templates have; each may be evaluated several times or not at all
-	begun, taken int             // keys
+	sharedPrimes bool
+	calls        int // that the templates have; each may be evaluated several times or not at all
+	begun, taken int // new keys
 	made         chan madeKey
+	latest       *rsa.PrivateKey // if keys share their primes
 }
 
 type madeKey struct {
@@ -58,8 +65,8 @@ type madeKey struct {
 
 // useKeySupply changes the templates of a chart, a copy of the caller's own, and of its subcharts so that they
 // look up the keys of their certificates. It returns nil if they make none.
-func useKeySupply(ctx context.Context, c *helmchart.Chart) *keySupply {
-	s := &keySupply{ctx: ctx, made: make(chan madeKey)}
+func useKeySupply(ctx context.Context, c *helmchart.Chart, sharedPrimes bool) *keySupply {
+	s := &keySupply{ctx: ctx, sharedPrimes: sharedPrimes, made: make(chan madeKey)}
 	instead := keyedVariants(newKeyLookup)
 	for _, part := range allCharts(c) {
 		part.Templates = slices.Clone(part.Templates)
@@ -83,6 +90,9 @@ func useKeySupply(ctx context.Context, c *helmchart.Chart) *keySupply {
 
 // next returns a key that nobody else gets. It isn't safe for concurrent use.
 func (s *keySupply) next() (string, error) {
+	if s.sharedPrimes {
+		return s.nextOfSharedPrimes()
+	}
 	s.taken++
 	left := max(s.calls-s.taken, s.taken-s.calls) // a guess: after as many keys as there are calls, some are evaluated again
 	for ahead := min(left, runtime.GOMAXPROCS(0)-1); s.begun < s.taken+ahead; s.begun++ {
@@ -103,4 +113,28 @@ func (s *keySupply) makeOne() {
 	case s.made <- madeKey{text, err}:
 	case <-s.ctx.Done():
 	}
+}
+
+// nextOfSharedPrimes returns a key that nobody else gets, with the same two prime numbers each time, so that they are
+// searched for only once, and with another public exponent. Whoever has one of these keys can compute all others.
+func (s *keySupply) nextOfSharedPrimes() (string, error) {
+	if s.latest == nil {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		s.latest = key
+		if err != nil {
+			return "", err
+		}
+		return pemOf(key), nil
+	}
+	next := *s.latest
+	one := big.NewInt(1)
+	totient := new(big.Int).Mul(new(big.Int).Sub(next.Primes[0], one), new(big.Int).Sub(next.Primes[1], one))
+	for next.D = nil; next.D == nil; { // an exponent that has a factor in common with the totient has no inverse
+		next.E += 2
+		next.D = new(big.Int).ModInverse(big.NewInt(int64(next.E)), totient)
+	}
+	next.Precomputed = rsa.PrecomputedValues{}
+	next.Precompute()
+	s.latest = &next
+	return pemOf(&next), next.Validate()
 }

@@ -195,7 +195,7 @@ func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 // renderWithOneKey renders the chart with substitutes, and with one new key for all certificates. If
 // that fails, each has its own.
 func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	if slices.ContainsFunc(certificateFunctions, func(name string) bool { return r.functions[name] }) {
+	if r.MakesCertificates() {
 		oneKey, err := certificatesOfOneKey()
 		if err != nil {
 			return nil, err

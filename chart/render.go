@@ -148,7 +148,7 @@ func executeWithKeySupply(ctx context.Context, helm *helmchart.Chart, values cha
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := copyChart(helm)
-	if clients.keys = useKeySupply(ctx, changed); clients.keys == nil {
+	if clients.keys = useKeySupply(ctx, changed, in.sharedPrimes); clients.keys == nil {
 		return nil, nil
 	}
 	own := copyMap(values) // templates can change them

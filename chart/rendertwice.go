@@ -18,6 +18,11 @@ func (r *Rerenderer) MakesKeys() bool {
 	return slices.ContainsFunc(keyMaking, func(name string) bool { return r.functions[name] })
 }
 
+// MakesCertificates reports whether a template, value or file calls a function that makes a certificate with a new key.
+func (r *Rerenderer) MakesCertificates() bool {
+	return slices.ContainsFunc(certificateFunctions, func(name string) bool { return r.functions[name] })
+}
+
 // A rendering is under way in the background: RenderTwice has begun it.
 type rendering struct {
 	done chan struct{} // closed when the others are set
@@ -30,6 +35,17 @@ type rendering struct {
 // rendered with the inputs of these, for TakeHashInputs. With a post-renderer, it only renders: two runs of
 // somebody's program might use the same files.
 func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
+	return r.renderTwice(ctx, false)
+}
+
+// RenderTwiceWithSharedPrimes is RenderTwice for a caller who expects to replace all certificates by recorded ones: in the
+// first rendering, their keys share their prime numbers, which takes a fraction of the time. Such a certificate or
+// key must not be deployed.
+func (r *Rerenderer) RenderTwiceWithSharedPrimes(ctx context.Context) (*Rendered, error) {
+	return r.renderTwice(ctx, true)
+}
+
+func (r *Rerenderer) renderTwice(ctx context.Context, sharedPrimes bool) (*Rendered, error) {
 	if len(r.in.PostRenderer) > 0 {
 		return r.chart.Render(ctx, r.in)
 	}
@@ -46,7 +62,9 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 			hashed.out, hashed.err = r.renderHashInputs(background, in)
 		}
 	}()
-	out, err := r.chart.Render(ctx, in)
+	first := in
+	first.sharedPrimes = sharedPrimes
+	out, err := r.chart.Render(ctx, first)
 	if err != nil {
 		cancel()
 		return out, err

@@ -2,7 +2,11 @@ package chart
 
 import (
 	"context"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +115,54 @@ func TestRenderTwiceIsRenderAndRenderAgain(t *testing.T) {
 		}
 		if second.Manifest == first.Manifest {
 			t.Errorf("%s: rendered again the same: %s", template, first.Manifest)
+		}
+	}
+}
+
+// Certificates of one rendering whose keys share their primes are as valid as others and as different, and other
+// renderings, also by the same Rerenderer, share nothing with them.
+func TestRenderTwiceWithSharedPrimes(t *testing.T) {
+	r := chartWith(`{{ $ca := genCA "ca" 9 }}{{ range until 4 }}{{ $c := genSignedCert "c" nil nil 9 $ca }}{{ $c.Cert | b64enc }}.{{ $c.Key | b64enc }}, {{ end }}{{ $ca.Cert | b64enc }}`, nil).
+		NewRerenderer(Input{Release: "r", Namespace: "n"})
+	first, err := r.RenderTwiceWithSharedPrimes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.RenderAgain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(manifest string) (moduli, keys map[string]bool) {
+		moduli, keys = map[string]bool{}, map[string]bool{}
+		_, list, _ := strings.Cut(manifest, "a: ")
+		certificates := strings.Split(strings.TrimSpace(list), ", ")
+		block, _ := pem.Decode(decoded(t, certificates[4]))
+		ca, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range certificates[:4] {
+			cert, key, _ := strings.Cut(text, ".")
+			pair, err := tls.X509KeyPair(decoded(t, cert), decoded(t, key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pair.Leaf.CheckSignatureFrom(ca); err != nil {
+				t.Error(err)
+			}
+			private := pair.PrivateKey.(*rsa.PrivateKey)
+			moduli[private.N.String()], keys[private.D.String()] = true, true
+		}
+		return moduli, keys
+	}
+	moduli, keys := read(first.Manifest)
+	if len(moduli) != 1 || len(keys) != 4 {
+		t.Errorf("the first rendering has %d keys with %d pairs of primes, want 4 with one", len(keys), len(moduli))
+	}
+	others, _ := read(again.Manifest)
+	for modulus := range others {
+		if moduli[modulus] {
+			t.Error("the other rendering has the same primes")
 		}
 	}
 }

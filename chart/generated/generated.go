@@ -67,6 +67,11 @@ type Value struct {
 // Kept reports whether the value is that of an earlier revision.
 func (v Value) Kept() bool { return v.Revision > 0 }
 
+// InPodAnnotation reports whether the field is an annotation of a pod template, which restarts pods when it changes.
+func (v Value) InPodAnnotation() bool {
+	return strings.Contains("."+v.Path, ".template.metadata.annotations.")
+}
+
 // A Result is what to deploy.
 type Result struct {
 	Manifest string

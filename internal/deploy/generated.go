@@ -29,17 +29,50 @@ func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.R
 	return len(base.Journal.Generated) > 0
 }
 
-// keepGenerated replaces newly generated values by those that earlier revisions have
+// keptValues says what became of the generated values of a rendering.
+type keptValues struct {
+	values   []generated.Value
+	warnings []string
+	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
+	keys     bool                                             // no certificate or private key was renewed
+}
+
+// renderAndKeep renders the chart and replaces newly generated values by those that earlier
+// revisions have generated. base is the revision before; it may be nil.
+func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, base *release.Record, history *release.History) (*chart.Rendered, *keptValues, error) {
+	rerenderer := source.NewRerenderer(in)
+	if !d.willRenderAgain(rerenderer, base) {
+		once := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
+		return d.keepGenerated(ctx, rerenderer, once, history)
+	}
+	if rerenderer.MakesCertificates() && !slices.ContainsFunc(recordedGenerated(base), mayRenewKey) {
+		if rendered, kept, err := d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwiceWithSharedPrimes, history); err == nil && kept.keys {
+			return rendered, kept, nil
+		}
+		rerenderer = source.NewRerenderer(in)
+	}
+	return d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwice, history)
+}
+
+// mayRenewKey reports whether something renewed may have a certificate or private key in it. What many charts have generated
+// for restarting pods, in annotations of theirs, has none.
+func mayRenewKey(v generated.Value) bool { return !v.Kept() && !v.InPodAnnotation() }
+
+// keepGenerated renders the chart and replaces newly generated values by those that earlier revisions have
 // generated. If necessary, it renders the chart again and reads objects of failed
 // revisions.
-func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
-	op.Rendered.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
+func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerenderer, render func(context.Context) (*chart.Rendered, error), history *release.History) (*chart.Rendered, *keptValues, error) {
+	rendered, err := render(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := &keptValues{rerender: rerenderer.RenderRepeatedly}
 	if !rerenderer.IsNondeterministic() || history.Latest() == nil {
-		return nil
+		return rendered, kept, nil
 	}
 	records, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	in := generated.Input{
 		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: generated.NewRevision(rendered.Manifest, rendered.Hooks), Now: time.Now(),
@@ -53,23 +86,22 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 	result, again, err := generated.Render(ctx, rerenderer, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
-		op.Rendered.rerender = nil
-		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
-		return nil
+		warning := fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err)
+		return rendered, &keptValues{warnings: []string{warning}}, nil
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if len(again) > 0 {
-		op.Rendered.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		kept.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
+	kept.keys = !slices.ContainsFunc(result.Values, mayRenewKey)
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
 		rendered.Hooks[i].Manifest = text
 	}
-	op.Rendered.Generated = result.Values
-	op.Warnings = append(op.Warnings, result.Warnings...)
-	return nil
+	kept.values, kept.warnings = result.Values, result.Warnings
+	return rendered, kept, nil
 }
 
 // recordGenerated writes into the record which fields are generated, for later questions.

@@ -160,6 +160,9 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	var crdWarnings []string
 	var ofCRDs error
 	in.Beside = func(ctx context.Context, c *chart.Chart) {
+		if earlier != nil && earlier.err == nil {
+			return // the chart is rendered once more
+		}
 		earlier = readEarlierRevisions(ctx, history)
 		d.hideObjectsOf(earlier.request.Revisions)
 		crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
@@ -167,19 +170,12 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			history.LoadRemaining(ctx)
 		}
 	}
-	rerenderer := source.NewRerenderer(in)
-	render := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
-	if d.willRenderAgain(rerenderer, base) {
-		render = rerenderer.RenderTwice
-	}
-	rendered, err := render(ctx)
+	rendered, kept, err := d.renderAndKeep(ctx, source, in, base, history)
 	if err != nil {
 		return nil, nil, err
 	}
-	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	if err := d.keepGenerated(ctx, op, rerenderer, rendered, history); err != nil {
-		return nil, nil, err
-	}
+	op.Rendered.Generated, op.Rendered.rerender = kept.values, kept.rerender
+	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings, kept.warnings)
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -269,6 +270,55 @@ func TestExpiringCertificatesAreRenewed(t *testing.T) {
 	now := w.secretData("db")
 	if now["crt"] == first["crt"] || now["key"] == first["key"] || now["password"] != first["password"] {
 		t.Error("not the certificate and its key alone were renewed")
+	}
+}
+
+// TestKeysOfOtherCertificatesAreNeverDeployed: an upgrade is first rendered with the keys of the revision before. A
+// certificate that isn't kept, because it is new or renewed, gets a new key.
+func TestKeysOfOtherCertificatesAreNeverDeployed(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart(`{{ range splitList " " .Values.names }}{{ $c := genSelfSignedCert . nil nil 365 }}apiVersion: v1
+kind: Secret
+metadata:
+  name: "{{ . }}"
+  annotations: { {{- if eq . $.Values.renewed }}deployer.io/generated: renew{{ end -}} }
+data: {crt: {{ $c.Cert | b64enc }}, key: {{ $c.Key | b64enc }}}
+---
+{{ end }}apiVersion: v1
+kind: PodTemplate
+metadata: {name: rolls}
+template:
+  metadata: {annotations: {roll-me: {{ randAlphaNum 5 | quote }}}}
+  spec: {containers: [{name: c, image: c}]}
+`)
+	old := map[string]string{} // of keys, the Secret that had it first
+	upgrade := func(renewed string, names ...string) {
+		t.Helper()
+		w.ok("upgrade", "-i", "x", chart, "--set", "names="+strings.Join(names, " ")+",renewed="+renewed)
+		for _, name := range names {
+			data := w.secretData(name)
+			if _, err := tls.X509KeyPair([]byte(data["crt"]), []byte(data["key"])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			first, known := old[data["key"]]
+			if known && (first != name || name == renewed) {
+				t.Errorf("%s has the key that %s had", name, first)
+			}
+			old[data["key"]] = name
+		}
+	}
+	upgrade("", "m", "n")
+	upgrade("", "m", "n")
+	if len(old) != 2 {
+		t.Fatalf("an upgrade without a change made keys: there are %d", len(old))
+	}
+	upgrade("", "a", "m", "n") // the first one that is rendered is new
+	upgrade("", "a", "m", "n")
+	upgrade("m", "a", "m", "n")
+	upgrade("m", "a", "m", "n")
+	upgrade("", "m", "n", "z")
+	if len(old) != 6 {
+		t.Errorf("there were %d keys, want 6: of a, m, n and z, and two new ones of m", len(old))
 	}
 }
 
