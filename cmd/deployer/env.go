@@ -124,6 +124,8 @@ func (e *env) finish(ctx context.Context, err error) int {
 	case failure == nil && unwritten != nil:
 		e.printError(&unwrittenError{unwritten})
 	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)):
+	case errors.Is(failure, context.Canceled):
+		e.printError(nameSignal(ctx, failure))
 	default:
 		e.printError(failure)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -76,5 +77,27 @@ func (s *sweep) settled(w *world, r result) {
 	}
 	if newest := statuses[len(statuses)]; !slices.Contains(want, newest) {
 		w.Errorf("its revision is %s, want %v:\n%s", newest, want, r)
+	}
+}
+
+// TestSignalWhileValuesAreRead: a command whose input never ends says what ended it.
+func TestSignalWhileValuesAreRead(t *testing.T) {
+	w := worldOf(t)
+	cmd, done := w.command(deployerBinary, "template", w.chart(configMap("a", "1")), "-f", "-")
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := input.Write(make([]byte, 1<<20)); err != nil { // more than a pipe holds: it is being read
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := done(cmd.Wait()); r.code != 143 || !strings.Contains(r.err, "stopped by SIGTERM") {
+		t.Errorf("want exit code 143 and the signal's name:\n%s", r)
 	}
 }
