@@ -89,8 +89,7 @@ type Change struct {
 	// the change was carried out; nil when no part of the definition is its own.
 	Contribution *Contribution
 
-	deletionTurn         int                     // when its turn comes, where it is deleted
-	waitsForGone         []kube.ID               // what has to be gone before it is deleted
+	deletion             ordering.Deletion       // when its turn comes, and what has to be gone before, where it is deleted
 	fingerprint          Fingerprint             // by which it was recognised
 	previousContribution *Contribution           // what the release had contributed to the definition before
 	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint

@@ -26,43 +26,40 @@ func (o Options) conflictPolicyOf(t *target) (ConflictPolicy, error) {
 
 // decideConflicts decides about the fields that other managers set to other values, and
 // returns the refused ones.
-func (p *planning) decideConflicts(t *target, prediction *predict.Prediction, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
-	conflicts, err := prediction.Conflicts()
+func (u *updateDecision) decideConflicts() ([]FieldConflict, error) {
+	conflicts, err := u.prediction.Conflicts()
 	if err != nil {
-		return nil, t.reject(&InvalidError{Text: verify.Conceal(t.obj, err.Error())})
+		return nil, u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
 	var refused []FieldConflict
 	for _, con := range conflicts {
-		f := conflictOf(t, con, c.Live, prediction.Desired, p.a.opts.Hidden)
-		f.Outcome = policy.outcome()
-		switch policy {
+		f := u.conflictOf(con)
+		switch u.policy {
 		case FailOnConflict:
 			refused = append(refused, f)
 		case YieldConflicts:
-			prediction.RelinquishField(con.Path)
-			if p.req.Undo {
-				p.warnings.add(t.id, t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
+			u.prediction.RelinquishField(con.Path)
+			if u.p.req.Undo {
+				u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
 			}
 		default:
 			if con.Repeated {
-				p.warnings.add(t.id, t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
+				u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
 			}
 		}
-		c.Conflicts = append(c.Conflicts, f)
+		u.change.Conflicts = append(u.change.Conflicts, f)
 	}
 	return refused, nil
 }
 
-func conflictOf(t *target, con predict.Conflict, live, desired *unstructured.Unstructured, hidden *hide.Texts) FieldConflict {
+func (u *updateDecision) conflictOf(con predict.Conflict) FieldConflict {
+	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	f := FieldConflict{
-		Path:         fields.String(con.Path),
-		FieldManager: con.By.FieldManager(),
-		path:         con.Path,
+		Path:         secret.HidePath(fields.String(con.Path), nil),
+		FieldManager: con.By.FieldManager(), Outcome: u.policy.outcome(), path: con.Path,
 	}
-	secret := hide.ConfidentialFields(live, desired, t.obj)
-	f.Path = secret.HidePath(f.Path, nil)
-	f.Before, f.After = shownPair(live, desired, con.Path, secret, hidden)
+	f.Before, f.After = shownPair(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
 	return f
 }
 

@@ -80,8 +80,9 @@ func (p *planning) newCreation(t *target, desired *unstructured.Unstructured) Ch
 
 // existing says what is known of a target that is there.
 func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
+	_, wasHook := p.history.hooks[t.id]
 	return decide.Existing{
-		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: p.history.wasHook(t.id),
+		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
 		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
 		Provenance:  p.history.provenance[t.id],
 	}

@@ -44,10 +44,6 @@ type prerequisites struct {
 	created map[kube.ID]bool // those that didn't exist when the plan was made
 }
 
-func newPrerequisites() *prerequisites {
-	return &prerequisites{present: map[kube.ID]bool{}, created: map[kube.ID]bool{}}
-}
-
 // expect notes that objects are still to come.
 func (p *prerequisites) expect(ids ...kube.ID) {
 	p.mu.Lock()

@@ -31,13 +31,13 @@ type definitions struct {
 	generations map[schema.GroupResource]generation
 }
 
-func newDefinitions(a *Applier, prerequisites *prerequisites, req Request) *definitions {
+func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.Manifest) *definitions {
 	d := &definitions{
 		a: a, prerequisites: prerequisites,
 		kept:        map[schema.GroupVersionKind]*Change{},
 		generations: map[schema.GroupResource]generation{},
 	}
-	for _, m := range slices.Concat(req.CRDs, req.Objects) {
+	for _, m := range manifests {
 		if kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)
 		}

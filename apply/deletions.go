@@ -52,7 +52,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	var out []Change
 	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
 		c := changes[d.Node]
-		c.Weight, c.deletionTurn, c.waitsForGone = nodes[d.Node].Weight, d.Turn, d.WaitsForGone
+		c.Weight, c.deletion = nodes[d.Node].Weight, d
 		c.DependsOn = append(c.DependsOn, d.Dependencies...)
 		out = append(out, c)
 	}
@@ -66,7 +66,7 @@ func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone
 	var errs []error
 	for rest := changes; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].deletionTurn == rest[0].deletionTurn {
+		for n < len(rest) && rest[n].deletion.Turn == rest[0].deletion.Turn {
 			n++
 		}
 		turn := rest[:n]
@@ -106,7 +106,7 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 	for _, c := range turn {
 		d.started[c.ID] = c
 		var why error
-		for _, id := range c.waitsForGone {
+		for _, id := range c.deletion.WaitsForGone {
 			if err := d.outcomes[id]; err != nil {
 				why = fmt.Errorf("%s must be deleted first and still exists: %w", id, err)
 				break
@@ -125,7 +125,7 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	var ids []kube.ID
 	for _, c := range turn {
-		for _, id := range c.waitsForGone {
+		for _, id := range c.deletion.WaitsForGone {
 			if _, known := d.outcomes[id]; !known && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}

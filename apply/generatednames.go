@@ -39,15 +39,9 @@ func (r hookRun) nameOf(obj *unstructured.Unstructured) string {
 	return generatedBase(obj.GetGenerateName()) + suffix
 }
 
-// allGenerated ends the name of the identity that stands for all objects of a generateName. It isn't
-// valid in the name of a Job or a Pod.
+// allGenerated ends the name of the identity that stands for all objects of a generateName: web-* for
+// web-. It isn't valid in the name of a Job or a Pod.
 const allGenerated = "*"
-
-// idOfAllGenerated returns the identity that stands for all objects of a generateName: web-* for web-.
-func idOfAllGenerated(id kube.ID, generateName string) kube.ID {
-	id.Name = generateName + allGenerated
-	return id
-}
 
 // findGenerated replaces each orphan that stands for all objects of a generateName by those that
 // hooks of this release have made. Nothing is listed if there is no such orphan.

@@ -13,17 +13,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// decideHooks asks the server whether it would create the hooks of a plan.
-func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejection, error) {
-	rejections, err := p.decideEach(ctx, hooks, p.decideHook)
-	if err != nil {
-		return nil, err
-	}
-	return p.gate(hooks, rejections, "this hook", func(t *target, why string) Change {
-		return Change{ID: t.id, Source: t.source, Action: Create, Unverified: why}
-	}), nil
-}
-
 // decideHook asks the server whether it would create one hook.
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)

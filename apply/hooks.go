@@ -41,7 +41,9 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	// repeating a request whose answer was lost must not create a second object.
 	t.id.Name = run.nameOf(desired)
 	desired.SetName(t.id.Name)
-	annotate(desired, annotation.HookRun.Name, run.String())
+	annotations := desired.GetAnnotations() // with those of its ownership
+	annotations[annotation.HookRun.Name] = run.String()
+	desired.SetAnnotations(annotations)
 	p.warnings.reportLater(a.opts.Warn)
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	for {
@@ -77,7 +79,11 @@ func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string)
 
 // prepareHook prepares a planning for the object of one hook. doing is the word for errors.
 func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest, revisions []Revision) (*planning, *target, error) {
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(revisions)})
+	revisions = slices.Clone(revisions)
+	for i := range revisions {
+		revisions[i].Objects = nil // indexing all of them for each hook would take long
+	}
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: revisions})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,16 +94,6 @@ func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest
 		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
 	}
 	return p, hooks[0], nil
-}
-
-// hooksOf returns revisions without their objects: indexing all of them for each hook would
-// take long.
-func hooksOf(revisions []Revision) []Revision {
-	out := slices.Clone(revisions)
-	for i := range out {
-		out[i].Objects = nil
-	}
-	return out
 }
 
 // resolveExistingHook deals with an object that has a hook's name: it is returned if it
@@ -197,13 +193,4 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 		return objectError(t, "deleting", err)
 	}
 	return objectError(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
-}
-
-func annotate(obj *unstructured.Unstructured, key, value string) {
-	a := obj.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
-	}
-	a[key] = value
-	obj.SetAnnotations(a)
 }

@@ -226,26 +226,17 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 
 // estimateLocally is predict without asking the server.
 func (i *Inspection) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	p := i.p
-	c := p.newChange(t, Update)
-	c.Live, c.Desired = live, desired
-	policy, err := p.a.opts.conflictPolicyOf(t)
+	u, _, err := i.p.predictUpdate(ctx, t, desired, live, false) // nothing is refused where one only looks
 	if err != nil {
-		return c, err
+		return Change{}, err
 	}
-	prediction, _, err := p.beginPrediction(ctx, policy, t, desired, live, &c) // nothing is refused where one only looks
+	c := u.change
+	c.Predicted = u.prediction.Predicted
+	diff, err := u.differences(c.Predicted)
 	if err != nil {
-		return c, err
+		return Change{}, err
 	}
-	if err := prediction.Compute(p.termsFor(ctx, t, false)); err != nil {
-		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	c.Desired, c.Predicted = prediction.Desired, prediction.Predicted
-	diff, err := prediction.Live.Differences(c.Predicted)
-	if err != nil {
-		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: prediction.Live.Entries}.Fields(diff)
+	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: u.prediction.Live.Entries}.Fields(diff)
 	return c, nil
 }
 

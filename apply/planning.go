@@ -25,7 +25,6 @@ import (
 type planning struct {
 	a             *Applier
 	req           Request
-	crds          []kube.Manifest // of crds/, also if they are skipped
 	history       *releaseHistory
 	targetsByID   map[kube.ID]*target // main objects
 	resolver      *resolver
@@ -79,11 +78,11 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		p.prerequisites.expectFrom(first)
 	}
 	plan := &Plan{}
-	refused, err := p.decideHooks(ctx, hooks)
+	refused, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
 		return nil, err
 	}
-	rejections = append(rejections, refused...)
+	rejections = append(rejections, p.gate(hooks, refused)...)
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
@@ -119,18 +118,17 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if err != nil {
 		return nil, nil, err
 	}
-	inCRDs := req.CRDs
+	applied := req.CRDs // of crds/
 	if a.opts.CRDs == SkipCRDs {
-		req.CRDs = nil
+		applied = nil
 	}
-	prerequisites, warned := newPrerequisites(), &warnings{}
+	prerequisites, warned := &prerequisites{present: map[kube.ID]bool{}, created: map[kube.ID]bool{}}, &warnings{}
 	prerequisites.expect(namespaceIDs(req.NewNamespaces)...)
 	prerequisites.markCreated(namespaceIDs(req.NewNamespaces)...)
-	definitions := newDefinitions(a, prerequisites, req)
+	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects))
 	p = &planning{
 		a:             a,
 		req:           req,
-		crds:          inCRDs,
 		targetsByID:   map[kube.ID]*target{},
 		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable},
 		definitions:   definitions,
@@ -149,7 +147,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	}
 	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
-	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
+	crds, err = p.resolver.resolve(ctx, applied, true)
 	return p, crds, err
 }
 
@@ -164,7 +162,7 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	for _, t := range hooks {
 		t.isHook = true
 	}
-	p.resolver.rejected = append(p.resolver.rejected, renderedTwice(crds, mains, hooks)...)
+	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(crds, mains, hooks))...)
 	return mains, hooks, errors.Join(err1, err2)
 }
 
@@ -184,17 +182,6 @@ func splitPrerequisites(mains []*target) (first, rest []*target) {
 func sorted(list []Rejection) []Rejection {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].ID.String() < list[j].ID.String() })
 	return list
-}
-
-// renderedTwice finds objects that are in more than one of crds/, templates and hooks.
-func renderedTwice(crds, mains, hooks []*target) []Rejection {
-	named := append(append([]*target{}, crds...), mains...)
-	for _, h := range hooks {
-		if h.id.Name != "" {
-			named = append(named, h)
-		}
-	}
-	return duplicateObjects(named)
 }
 
 // decideAll decides about each target, in as few requests as it takes.
@@ -227,9 +214,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err != nil {
 		return nil, err
 	}
-	return p.gate(open, rejections, "this", func(t *target, why string) Change {
-		return p.deferChange(t, p.newChange(t, Update), &Deferral{Reason: why})
-	}), nil
+	return p.gate(open, rejections), nil
 }
 
 // decideEach decides about targets side by side. It returns the rejections by index; zero for a
@@ -282,18 +267,23 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 	return asking.Wait()
 }
 
-// gate turns the server's rejections into warnings unless the gate is strict; such objects get the
-// change that attempt returns. Other rejections, such as of ownership, remain.
-func (p *planning) gate(targets []*target, rejections []Rejection, what string, attempt func(t *target, why string) Change) []Rejection {
+// gate turns the server's rejections into warnings unless the gate is strict; such objects are
+// tried when their turn comes. Other rejections, such as of ownership, remain.
+func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 	var out []Rejection
 	for i, r := range rejections {
 		var refusal *verify.ServerError
 		switch {
 		case r.Err == nil:
 		case p.a.opts.Gate != GateStrict && errors.As(r.Err, &refusal):
-			p.warnings.add(r.ID, r.Source, "the server would reject %s: %s", what, r.Err)
-			c := attempt(targets[i], r.Err.Error())
-			targets[i].decided = &c
+			t, what, c := targets[i], "this", Change{}
+			if t.isHook {
+				what, c = "this hook", Change{ID: t.id, Source: t.source, Action: Create, Unverified: r.Err.Error()}
+			} else {
+				c = p.deferChange(t, p.newChange(t, Update), &Deferral{Reason: r.Err.Error()})
+			}
+			p.warnings.add(t.id, t.source, "the server would reject %s: %s", what, r.Err)
+			t.decided = &c
 		default:
 			out = append(out, r)
 		}

@@ -165,7 +165,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 // there isn't deleted: a first install would have it too.
 func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
-	for _, m := range slices.Concat(p.crds, p.req.Hooks, p.req.OtherHooks) {
+	for _, m := range slices.Concat(p.req.CRDs, p.req.Hooks, p.req.OtherHooks) {
 		if p.req.Uninstall && m.Object.GetName() == "" {
 			continue // a hook that runs under a new name: what its earlier runs have made goes
 		}

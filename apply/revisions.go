@@ -31,11 +31,6 @@ type declaredObject struct {
 	obj      *unstructured.Unstructured
 }
 
-func (h *releaseHistory) wasHook(id kube.ID) bool {
-	_, ok := h.hooks[id]
-	return ok
-}
-
 // indexRevisions indexes the revisions by object. An object of a kind that no longer
 // exists is indexed under the namespace that it would have: the kind may exist under
 // another group, and is no reason to fail (helm#7219).
@@ -88,7 +83,7 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 	o := r.inNamespace(m.Object, mapping)
 	id := kube.IDOf(o)
 	if id.Name == "" {
-		id = idOfAllGenerated(id, o.GetGenerateName())
+		id.Name = o.GetGenerateName() + allGenerated
 	}
 	add(id, declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	return nil
@@ -136,12 +131,7 @@ func (h *releaseHistory) latestDeclared(id kube.ID) declaredObject {
 
 // hadObject reports whether a revision since the last uninstall had an object.
 func (h *releaseHistory) hadObject(id kube.ID) bool {
-	for _, s := range h.objects[id] {
-		if s.revision > h.lastUninstall {
-			return true
-		}
-	}
-	return h.hooks[id].revision > h.lastUninstall
+	return max(h.latestDeclared(id).revision, h.hooks[id].revision) > h.lastUninstall
 }
 
 // provenanceOf returns the provenance of a live object of the release us; nil when no record

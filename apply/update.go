@@ -20,25 +20,8 @@ import (
 
 // decideUpdate decides about an existing object that is ours or is being adopted.
 func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
-		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
-		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
-	}
-	c := p.newChange(t, Update)
-	c.Live, c.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
-	policy, err := p.a.opts.conflictPolicyOf(t)
+	u, refused, err := p.predictUpdate(ctx, t, desired, live, adopting)
 	if err != nil {
-		return Change{}, err
-	}
-	if policy == FailOnConflict && p.req.Undo {
-		policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
-	}
-	prediction, refused, err := p.beginPrediction(ctx, policy, t, cmp.Or(t.fullReplace.withoutDuplicates, desired), live, &c)
-	if err != nil {
-		return Change{}, err
-	}
-	u := &updateDecision{p: p, t: t, policy: policy, prediction: prediction, fullDesired: desired, live: live, adopting: adopting, change: c}
-	if err := u.computePrediction(ctx); err != nil {
 		return Change{}, err
 	}
 	more, err := u.decideCollisions(ctx)
@@ -52,20 +35,34 @@ func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *u
 	return u.decideByDryRun(ctx)
 }
 
-// beginPrediction begins to predict what an apply of a manifest makes of the live object. It
-// leaves to others the fields that the policy, an autoscaler or the cluster gives them, notes
-// in c what it left, and returns the conflicts that the policy refuses.
-func (p *planning) beginPrediction(ctx context.Context, policy ConflictPolicy, t *target, manifest, live *unstructured.Unstructured, c *Change) (*predict.Prediction, []FieldConflict, error) {
-	prediction, err := p.predictor.begin(ctx, t, manifest.DeepCopy(), live)
-	if err != nil {
-		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+// predictUpdate predicts what an apply makes of the live object. It leaves to others the fields that the
+// policy, an autoscaler or the cluster gives them, and returns the conflicts that the policy refuses.
+func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, []FieldConflict, error) {
+	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
+		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
+		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
-	if err := p.autoscalers.relinquishReplicas(ctx, t, prediction, c); err != nil {
+	u := &updateDecision{p: p, t: t, fullDesired: desired, live: live, adopting: adopting, change: p.newChange(t, Update)}
+	u.change.Live, u.change.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
+	var err error
+	if u.policy, err = p.a.opts.conflictPolicyOf(t); err != nil {
 		return nil, nil, err
 	}
-	prediction.RelinquishClusterFilled(t.mapping.HasStatus)
-	refused, err := p.decideConflicts(t, prediction, c, policy)
-	return prediction, refused, err
+	if u.policy == FailOnConflict && p.req.Undo {
+		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
+	}
+	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.withoutDuplicates, desired).DeepCopy(), live); err != nil {
+		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	if err := p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
+		return nil, nil, err
+	}
+	u.prediction.RelinquishClusterFilled(t.mapping.HasStatus)
+	refused, err := u.decideConflicts()
+	if err != nil {
+		return nil, nil, err
+	}
+	return u, refused, u.computePrediction(ctx)
 }
 
 // updateDecision is one update being decided.
@@ -83,7 +80,8 @@ type updateDecision struct {
 }
 
 func (u *updateDecision) computePrediction(ctx context.Context) error {
-	if err := u.prediction.Compute(u.p.termsFor(ctx, u.t, u.adopting)); err != nil {
+	terms := predict.Terms{Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t)}
+	if err := u.prediction.Compute(terms); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
 	u.change.Desired = u.prediction.Desired
@@ -298,9 +296,4 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 		after, ok := fields.Value(result.Object, f.path)
 		return f.Outcome != OutcomeYielded && f.path != nil && ok && fields.Equal(before, after)
 	})
-}
-
-// termsFor says how the ownership of a target's fields is migrated.
-func (p *planning) termsFor(ctx context.Context, t *target, adopting bool) predict.Terms {
-	return predict.Terms{Adopting: adopting, RevertManual: p.a.opts.RevertManual, Served: p.definitions.servesVersion(ctx, t)}
 }

@@ -2,10 +2,13 @@ package apply_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
 )
 
 // twoNames has two names for one port, as charts have that probe one and
@@ -119,5 +122,31 @@ func TestVariableUsedBetweenTwoSettings(t *testing.T) {
 	s.deploy(small)
 	if got := names(at(s.get("apps/v1", "Deployment", "web"), "spec.template.spec.containers.app.env")); got != "A" {
 		t.Errorf("env: %s", got)
+	}
+}
+
+// What the server wouldn't accept of an object that is written whole is compared without it.
+func TestInspectionOfTwoNamesForOnePort(t *testing.T) {
+	s := begin(t)
+	s.deploy(twoNames)
+	if err := s.client("apps/v1", "Deployment").Delete(bg, "web", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	other := strings.NewReplacer("{matchLabels: {app: web}}", "{matchLabels: {app: web, old: web}}", "metadata: {labels: {app: web}}", "metadata: {labels: {app: web, old: web}}").Replace(twoNames)
+	s.post(s.owned(s.manifests(other)[2].Object), "somebody")
+	inspection, err := s.applier().Inspect(bg, s.request(twoNames))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := inspection.All(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := objects[2]
+	differs := func(path string) bool {
+		return slices.ContainsFunc(o.Fields, func(f apply.FieldChange) bool { return f.String() == path })
+	}
+	if o.ID.Kind != "Deployment" || o.Rejected != nil || o.Predicted == nil || !differs("spec.selector") || differs("spec.template.spec.containers[name=\"app\"].ports") {
+		t.Errorf("%s: rejected %v, fields %v", o.ID, o.Rejected, o.Fields)
 	}
 }
