@@ -20,13 +20,13 @@ var uniqueRules = []uniqueRule{
 	// k8s.io/kubernetes/pkg/apis/core/validation, validateServicePort
 	{in: serviceSpec, lists: []string{"ports"}, field: "name", clash: sameServicePortName},
 	// …, ValidateService: "Check for duplicate NodePorts"
-	{in: serviceSpec, lists: []string{"ports"}, field: "nodePort", clash: sameNodePort},
+	{in: serviceSpec, lists: []string{"ports"}, field: "nodePort", clash: samePort("nodePort")},
 	// …, validateContainerPorts
 	{in: container, lists: []string{"ports"}, field: "name", clash: sameName},
 	// …, validateInitContainers and checkHostPortConflicts: within one container
-	{in: container, lists: []string{"ports"}, field: "hostPort", clash: sameHostPort},
+	{in: container, lists: []string{"ports"}, field: "hostPort", clash: samePort("hostPort")},
 	// …, validateContainers and checkHostPortConflicts: between containers
-	{in: podSpec, lists: []string{"containers.ports"}, field: "hostPort", clash: sameHostPort},
+	{in: podSpec, lists: []string{"containers.ports"}, field: "hostPort", clash: samePort("hostPort")},
 	// …, validateInitContainers: "Names must be unique within regular and init containers"
 	{in: podSpec, lists: []string{"containers", "initContainers"}, across: true, clash: sameName},
 	// …, ValidateVolumeDevices
@@ -78,20 +78,17 @@ func sameServicePortName(theirs, ours map[string]any) string {
 	return sameName(theirs, ours)
 }
 
-func sameNodePort(theirs, ours map[string]any) string {
-	port := ours["nodePort"]
-	if isUnset(port) || !fields.Equal(theirs["nodePort"], port) || protocolOf(theirs) != protocolOf(ours) {
-		return ""
+// samePort is the clash of ports of one protocol with the same nodePort, or with the same hostPort at the
+// same hostIP, which only the ports of containers have.
+func samePort(field string) clash {
+	return func(theirs, ours map[string]any) string {
+		port := ours[field]
+		if port == nil || fields.Equal(port, 0) || !fields.Equal(theirs[field], port) || protocolOf(theirs) != protocolOf(ours) ||
+			fields.AsString(theirs["hostIP"]) != fields.AsString(ours["hostIP"]) {
+			return ""
+		}
+		return fmt.Sprintf("has the %s %v, as", field, port)
 	}
-	return fmt.Sprintf("has the nodePort %v, as", port)
-}
-
-func sameHostPort(theirs, ours map[string]any) string {
-	port := ours["hostPort"]
-	if isUnset(port) || !fields.Equal(theirs["hostPort"], port) || protocolOf(theirs) != protocolOf(ours) || fields.AsString(theirs["hostIP"]) != fields.AsString(ours["hostIP"]) {
-		return ""
-	}
-	return fmt.Sprintf("has the hostPort %v, as", port)
 }
 
 func samePath(theirs, ours map[string]any) string {
@@ -120,8 +117,6 @@ func protocolOf(item map[string]any) string {
 	}
 	return kube.KeyDefault("protocol")
 }
-
-func isUnset(port any) bool { return port == nil || fields.Equal(port, 0) }
 
 // CollisionRuleCount is how often leaving out one item can at most cause another collision.
 func CollisionRuleCount() int { return len(uniqueRules) }
