@@ -22,7 +22,7 @@
 //     order (execution).
 //
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
-// between the decision and the write, is decided again by execution.redecide.
+// between the decision and the write, is decided again: see redecide.go.
 package apply
 
 import (

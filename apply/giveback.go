@@ -42,15 +42,15 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if err != nil {
 		r.OnlyOwnershipMetadata(err)
 	}
-	write := func() error { return a.writeRestored(ctx, mapping, live, r) }
-	if err = write(); apierrors.IsForbidden(err) {
-		err = write() // retried once: what isn't given back now is never given back
+	restore := func() error { return a.writeRestored(ctx, mapping, live, r) }
+	if err = restore(); apierrors.IsForbidden(err) {
+		err = restore() // retried once: what isn't given back now is never given back
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Not every former value is accepted: volumes can't shrink, or a policy rejects
 		// it.
 		r.OnlyOwnershipMetadata(verify.Explain(live, err))
-		err = write()
+		err = restore()
 	}
 	if apierrors.IsNotFound(err) {
 		err = a.cluster.ConfirmAbsent(ctx, mapping, err)
