@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"crypto/rsa"
 	"crypto/tls"
 	"fmt"
 	"os"
@@ -273,15 +274,15 @@ func TestExpiringCertificatesAreRenewed(t *testing.T) {
 	}
 }
 
-// TestKeysOfOtherCertificatesAreNeverDeployed: an upgrade is first rendered with the keys of the revision before. A
-// certificate that isn't kept, because it is new or renewed, gets a new key.
-func TestKeysOfOtherCertificatesAreNeverDeployed(t *testing.T) {
+// TestKeysWithSharedPrimesAreNeverDeployed: an upgrade is first rendered with keys whose prime numbers are the same. Certificates
+// that aren't kept, because they are new or renewed, get keys of their own.
+func TestKeysWithSharedPrimesAreNeverDeployed(t *testing.T) {
 	w := newWorld(t)
 	chart := w.chart(`{{ range splitList " " .Values.names }}{{ $c := genSelfSignedCert . nil nil 365 }}apiVersion: v1
 kind: Secret
 metadata:
   name: "{{ . }}"
-  annotations: { {{- if eq . $.Values.renewed }}deployer.io/generated: renew{{ end -}} }
+  annotations: { {{- if has . (splitList " " $.Values.renewed) }}deployer.io/generated: renew{{ end -}} }
 data: {crt: {{ $c.Cert | b64enc }}, key: {{ $c.Key | b64enc }}}
 ---
 {{ end }}apiVersion: v1
@@ -291,34 +292,39 @@ template:
   metadata: {annotations: {roll-me: {{ randAlphaNum 5 | quote }}}}
   spec: {containers: [{name: c, image: c}]}
 `)
-	old := map[string]string{} // of keys, the Secret that had it first
+	moduli := map[string]string{} // and the key that has it
 	upgrade := func(renewed string, names ...string) {
 		t.Helper()
 		w.ok("upgrade", "-i", "x", chart, "--set", "names="+strings.Join(names, " ")+",renewed="+renewed)
 		for _, name := range names {
 			data := w.secretData(name)
-			if _, err := tls.X509KeyPair([]byte(data["crt"]), []byte(data["key"])); err != nil {
-				t.Errorf("%s: %v", name, err)
+			pair, err := tls.X509KeyPair([]byte(data["crt"]), []byte(data["key"]))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
 			}
-			first, known := old[data["key"]]
-			if known && (first != name || name == renewed) {
-				t.Errorf("%s has the key that %s had", name, first)
+			modulus := pair.PrivateKey.(*rsa.PrivateKey).N.String()
+			if other, known := moduli[modulus]; known && other != data["key"] {
+				t.Errorf("the key of %s has the prime numbers of another", name)
 			}
-			old[data["key"]] = name
+			moduli[modulus] = data["key"]
 		}
 	}
-	upgrade("", "m", "n")
-	upgrade("", "m", "n")
-	if len(old) != 2 {
-		t.Fatalf("an upgrade without a change made keys: there are %d", len(old))
-	}
-	upgrade("", "a", "m", "n") // the first one that is rendered is new
-	upgrade("", "a", "m", "n")
-	upgrade("m", "a", "m", "n")
-	upgrade("m", "a", "m", "n")
-	upgrade("", "m", "n", "z")
-	if len(old) != 6 {
-		t.Errorf("there were %d keys, want 6: of a, m, n and z, and two new ones of m", len(old))
+	for _, of := range []struct {
+		renewed string
+		names   []string
+		keys    int // that there have been
+	}{
+		{"", []string{"m", "n"}, 2},
+		{"", []string{"m", "n"}, 2},
+		{"", []string{"a", "b", "m", "n"}, 4}, // the first ones that are rendered are new
+		{"", []string{"a", "b", "m", "n"}, 4},
+		{"m n", []string{"a", "b", "m", "n"}, 6},
+		{"m n", []string{"a", "b", "m", "n"}, 8}, // the revision before has renewed them, too
+		{"", []string{"m", "n"}, 8},
+	} {
+		if upgrade(of.renewed, of.names...); len(moduli) != of.keys {
+			t.Errorf("with %v, and %q renewed: there have been %d keys, want %d", of.names, of.renewed, len(moduli), of.keys)
+		}
 	}
 }
 
