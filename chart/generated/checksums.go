@@ -13,21 +13,21 @@ import (
 // decideChecksums decides about hashes of what the chart renders, in annotations of pod
 // templates and elsewhere: they are kept while no ConfigMap and no Secret of the release
 // changes. Any other annotation of a pod template is there to restart the pods each time.
-func (k *decider) decideChecksums() {
+func (d *decider) decideChecksums() {
 	var checksums []*token
-	for _, t := range k.tokens {
+	for _, t := range d.tokens {
 		switch {
 		case t.reason != "" || t.nonText != nil && !t.inPodAnnotation:
 		case t.kept:
-			if isHash(t.text) && !t.isDerived && k.in.HashesFound {
+			if isHash(t.text) && !t.isDerived && d.in.HashesFound {
 				checksums = append(checksums, t)
 			}
 		case !t.inPodAnnotation:
 		case t.owner.policy == Renew:
 			t.renew(annotation.Generated.Name + ": renew")
-		case k.in.Policy == Renew && t.owner.policy != Keep:
+		case d.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
-		case t.nonText != nil || !isHash(t.text) || !k.in.HashesFound:
+		case t.nonText != nil || !isHash(t.text) || !d.in.HashesFound:
 			t.renew("it is random, which restarts the pods each time")
 		case t.recorded == nil:
 			t.renew(t.missingReason)
@@ -35,22 +35,22 @@ func (k *decider) decideChecksums() {
 			checksums = append(checksums, t)
 		}
 	}
-	k.keepChecksums(checksums)
+	d.keepChecksums(checksums)
 }
 
 // keepChecksums keeps those of the hashes that have to be: outside of pod annotations
 // random ones are kept already.
-func (k *decider) keepChecksums(hashes []*token) {
+func (d *decider) keepChecksums(hashes []*token) {
 	if len(hashes) == 0 {
 		return
 	}
-	k.wantsHashInputs = k.in.WithHashInputs == nil
+	d.wantsHashInputs = d.in.WithHashInputs == nil
 	var checksums []*token
 	for _, t := range hashes {
 		switch {
-		case !t.kept && k.wantsHashInputs:
+		case !t.kept && d.wantsHashInputs:
 			t.renew("it may be a checksum")
-		case k.isContentHash(t):
+		case d.isContentHash(t):
 			checksums = append(checksums, t)
 		case !t.kept:
 			t.renew("it is random, which restarts the pods each time")
@@ -61,7 +61,7 @@ func (k *decider) keepChecksums(hashes []*token) {
 			t.keep(*t.recorded, t.revision)
 		}
 	}
-	if len(checksums) > 0 && k.configChanged() {
+	if len(checksums) > 0 && d.configChanged() {
 		for _, t := range checksums {
 			t.renew("a ConfigMap or Secret of the release changes")
 		}
@@ -77,8 +77,8 @@ var (
 )
 
 // isContentHash reports whether a hash is that of rendered content and not of random text.
-func (k *decider) isContentHash(t *token) bool {
-	o := k.withHashInputs[k.objectKey(t.owner.id)]
+func (d *decider) isContentHash(t *token) bool {
+	o := d.withHashInputs[d.objectKey(t.owner.id)]
 	if o == nil {
 		return false
 	}
@@ -109,16 +109,16 @@ func (k *decider) isContentHash(t *token) bool {
 			return true // the beginning of a shortened one
 		}
 	}
-	return contentStart().MatchString(content) || k.containsGenerated(content)
+	return contentStart().MatchString(content) || d.containsGenerated(content)
 }
 
 // containsGenerated reports whether a text contains a generated value of the same rendering.
-func (k *decider) containsGenerated(text string) bool {
-	for _, t := range k.tokens {
+func (d *decider) containsGenerated(text string) bool {
+	for _, t := range d.tokens {
 		if t.inPodAnnotation || t.nonText != nil {
 			continue
 		}
-		o := k.withHashInputs[k.objectKey(t.owner.id)]
+		o := d.withHashInputs[d.objectKey(t.owner.id)]
 		if o == nil {
 			continue
 		}
@@ -135,27 +135,27 @@ func (k *decider) containsGenerated(text string) bool {
 
 // configChanged reports whether a ConfigMap or Secret, with its kept values, differs from the
 // last successful revision.
-func (k *decider) configChanged() bool {
+func (d *decider) configChanged() bool {
 	last := Revision{}
-	for _, r := range k.in.Earlier {
+	for _, r := range d.in.Earlier {
 		if r.Successful || last.Number == 0 {
 			last = r
 		}
 	}
 	var was, now []string
 	was = documentTexts(last)
-	for _, d := range k.documents {
-		now = append(now, d.text)
+	for _, doc := range d.documents {
+		now = append(now, doc.text)
 	}
 	old, next := index{}, index{}
 	for _, text := range was {
 		if !slices.Contains(now, text) {
-			k.addConfigObjects(old, &document{text: text})
+			d.addConfigObjects(old, &document{text: text})
 		}
 	}
-	for _, d := range k.documents {
-		if !slices.Contains(was, d.text) || len(d.edits) > 0 || len(d.orders) > 0 {
-			k.addConfigObjects(next, d)
+	for _, doc := range d.documents {
+		if !slices.Contains(was, doc.text) || len(doc.edits) > 0 || len(doc.orders) > 0 {
+			d.addConfigObjects(next, doc)
 		}
 	}
 	if len(old) != len(next) {
@@ -170,15 +170,15 @@ func (k *decider) configChanged() bool {
 }
 
 // addConfigObjects adds the ConfigMaps and Secrets of a document, with its edits.
-func (k *decider) addConfigObjects(to index, d *document) {
-	root, err := decode(d.text)
+func (d *decider) addConfigObjects(to index, doc *document) {
+	root, err := decode(doc.text)
 	if err != nil {
 		return
 	}
-	d.root = root
-	for _, o := range objectsIn(d, d.content(), nil) {
+	doc.root = root
+	for _, o := range objectsIn(doc, doc.content(), nil) {
 		if o.isConfig() {
-			to[k.objectKey(o.id)] = o
+			to[d.objectKey(o.id)] = o
 		}
 	}
 }

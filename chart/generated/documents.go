@@ -50,9 +50,9 @@ func documentTexts(r Revision) []string {
 
 // readInputs finds the documents that differ between renderings, and the documents to compare
 // them with. Only these are parsed.
-func (k *decider) readInputs() {
+func (d *decider) readInputs() {
 	counts := map[string]int{}
-	for _, again := range k.in.Rerendered {
+	for _, again := range d.in.Rerendered {
 		seen := map[string]bool{}
 		for _, text := range documentTexts(again) {
 			if !seen[text] {
@@ -62,46 +62,46 @@ func (k *decider) readInputs() {
 		}
 	}
 	same, rendered := map[string]bool{}, map[string]bool{}
-	for _, text := range documentTexts(k.in.Rendered) {
-		d := &document{text: text}
-		k.documents = append(k.documents, d)
+	for _, text := range documentTexts(d.in.Rendered) {
+		doc := &document{text: text}
+		d.documents = append(d.documents, doc)
 		rendered[text] = true
-		if counts[text] == len(k.in.Rerendered) {
+		if counts[text] == len(d.in.Rerendered) {
 			same[text] = true
 			continue
 		}
-		k.objects = append(k.objects, k.parse(d)...)
+		d.objects = append(d.objects, d.parse(doc)...)
 	}
-	if len(k.objects) == 0 {
+	if len(d.objects) == 0 {
 		return
 	}
-	for _, again := range k.in.Rerendered {
-		k.rerendered = append(k.rerendered, k.indexOf(again, same))
+	for _, again := range d.in.Rerendered {
+		d.rerendered = append(d.rerendered, d.indexOf(again, same))
 	}
-	for _, earlier := range k.in.Earlier {
-		k.earlier = append(k.earlier, k.indexOf(earlier, same))
+	for _, earlier := range d.in.Earlier {
+		d.earlier = append(d.earlier, d.indexOf(earlier, same))
 	}
-	if k.in.WithHashInputs != nil {
-		k.withHashInputs = k.indexOf(*k.in.WithHashInputs, same)
+	if d.in.WithHashInputs != nil {
+		d.withHashInputs = d.indexOf(*d.in.WithHashInputs, same)
 	}
 }
 
-func (k *decider) indexOf(r Revision, without map[string]bool) index {
+func (d *decider) indexOf(r Revision, without map[string]bool) index {
 	out := index{}
 	for _, text := range documentTexts(r) {
 		if without[text] {
 			continue
 		}
-		for _, o := range k.parse(&document{text: text}) {
-			out[k.objectKey(o.id)] = o
+		for _, o := range d.parse(&document{text: text}) {
+			out[d.objectKey(o.id)] = o
 		}
 	}
 	return out
 }
 
 // objectKey names an object whether or not it says that it is in the release's namespace.
-func (k *decider) objectKey(id kube.ID) kube.ID {
-	if id.Namespace == k.in.Namespace {
+func (d *decider) objectKey(id kube.ID) kube.ID {
+	if id.Namespace == d.in.Namespace {
 		id.Namespace = ""
 	}
 	return id
@@ -109,13 +109,13 @@ func (k *decider) objectKey(id kube.ID) kube.ID {
 
 // parse reads a document; one that can't be read has no objects: planning says what
 // is wrong with it.
-func (k *decider) parse(d *document) []*object {
-	root, err := decode(d.text)
+func (d *decider) parse(doc *document) []*object {
+	root, err := decode(doc.text)
 	if err != nil {
 		return nil
 	}
-	d.root = root
-	return objectsIn(d, root, nil)
+	doc.root = root
+	return objectsIn(doc, root, nil)
 }
 
 // decode reads YAML as Helm does; numbers stay as they are written.

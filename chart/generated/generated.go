@@ -94,14 +94,14 @@ func (r *Result) Replace(text string) string {
 
 // Decide finds what is generated and keeps what can be kept.
 func Decide(in Input) *Result {
-	k := &decider{in: in}
-	k.readInputs()
-	for _, o := range k.objects {
-		k.findGenerated(o)
+	d := &decider{in: in}
+	d.readInputs()
+	for _, o := range d.objects {
+		d.findGenerated(o)
 	}
-	k.decideSets()
-	k.decideChecksums()
-	return k.result()
+	d.decideSets()
+	d.decideChecksums()
+	return d.result()
 }
 
 // A decider is the state of one decision.
@@ -121,25 +121,25 @@ type decider struct {
 }
 
 // result puts everything together.
-func (k *decider) result() *Result {
-	r := &Result{Unsure: k.unsure, WantsHashInputs: k.wantsHashInputs, Warnings: k.warnings}
+func (d *decider) result() *Result {
+	r := &Result{Unsure: d.unsure, WantsHashInputs: d.wantsHashInputs, Warnings: d.warnings}
 	texts := map[*document]string{}
-	for _, d := range k.documents {
-		texts[d] = d.rewritten()
+	for _, doc := range d.documents {
+		texts[doc] = doc.rewritten()
 	}
 	next := 0
 	rewrite := func(manifest string) string {
 		return chart.RewriteDocuments(manifest, func(string) string {
 			next++
-			return texts[k.documents[next-1]]
+			return texts[d.documents[next-1]]
 		})
 	}
-	r.Manifest = rewrite(k.in.Rendered.Manifest)
-	for _, hook := range k.in.Rendered.Hooks {
+	r.Manifest = rewrite(d.in.Rendered.Manifest)
+	for _, hook := range d.in.Rendered.Hooks {
 		r.Hooks = append(r.Hooks, rewrite(hook))
 	}
-	r.Values = k.listValues()
-	for _, t := range k.tokens {
+	r.Values = d.listValues()
+	for _, t := range d.tokens {
 		if t.kept && len(t.text) >= minCopyLength && t.text != t.final {
 			r.replacements = append(r.replacements, t.text, t.final)
 		}
@@ -149,14 +149,14 @@ func (k *decider) result() *Result {
 
 // listValues lists the fields with generated parts. One with several parts is kept when
 // all of them are.
-func (k *decider) listValues() []Value {
+func (d *decider) listValues() []Value {
 	type place struct {
 		id   kube.ID
 		path string
 	}
 	var out []Value
 	at := map[place]int{}
-	for _, t := range k.tokens {
+	for _, t := range d.tokens {
 		v := Value{ID: t.owner.id, Path: t.fieldPath, Reason: t.reason}
 		if t.kept {
 			v = Value{ID: t.owner.id, Path: t.fieldPath, Revision: t.revision}
@@ -170,11 +170,11 @@ func (k *decider) listValues() []Value {
 			out[i] = v
 		}
 	}
-	out = append(out, k.values...)
-	slices.SortStableFunc(out, func(a, b Value) int { return k.position(a.ID) - k.position(b.ID) })
+	out = append(out, d.values...)
+	slices.SortStableFunc(out, func(a, b Value) int { return d.position(a.ID) - d.position(b.ID) })
 	return out
 }
 
-func (k *decider) position(id kube.ID) int {
-	return slices.IndexFunc(k.objects, func(o *object) bool { return o.id == id })
+func (d *decider) position(id kube.ID) int {
+	return slices.IndexFunc(d.objects, func(o *object) bool { return o.id == id })
 }

@@ -44,54 +44,53 @@ func column[T any](lists [][]T, at int) []T {
 	return out
 }
 
-func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered []any, recorded any, hasRecorded bool) {
-	old, _ := recorded.([]any)
+// compareItems compares the items of a list, the rendered one of the versions.
+func (w *fieldWalker) compareItems(path []any, name string, items []any, v versions[any]) {
+	old, _ := v.recordedOrZero().([]any)
 	var others [][]any
-	for _, other := range rerendered {
+	for _, other := range v.rerendered {
 		list, ok := other.([]any)
-		if !ok || len(list) != len(a) {
+		if !ok || len(list) != len(items) {
 			w.reportRenewed(name, "it has another number of items each time")
 			return
 		}
 		others = append(others, list)
 	}
-	if isPermutation(a, others) {
-		w.keepOrder(path, name, itemTexts(a), itemTexts(old), hasRecorded)
+	if isPermutation(items, others) {
+		w.keepOrder(path, name, itemTexts(items), itemTexts(old))
 		return
 	}
-	keys, oldKeys := itemLabels(a), itemLabels(old)
+	keys, oldKeys := itemLabels(items), itemLabels(old)
 	others, shuffled := aligned(keys, others, itemLabels)
 	if shuffled {
-		w.keepOrder(path, name, keys, oldKeys, hasRecorded)
+		w.keepOrder(path, name, keys, oldKeys)
 	}
-	for i, item := range a {
-		alternatives := column(others, i)
+	for i := range items {
+		item := versions[any]{rendered: items[i], rerendered: column(others, i)}
 		label := strconv.Itoa(i)
-		var was any
-		ok := false
 		switch {
 		case keys != nil:
 			label = keys[i]
 			if at := slices.Index(oldKeys, keys[i]); at >= 0 {
-				was, ok = old[at], true
+				item.recorded = &old[at]
 			}
-		case len(old) == len(a):
-			was, ok = old[i], true
+		case len(old) == len(items):
+			item.recorded = &old[i]
 		default:
-			was, ok = matchingItem(item, alternatives, old)
+			item.recorded = matchingItem(item, old)
 		}
-		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, alternatives, was, hasRecorded && ok)
+		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item)
 	}
 }
 
-// matchingItem finds the one text of a list that has the same surroundings, such as
-// --token=… among arguments.
-func matchingItem(item any, rerendered []any, old []any) (any, bool) {
-	text, ok := item.(string)
+// matchingItem finds the one text of a list that has the same surroundings as an item, such as
+// --token=… among arguments; nil when there isn't one.
+func matchingItem(item versions[any], old []any) *any {
+	texts, ok := textVersions(item)
 	if !ok {
-		return nil, false
+		return nil
 	}
-	line := segmentsOf(text, textsIn(rerendered))
+	line := segmentsOf(texts.rendered, texts.rerendered)
 	var found []any
 	for _, candidate := range old {
 		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {
@@ -99,9 +98,9 @@ func matchingItem(item any, rerendered []any, old []any) (any, bool) {
 		}
 	}
 	if len(found) != 1 {
-		return nil, false
+		return nil
 	}
-	return found[0], true
+	return &found[0]
 }
 
 // isPermutation reports whether a list has the same items each time, in another order.

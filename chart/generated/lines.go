@@ -42,17 +42,18 @@ func unitsOf(text string) []unit {
 }
 
 // compareLines splits text into lines, and each line into fixed and generated segments.
-func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded *string) part {
-	units := unitsOf(a)
+func (w *fieldWalker) compareLines(name string, v versions[string]) part {
+	units := unitsOf(v.rendered)
 	var others [][]unit
-	for _, s := range rerendered {
+	for _, s := range v.rerendered {
 		others = append(others, unitsOf(s))
 	}
 	others, shuffled := aligned(lineKeys(units), others, lineKeys)
 	for _, other := range others {
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
-			w.decider.unsure = w.decider.unsure || recorded != nil
-			return w.token(name, a, rerendered, nil, "it differs as a whole each time")
+			w.decider.unsure = w.decider.unsure || v.recorded != nil
+			v.recorded = nil
+			return w.token(name, v, "it differs as a whole each time")
 		}
 	}
 	lines := make([]*line, len(units))
@@ -71,8 +72,8 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 		}
 	}
 	m := &matcher{units: units, lines: lines}
-	if recorded != nil {
-		m.old = unitsOf(*recorded)
+	if v.recorded != nil {
+		m.old = unitsOf(*v.recorded)
 	}
 	var out joined
 	for i, u := range units {
@@ -82,8 +83,8 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 		}
 		var found []*string
 		why := ""
-		if recorded != nil {
-			found, why = m.find(i, *recorded)
+		if v.recorded != nil {
+			found, why = m.find(i, *v.recorded)
 		}
 		at := 0
 		var parts joined
@@ -92,28 +93,28 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 				parts = append(parts, fixed(s.text))
 				continue
 			}
-			var was *string
+			generated := versions[string]{rendered: s.text, rerendered: s.rerendered}
 			if at < len(found) {
-				was = found[at]
+				generated.recorded = found[at]
 			}
 			at++
-			w.decider.unsure = w.decider.unsure || recorded != nil && was == nil
-			parts = append(parts, w.compareSegment(name, s, was, why))
+			w.decider.unsure = w.decider.unsure || v.recorded != nil && generated.recorded == nil
+			parts = append(parts, w.compareSegment(name, generated, why))
 		}
 		out = append(out, parts)
 	}
 	if shuffled {
-		return w.keepLineOrder(name, out, units, recorded)
+		return w.keepLineOrder(name, out, units, v.recorded)
 	}
 	return out
 }
 
 // compareSegment looks into base64 in a line, such as what stands behind "Basic" in a header.
-func (w *fieldWalker) compareSegment(name string, s segment, recorded *string, why string) part {
-	if p, ok := w.compareEncoded(name, s.text, s.rerendered, recorded, false); ok {
-		return p
+func (w *fieldWalker) compareSegment(name string, v versions[string], why string) part {
+	if plain, ok := decodedVersions(v, false); ok {
+		return encoded{w.compareText(name, plain, false)}
 	}
-	return w.token(name, s.text, s.rerendered, recorded, why)
+	return w.token(name, v, why)
 }
 
 // A line is fixed text with generated segments in it.

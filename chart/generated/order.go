@@ -61,17 +61,17 @@ func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) 
 }
 
 // keepOrder keeps the recorded order of the same items, each of which has a label.
-func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string, hasRecorded bool) {
+func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string) {
 	if w.field == "" {
 		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
 	}
 	positions, same := positionsOf(labels, recorded)
-	w.orders = append(w.orders, order{path, w.orderToken(name, hasRecorded && same), positions})
+	w.orders = append(w.orders, order{path, w.orderToken(name, same), positions})
 }
 
 // orderToken stands for an order.
 func (w *fieldWalker) orderToken(name string, isRecorded bool) *token {
-	t := w.token(name, "", nil, nil, "it has other items than before, in an order that is generated")
+	t := w.token(name, versions[string]{}, "it has other items than before, in an order that is generated")
 	t.nonText = []any{}
 	if isRecorded {
 		t.recorded = new(string)
@@ -113,12 +113,12 @@ func sortedPieces(text string) []string {
 }
 
 // keysShuffled reports whether a text has the same keys each time, in another order.
-func keysShuffled(a string, rerendered []string) bool {
+func keysShuffled(v versions[string]) bool {
 	var others [][]string
-	for _, other := range rerendered {
+	for _, other := range v.rerendered {
 		others = append(others, keysIn(other))
 	}
-	_, shuffled := aligned(keysIn(a), others, func(keys []string) []string { return keys })
+	_, shuffled := aligned(keysIn(v.rendered), others, func(keys []string) []string { return keys })
 	return shuffled
 }
 

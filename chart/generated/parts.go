@@ -2,7 +2,6 @@ package generated
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 )
 
@@ -73,7 +72,7 @@ func (s structured) withComments() string {
 
 // compareComments finds the comments on lines of their own that are generated, such as the
 // time a file was rendered.
-func (w *fieldWalker) compareComments(name, a string, rerendered []string, recorded *string) map[int]part {
+func (w *fieldWalker) compareComments(name string, v versions[string]) map[int]part {
 	comments := func(text string) (lines []int, texts []string) {
 		for i, line := range strings.Split(text, "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -82,9 +81,9 @@ func (w *fieldWalker) compareComments(name, a string, rerendered []string, recor
 		}
 		return lines, texts
 	}
-	at, texts := comments(a)
+	at, texts := comments(v.rendered)
 	var others [][]string
-	for _, other := range rerendered {
+	for _, other := range v.rerendered {
 		_, theirs := comments(other)
 		if len(theirs) != len(texts) {
 			return nil
@@ -92,19 +91,19 @@ func (w *fieldWalker) compareComments(name, a string, rerendered []string, recor
 		others = append(others, theirs)
 	}
 	var old []string
-	if recorded != nil {
-		_, old = comments(*recorded)
+	if v.recorded != nil {
+		_, old = comments(*v.recorded)
 	}
 	out := map[int]part{}
 	for i, text := range texts {
-		alternatives := column(others, i)
-		if slices.ContainsFunc(alternatives, func(s string) bool { return s != text }) {
-			var was *string
-			if len(old) == len(texts) {
-				was = &old[i]
-			}
-			out[at[i]] = w.compareLines(name, text, alternatives, was)
+		comment := versions[string]{rendered: text, rerendered: column(others, i)}
+		if comment.isStable() {
+			continue
 		}
+		if len(old) == len(texts) {
+			comment.recorded = &old[i]
+		}
+		out[at[i]] = w.compareLines(name, comment)
 	}
 	return out
 }

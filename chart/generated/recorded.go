@@ -12,12 +12,12 @@ import (
 // recordedObject returns the object whose generated values count, and its revision; nil when
 // there is none. It is that of the last successful revision, unless the live object has the
 // values of a later revision.
-func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
+func (d *decider) recordedObject(o *object, v versions[any]) (*object, int) {
 	var base *object
 	number := 0
 	var later []int
-	for i, r := range k.in.Earlier {
-		found := k.earlier[i][k.objectKey(o.id)]
+	for i, r := range d.in.Earlier {
+		found := d.earlier[i][d.objectKey(o.id)]
 		switch {
 		case r.Successful:
 			base, number, later = found, r.Number, nil
@@ -25,16 +25,16 @@ func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 			later = append(later, i)
 		}
 	}
-	paths := generatedPaths(nil, o.content, rerendered)
+	paths := generatedPaths(nil, v)
 	var live *unstructured.Unstructured
 	read := false
 	for _, i := range slices.Backward(later) {
-		found := k.earlier[i][k.objectKey(o.id)]
+		found := d.earlier[i][d.objectKey(o.id)]
 		if base != nil && agreeAt(paths, found, base.content) {
 			continue // nothing that differs
 		}
 		if !read {
-			live, read = k.liveObject(o), true
+			live, read = d.liveObject(o), true
 		}
 		if live == nil {
 			continue
@@ -43,7 +43,7 @@ func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 			return base, number
 		}
 		if agreeAt(paths, found, live.Object) {
-			return found, k.in.Earlier[i].Number
+			return found, d.in.Earlier[i].Number
 		}
 	}
 	return base, number
@@ -51,36 +51,36 @@ func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 
 // liveObject reads an object; nil when it doesn't exist or can't be read. A read error is a
 // warning.
-func (k *decider) liveObject(o *object) *unstructured.Unstructured {
-	if k.in.Live == nil {
+func (d *decider) liveObject(o *object) *unstructured.Unstructured {
+	if d.in.Live == nil {
 		return nil
 	}
-	id := k.idOf(o)
-	live, err := k.in.Live(id)
+	id := d.idOf(o)
+	live, err := d.in.Live(id)
 	if err != nil {
-		k.warnings = append(k.warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
+		d.warnings = append(d.warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
 		return nil
 	}
 	return live
 }
 
 // generatedPaths lists the paths of what is generated in a value.
-func generatedPaths(path []any, a any, rerendered []any) [][]any {
-	if allEqual(a, rerendered) {
+func generatedPaths(path []any, v versions[any]) [][]any {
+	if v.isStable() {
 		return nil
 	}
-	m, ok := a.(map[string]any)
+	fields, ok := v.rendered.(map[string]any)
 	if !ok {
 		return [][]any{path}
 	}
 	var out [][]any
-	for key, v := range m {
-		var others []any
-		for _, other := range rerendered {
+	for key := range fields {
+		field := versions[any]{rendered: fields[key]}
+		for _, other := range v.rerendered {
 			o, _ := other.(map[string]any)
-			others = append(others, o[key])
+			field.rerendered = append(field.rerendered, o[key])
 		}
-		out = append(out, generatedPaths(append(path[:len(path):len(path)], key), v, others)...)
+		out = append(out, generatedPaths(append(path[:len(path):len(path)], key), field)...)
 	}
 	return out
 }

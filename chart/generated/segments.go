@@ -101,12 +101,6 @@ func segmentsOf(text string, rerendered []string) *line {
 	return l
 }
 
-// isEncodedText reports whether a text is base64 of text.
-func isEncodedText(s string) bool {
-	_, _, ok := decoded(s, nil, false)
-	return ok
-}
-
 func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
 
 // counterparts returns the text between the same neighbours in the repeated renderings.

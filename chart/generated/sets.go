@@ -51,9 +51,9 @@ func mergeSets(a, b *group) {
 
 // decideSets decides which tokens are kept. Values, their copies and everything computed from
 // them are kept or renewed together.
-func (k *decider) decideSets() {
-	groups := k.groupCopies()
-	k.linkGroups(groups)
+func (d *decider) decideSets() {
+	groups := d.groupCopies()
+	d.linkGroups(groups)
 	var order []*group
 	sets := map[*group][]*group{}
 	for _, g := range groups {
@@ -64,13 +64,13 @@ func (k *decider) decideSets() {
 		sets[root] = append(sets[root], g)
 	}
 	for _, root := range order {
-		k.decideSet(sets[root])
+		d.decideSet(sets[root])
 	}
 }
 
 // groupCopies groups copies of the same value. A pod annotation is only added to the group of
 // another value; a part of a generated name is in no group.
-func (k *decider) groupCopies() []*group {
+func (d *decider) groupCopies() []*group {
 	var out []*group
 	byText := map[string]*group{}
 	add := func(t *token) {
@@ -89,15 +89,15 @@ func (k *decider) groupCopies() []*group {
 		byText[key] = g
 		out = append(out, g)
 	}
-	for _, t := range k.tokens {
+	for _, t := range d.tokens {
 		switch {
-		case t.nonText == nil && len(t.text) >= 4 && slices.ContainsFunc(k.generatedNames, func(name string) bool { return strings.Contains(name, t.text) }):
+		case t.nonText == nil && len(t.text) >= 4 && slices.ContainsFunc(d.generatedNames, func(name string) bool { return strings.Contains(name, t.text) }):
 			t.renew("it is part of a generated name, which is never kept")
 		case !t.inPodAnnotation:
 			add(t)
 		}
 	}
-	for _, t := range k.tokens {
+	for _, t := range d.tokens {
 		if t.inPodAnnotation && t.reason == "" {
 			add(t)
 		}
@@ -109,7 +109,7 @@ func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
 // linkGroups joins what belongs together: keys and certificates, a CA and what it signed,
 // hashes and what they are made of.
-func (k *decider) linkGroups(groups []*group) {
+func (d *decider) linkGroups(groups []*group) {
 	of := map[*token]*group{}
 	keys := map[string]*group{}
 	var certs []*group
@@ -136,12 +136,12 @@ func (k *decider) linkGroups(groups []*group) {
 			}
 		}
 	}
-	for t, d := range derivations(k.tokens) {
-		if g, source := of[t], of[d.source]; g == nil && source != nil && t.inPodAnnotation {
-			g = &group{tokens: []*token{t}, derivation: &d, source: source}
-			k.addHash(g, source)
+	for t, derived := range derivations(d.tokens) {
+		if g, source := of[t], of[derived.source]; g == nil && source != nil && t.inPodAnnotation {
+			g = &group{tokens: []*token{t}, derivation: &derived, source: source}
+			d.addHash(g, source)
 		} else if g != nil && source != nil && g != source {
-			g.derivation, g.source = &d, source
+			g.derivation, g.source = &derived, source
 			mergeSets(source, g)
 		}
 	}
@@ -155,7 +155,7 @@ func (k *decider) linkGroups(groups []*group) {
 
 // addHash adds an annotation that is a hash of a value to the value's set. It isn't one of
 // the groups, because nothing is computed from it.
-func (k *decider) addHash(g, source *group) {
+func (d *decider) addHash(g, source *group) {
 	g.parent = source
 	source.tokens[0].derivedHashes = append(source.tokens[0].derivedHashes, g)
 }
@@ -175,72 +175,72 @@ func saltedHashSource(t *token, groups []*group) *group {
 }
 
 // decideSet keeps or renews a set.
-func (k *decider) decideSet(set []*group) {
+func (d *decider) decideSet(set []*group) {
 	for _, g := range set {
 		g.collectRecorded()
 	}
-	reason := k.requestedRenewal(set)
+	reason := d.requestedRenewal(set)
 	if reason == "" {
 		reason = recordedCopiesDiffer(set)
 	}
 	if reason == "" {
-		reason = k.checkCertificates(set)
+		reason = d.checkCertificates(set)
 	}
 	for _, g := range set {
 		if g.source == nil {
 			g.keepOrRenew(reason)
 			if reason == "" && g.isRecorded {
-				k.renewChangedSalt(g)
+				d.renewChangedSalt(g)
 			}
 		}
 	}
 	derived := map[*group]bool{}
 	for _, g := range set {
-		k.deriveAfterSource(g, reason, derived)
+		d.deriveAfterSource(g, reason, derived)
 	}
 	for _, g := range set {
 		for _, h := range g.tokens[0].derivedHashes {
-			k.deriveFromSource(h, reason)
+			d.deriveFromSource(h, reason)
 		}
 	}
 }
 
 // deriveAfterSource decides about a value that is made of another one, which may be made of
 // a third one, after that. It does nothing about other values.
-func (k *decider) deriveAfterSource(g *group, reason string, derived map[*group]bool) {
+func (d *decider) deriveAfterSource(g *group, reason string, derived map[*group]bool) {
 	if g.source == nil || derived[g] {
 		return
 	}
 	derived[g] = true
-	k.deriveAfterSource(g.source, reason, derived)
-	k.deriveFromSource(g, reason)
+	d.deriveAfterSource(g.source, reason, derived)
+	d.deriveFromSource(g, reason)
 }
 
 // requestedRenewal returns who asked to renew a set; empty for nobody. An object's annotation
 // overrides the policy, and renew overrides keep.
-func (k *decider) requestedRenewal(set []*group) string {
+func (d *decider) requestedRenewal(set []*group) string {
 	var keep bool
 	for _, g := range set {
 		for _, t := range g.tokens {
 			switch t.owner.policy {
 			case Renew:
-				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.idOf(t.owner))
+				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, d.idOf(t.owner))
 			case Keep:
 				keep = true
 			}
 		}
 	}
-	if k.in.Policy == Renew && !keep {
+	if d.in.Policy == Renew && !keep {
 		return "--generated renew"
 	}
 	return ""
 }
 
 // idOf is the ID of an object with its namespace, whether or not it names it.
-func (k *decider) idOf(o *object) kube.ID {
+func (d *decider) idOf(o *object) kube.ID {
 	id := o.id
 	if id.Namespace == "" && !clusterScoped[id.Kind] {
-		id.Namespace = k.in.Namespace
+		id.Namespace = d.in.Namespace
 	}
 	return id
 }
@@ -298,7 +298,7 @@ func (g *group) keepOrRenew(reason string) {
 }
 
 // deriveFromSource computes a hash from the final value of its source.
-func (k *decider) deriveFromSource(g *group, reason string) {
+func (d *decider) deriveFromSource(g *group, reason string) {
 	source := g.source.tokens[0]
 	for _, t := range g.tokens {
 		t.isDerived = true
@@ -330,7 +330,7 @@ func (k *decider) deriveFromSource(g *group, reason string) {
 }
 
 // renewChangedSalt renews a salted hash or a cipher that is made of something else now.
-func (k *decider) renewChangedSalt(g *group) {
+func (d *decider) renewChangedSalt(g *group) {
 	t := g.tokens[0]
 	const changed = "it is made of another value now"
 	if inputs := t.bcryptInputs(); len(inputs) > 0 {
@@ -345,7 +345,7 @@ func (k *decider) renewChangedSalt(g *group) {
 }
 
 // checkCertificates says why a set with certificates can't be kept.
-func (k *decider) checkCertificates(set []*group) string {
+func (d *decider) checkCertificates(set []*group) string {
 	var certsAndKeys []*group
 	var recorded int
 	for _, g := range set {
@@ -363,7 +363,7 @@ func (k *decider) checkCertificates(set []*group) string {
 	}
 	for _, g := range certsAndKeys {
 		t := g.tokens[0]
-		place := k.idOf(t.owner).String() + " " + t.fieldPath
+		place := d.idOf(t.owner).String() + " " + t.fieldPath
 		if !g.isRecorded {
 			return fmt.Sprintf("%s belongs to it and is new", place)
 		}
@@ -375,10 +375,10 @@ func (k *decider) checkCertificates(set []*group) string {
 		return "its recorded parts don't match"
 	}
 	for _, g := range certsAndKeys {
-		if c := g.recordedCert; c != nil && needsRenewal(c, k.in.Now) {
-			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.idOf(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
-			if !slices.Contains(k.warnings, text) {
-				k.warnings = append(k.warnings, text)
+		if c := g.recordedCert; c != nil && needsRenewal(c, d.in.Now) {
+			text := fmt.Sprintf("certificate of %s expires on %s: renewed", d.idOf(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
+			if !slices.Contains(d.warnings, text) {
+				d.warnings = append(d.warnings, text)
 			}
 			return text
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,29 +11,28 @@ import (
 )
 
 // findGenerated finds what is generated in an object, and what is recorded of it.
-func (k *decider) findGenerated(o *object) {
-	var again []any
-	for _, index := range k.rerendered {
-		if other := index[k.objectKey(o.id)]; other != nil {
-			again = append(again, other.content)
+func (d *decider) findGenerated(o *object) {
+	v := versions[any]{rendered: o.content}
+	for _, index := range d.rerendered {
+		if other := index[d.objectKey(o.id)]; other != nil {
+			v.rerendered = append(v.rerendered, other.content)
 		}
 	}
-	if len(again) < len(k.rerendered) {
+	if len(v.rerendered) < len(d.rerendered) {
 		o.hasGeneratedName = true
-		k.generatedNames = append(k.generatedNames, o.id.Name)
-		k.values = append(k.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
-		again = k.counterpartsByPosition(o)
+		d.generatedNames = append(d.generatedNames, o.id.Name)
+		d.values = append(d.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
+		v.rerendered = d.counterpartsByPosition(o)
 	}
-	if len(again) > 0 && allEqual(o.content, again) {
-		return // only comments differ
+	if v.isStable() {
+		return // only comments differ, or there is nothing to compare with
 	}
-	past, revision := k.recordedObject(o, again)
-	w := &fieldWalker{decider: k, object: o, revision: revision}
-	if past == nil {
-		w.compare(nil, "", o.content, again, nil, false)
-	} else {
-		w.compare(nil, "", o.content, again, past.content, true)
+	past, revision := d.recordedObject(o, v)
+	if past != nil {
+		v.recorded = new(any(past.content))
 	}
+	w := &fieldWalker{decider: d, object: o, revision: revision}
+	w.compare(nil, "", v)
 	for _, e := range w.edits {
 		o.doc.edits = append(o.doc.edits, edit{path: slices.Concat(o.path, e.path), part: e.part})
 	}
@@ -49,16 +47,16 @@ func (k *decider) findGenerated(o *object) {
 
 // counterpartsByPosition returns the objects at the position of o, which has a generated
 // name, in the repeated renderings; nil when their number differs.
-func (k *decider) counterpartsByPosition(o *object) []any {
+func (d *decider) counterpartsByPosition(o *object) []any {
 	like := func(other *object) bool { return other.id.GroupKind() == o.id.GroupKind() }
-	mine := slices.DeleteFunc(slices.Clone(k.objects), func(other *object) bool { return !like(other) })
+	mine := slices.DeleteFunc(slices.Clone(d.objects), func(other *object) bool { return !like(other) })
 	at := slices.Index(mine, o)
 	var out []any
-	for i := range k.rerendered {
+	for i := range d.rerendered {
 		var others []any
-		for _, text := range documentTexts(k.in.Rerendered[i]) {
-			for _, other := range k.parse(&document{text: text}) {
-				if like(other) && k.rerendered[i][k.objectKey(other.id)] != nil {
+		for _, text := range documentTexts(d.in.Rerendered[i]) {
+			for _, other := range d.parse(&document{text: text}) {
+				if like(other) && d.rerendered[i][d.objectKey(other.id)] != nil {
 					others = append(others, other.content)
 				}
 			}
@@ -69,15 +67,6 @@ func (k *decider) counterpartsByPosition(o *object) []any {
 		out = append(out, others[at])
 	}
 	return out
-}
-
-func allEqual(a any, others []any) bool {
-	for _, other := range others {
-		if !reflect.DeepEqual(a, other) {
-			return false
-		}
-	}
-	return true
 }
 
 // A fieldWalker goes through one object, or one text with structure in it.
@@ -92,24 +81,22 @@ type fieldWalker struct {
 	orders          []order
 }
 
-// compare compares a value with those of the repeated renderings, and with the recorded one.
-func (w *fieldWalker) compare(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
-	if allEqual(a, rerendered) {
+// compare compares the versions of the value at a path, which has a name in plans.
+func (w *fieldWalker) compare(path []any, name string, v versions[any]) {
+	if v.isStable() {
 		return
 	}
-	switch a := a.(type) {
+	switch rendered := v.rendered.(type) {
 	case map[string]any:
-		w.compareFields(path, name, a, rerendered, recorded, hasRecorded)
+		w.compareFields(path, name, rendered, v)
 	case []any:
-		w.compareItems(path, name, a, rerendered, recorded, hasRecorded)
+		w.compareItems(path, name, rendered, v)
 	default:
-		for _, other := range rerendered {
-			if isStructure(other) {
-				w.reportRenewed(name, "it has another structure each time")
-				return
-			}
+		if slices.ContainsFunc(v.rerendered, isStructure) {
+			w.reportRenewed(name, "it has another structure each time")
+			return
 		}
-		w.compareLeaf(path, name, a, rerendered, recorded, hasRecorded)
+		w.compareLeaf(path, name, v)
 	}
 }
 
@@ -129,57 +116,59 @@ func (w *fieldWalker) reportRenewed(name, why string) {
 	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: name, Reason: why})
 }
 
-func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, rerendered []any, recorded any, hasRecorded bool) {
-	old, _ := recorded.(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		var others []any
-		for _, other := range rerendered {
+// compareFields compares the fields of a map, the rendered one of the versions.
+func (w *fieldWalker) compareFields(path []any, name string, fields map[string]any, v versions[any]) {
+	old, _ := v.recordedOrZero().(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		field := versions[any]{rendered: fields[key]}
+		for _, other := range v.rerendered {
 			m, _ := other.(map[string]any)
-			if v, ok := m[key]; ok {
-				others = append(others, v)
+			if value, ok := m[key]; ok {
+				field.rerendered = append(field.rerendered, value)
 			}
 		}
 		below := joinName(name, key)
 		switch {
 		case w.field == "" && (below == "metadata.name" || below == "metadata.namespace"):
 			continue // findGenerated reports it
-		case len(others) < len(rerendered):
+		case len(field.rerendered) < len(v.rerendered):
 			w.reportRenewed(below, "it isn't there each time")
 			continue
 		}
-		was, ok := old[key]
-		if w.field == "" && w.object.isSecret() && hasRecorded {
-			was, ok = secretField(name, key, old, was, ok)
+		if was, ok := old[key]; ok {
+			field.recorded = &was
 		}
-		w.compare(append(path[:len(path):len(path)], key), below, a[key], others, was, hasRecorded && ok)
+		if w.field == "" && name == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
+			field.recorded = recordedSecretData(key, old)
+		}
+		w.compare(append(path[:len(path):len(path)], key), below, field)
 	}
 }
 
-// secretField finds an entry of a Secret's data in stringData, and the other way
-// round: one is only another way to write the other.
+// recordedSecretData returns what a recorded Secret has in data or stringData, as the one that the key names; nil for
+// nothing. One is only another way to write the other.
 // https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
-func secretField(name, key string, old map[string]any, was any, ok bool) (any, bool) {
-	if name == "" && (key == "data" || key == "stringData") {
-		data, text := mapField(old, "data"), mapField(old, "stringData")
-		out := map[string]any{}
-		for name, v := range data {
-			s, _ := v.(string)
-			if key == "data" {
-				out[name] = s
-			} else if plain, err := base64.StdEncoding.DecodeString(s); err == nil {
-				out[name] = string(plain)
-			}
+func recordedSecretData(key string, old map[string]any) *any {
+	out := map[string]any{}
+	for name, v := range mapField(old, "data") {
+		s, _ := v.(string)
+		if key == "data" {
+			out[name] = s
+		} else if plain, err := base64.StdEncoding.DecodeString(s); err == nil {
+			out[name] = string(plain)
 		}
-		for name, v := range text {
-			if key == "stringData" {
-				out[name] = v
-			} else {
-				out[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(v)))
-			}
-		}
-		return out, len(out) > 0
 	}
-	return was, ok
+	for name, v := range mapField(old, "stringData") {
+		if key == "stringData" {
+			out[name] = v
+		} else {
+			out[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(v)))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return new(any(out))
 }
 
 func mapField(m map[string]any, key string) map[string]any {
@@ -199,29 +188,27 @@ func joinName(path, key string) string {
 }
 
 // compareLeaf handles a single value.
-func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
+func (w *fieldWalker) compareLeaf(path []any, name string, v versions[any]) {
 	if w.field == "" {
 		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
 	}
-	text, isText := a.(string)
-	others := textsIn(rerendered)
-	var was *string
-	if s, ok := recorded.(string); ok && hasRecorded {
-		was = &s
-	}
-	if isText && len(others) == len(rerendered) && (was != nil || !hasRecorded) {
+	if texts, ok := textVersions(v); ok {
 		data := w.field == "" && len(path) == 2 && (w.object.isSecret() && path[0] == "data" || w.object.isConfig() && path[0] == "binaryData")
-		w.edits = append(w.edits, edit{path, w.compareText(name, text, others, was, data)})
+		w.edits = append(w.edits, edit{path, w.compareText(name, texts, data)})
 		return
 	}
-	t := w.token(name, fmt.Sprint(a), nil, nil, "")
-	t.nonText = a
-	for _, other := range rerendered {
-		t.rerendered = append(t.rerendered, fmt.Sprint(other))
+	printed := versions[string]{rendered: fmt.Sprint(v.rendered)}
+	for _, other := range v.rerendered {
+		printed.rerendered = append(printed.rerendered, fmt.Sprint(other))
 	}
-	if hasRecorded && !isStructure(recorded) && recorded != nil {
-		text := fmt.Sprint(recorded)
-		t.recorded, t.recordedNonText = &text, recorded
+	recorded := v.recordedOrZero()
+	if recorded != nil && !isStructure(recorded) {
+		printed.recorded = new(fmt.Sprint(recorded))
+	}
+	t := w.token(name, printed, "")
+	t.nonText = v.rendered
+	if printed.recorded != nil {
+		t.recordedNonText = recorded
 	}
 	w.edits = append(w.edits, edit{path, t})
 }
@@ -233,112 +220,52 @@ func isPodTemplateAnnotation(path []any) bool {
 	return n >= 4 && path[n-4] == "template" && path[n-3] == "metadata" && path[n-2] == "annotations"
 }
 
-func textsIn(values []any) []string {
-	var out []string
-	for _, v := range values {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (w *fieldWalker) token(name, text string, rerendered []string, recorded *string, why string) *token {
+// token adds a generated text. why says why nothing is recorded of it.
+func (w *fieldWalker) token(name string, v versions[string], why string) *token {
 	if w.field != "" {
 		name = w.field
 	}
-	t := &token{owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, text: text, final: text, rerendered: rerendered, recorded: recorded, missingReason: why, revision: w.revision}
+	t := &token{
+		owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, revision: w.revision,
+		text: v.rendered, final: v.rendered, rerendered: v.rerendered, recorded: v.recorded, missingReason: why,
+	}
 	w.decider.tokens = append(w.decider.tokens, t)
 	return t
 }
 
 // compareText compares text in detail: it looks into base64, JSON and YAML.
-func (w *fieldWalker) compareText(name, a string, rerendered []string, recorded *string, data bool) part {
-	if slices.IndexFunc(rerendered, func(s string) bool { return s != a }) < 0 {
-		return fixed(a)
+func (w *fieldWalker) compareText(name string, v versions[string], data bool) part {
+	if v.isStable() {
+		return fixed(v.rendered)
 	}
-	if p, ok := w.compareEncoded(name, a, rerendered, recorded, data); ok {
+	if plain, ok := decodedVersions(v, data); ok {
+		return encoded{w.compareText(name, plain, false)}
+	}
+	if !utf8.ValidString(v.rendered) {
+		return w.token(name, v, "")
+	}
+	if p, ok := w.compareShuffled(name, v); ok {
 		return p
 	}
-	if !utf8.ValidString(a) {
-		return w.token(name, a, rerendered, recorded, "")
-	}
-	if p, ok := w.compareShuffled(name, a, rerendered, recorded); ok {
+	if p, ok := w.compareStructured(name, v); ok {
 		return p
 	}
-	if p, ok := w.compareStructured(name, a, rerendered, recorded); ok {
-		return p
-	}
-	return w.compareLines(name, a, rerendered, recorded)
-}
-
-// compareEncoded compares what is in base64. It reports false for other text.
-func (w *fieldWalker) compareEncoded(name, a string, rerendered []string, recorded *string, data bool) (part, bool) {
-	plain, others, ok := decoded(a, rerendered, data)
-	if !ok {
-		return nil, false
-	}
-	var was *string
-	if recorded != nil {
-		if text, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
-			was = new(string(text))
-		}
-	}
-	return encoded{w.compareText(name, plain, others, was, false)}, true
-}
-
-// decoded reads base64. Text that isn't the data of a Secret is taken for base64
-// only when it is long and what it decodes to can be read.
-func decoded(a string, rerendered []string, data bool) (string, []string, bool) {
-	read := func(s string) (string, bool) {
-		plain, err := base64.StdEncoding.DecodeString(s)
-		if err != nil || len(plain) == 0 {
-			return "", false
-		}
-		return string(plain), data || len(s) >= 16 && readable(plain)
-	}
-	text, ok := read(a)
-	if !ok {
-		return "", nil, false
-	}
-	var others []string
-	for _, s := range rerendered {
-		other, ok := read(s)
-		if !ok {
-			return "", nil, false
-		}
-		others = append(others, other)
-	}
-	return text, others, true
-}
-
-func readable(b []byte) bool {
-	if !utf8.Valid(b) {
-		return false
-	}
-	for _, c := range b {
-		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+	return w.compareLines(name, v)
 }
 
 // compareShuffled finds text that has the same words, or else the same characters, each
 // time in another order. What it is made of is the chart's.
-func (w *fieldWalker) compareShuffled(name, a string, rerendered []string, recorded *string) (part, bool) {
+func (w *fieldWalker) compareShuffled(name string, v versions[string]) (part, bool) {
 	for _, parts := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
 		of := func(s string) []string { out := slices.Clone(parts(s)); slices.Sort(out); return out }
-		want := of(a)
-		if len(want) < 2 || slices.ContainsFunc(rerendered, func(s string) bool { return !slices.Equal(of(s), want) }) {
+		want := of(v.rendered)
+		if len(want) < 2 || slices.ContainsFunc(v.rerendered, func(s string) bool { return !slices.Equal(of(s), want) }) {
 			continue
 		}
-		t := w.token(name, a, rerendered, nil, "it has other parts than before, in an order that is generated")
-		if recorded != nil && slices.Equal(of(*recorded), want) {
-			t.recorded = recorded
+		if v.recorded != nil && !slices.Equal(of(*v.recorded), want) {
+			v.recorded, w.decider.unsure = nil, true
 		}
-		w.decider.unsure = w.decider.unsure || recorded != nil && t.recorded == nil
-		return t, true
+		return w.token(name, v, "it has other parts than before, in an order that is generated"), true
 	}
 	return nil, false
 }
@@ -348,34 +275,33 @@ func wordsOf(s string) []string {
 }
 
 // compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
-func (w *fieldWalker) compareStructured(name, a string, rerendered []string, recorded *string) (part, bool) {
-	root, err := decodeInner(a)
+func (w *fieldWalker) compareStructured(name string, v versions[string]) (part, bool) {
+	root, err := decodeInner(v.rendered)
 	if err != nil || !isStructure(root) {
 		return nil, false
 	}
-	var others []any
-	for _, s := range rerendered {
+	values := versions[any]{rendered: root}
+	for _, s := range v.rerendered {
 		other, err := decodeInner(s)
 		if err != nil || !isStructure(other) {
 			return nil, false
 		}
-		others = append(others, other)
+		values.rerendered = append(values.rerendered, other)
+	}
+	if v.recorded != nil {
+		old, err := decodeInner(*v.recorded)
+		if err != nil || !isStructure(old) {
+			return nil, false
+		}
+		values.recorded = &old
 	}
 	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation}
 	if w.field != "" {
 		inner.field = w.field
 	}
-	var old any
-	recordedText := ""
-	if recorded != nil {
-		recordedText = *recorded
-		if old, err = decodeInner(*recorded); err != nil || !isStructure(old) {
-			return nil, false
-		}
+	inner.compare(nil, "", values)
+	if keysShuffled(v) {
+		inner.orders = append(inner.orders, order{token: inner.orderToken("", v.recorded != nil)})
 	}
-	inner.compare(nil, "", root, others, old, recorded != nil)
-	if keysShuffled(a, rerendered) {
-		inner.orders = append(inner.orders, order{token: inner.orderToken("", recorded != nil)})
-	}
-	return structured{a, inner.edits, inner.orders, inner.compareComments(name, a, rerendered, recorded), recordedText}, true
+	return structured{v.rendered, inner.edits, inner.orders, inner.compareComments(name, v), v.recordedOrZero()}, true
 }
