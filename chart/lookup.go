@@ -128,76 +128,76 @@ type lookupClient struct {
 }
 
 // isMark reports whether a lookup is the mark of a template.
-func (f *lookupClient) isMark() bool { return f.apiVersion == "" && f.kind == templateMarkKind }
+func (c *lookupClient) isMark() bool { return c.apiVersion == "" && c.kind == templateMarkKind }
 
 // isKey reports whether a lookup is that of a new key.
-func (f *lookupClient) isKey() bool {
-	return f.keys != nil && f.apiVersion == "" && f.kind == newKeyKind
+func (c *lookupClient) isKey() bool {
+	return c.keys != nil && c.apiVersion == "" && c.kind == newKeyKind
 }
 
 // Namespace returns the client for one namespace.
-func (f *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
-	if f.resources == nil {
-		return f
+func (c *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
+	if c.resources == nil {
+		return c
 	}
-	in := *f
-	in.namespace, in.ResourceInterface = namespace, f.resources.Namespace(namespace)
+	in := *c
+	in.namespace, in.ResourceInterface = namespace, c.resources.Namespace(namespace)
 	return &in
 }
 
 // Get reads one object. That of a mark has the number of its template as name.
-func (f *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	if f.isMark() {
-		f.tracker.recordStart(name)
+func (c *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if c.isMark() {
+		c.tracker.recordStart(name)
 	}
-	if f.isKey() {
-		key, err := f.keys.next()
+	if c.isKey() {
+		key, err := c.keys.next()
 		return &unstructured.Unstructured{Object: map[string]any{"key": key}}, err
 	}
-	if f.ResourceInterface == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
+	if c.ResourceInterface == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, name)
 	}
-	q := lookupKey{f.apiVersion, f.kind, f.namespace, name}
-	defer f.cache.lock(q)()
-	switch answer, _ := f.cache.get(q); answer := answer.(type) {
+	q := lookupKey{c.apiVersion, c.kind, c.namespace, name}
+	defer c.cache.lock(q)()
+	switch answer, _ := c.cache.get(q); answer := answer.(type) {
 	case *unstructured.Unstructured:
 		return answer, nil
 	case error:
 		return nil, answer
 	}
-	obj, err := f.ResourceInterface.Get(f.ctx, name, opts, sub...)
-	f.cache.store(q, obj, err)
+	obj, err := c.ResourceInterface.Get(c.ctx, name, opts, sub...)
+	c.cache.store(q, obj, err)
 	if err != nil {
-		id := kube.ID{Kind: f.kind, Namespace: f.namespace, Name: name}
+		id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
 		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
 	}
-	if f.onRead != nil {
-		f.onRead(obj)
+	if c.onRead != nil {
+		c.onRead(obj)
 	}
 	return obj, nil
 }
 
 // List reads all objects of the kind.
-func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	if f.ResourceInterface == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
+func (c *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if c.ResourceInterface == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, "")
 	}
-	q := lookupKey{apiVersion: f.apiVersion, kind: f.kind, namespace: f.namespace}
-	defer f.cache.lock(q)()
-	switch answer, _ := f.cache.get(q); answer := answer.(type) {
+	q := lookupKey{apiVersion: c.apiVersion, kind: c.kind, namespace: c.namespace}
+	defer c.cache.lock(q)()
+	switch answer, _ := c.cache.get(q); answer := answer.(type) {
 	case *unstructured.UnstructuredList:
 		return answer, nil
 	case error:
 		return nil, answer
 	}
-	list, err := f.ResourceInterface.List(f.ctx, opts)
-	f.cache.store(q, list, err)
+	list, err := c.ResourceInterface.List(c.ctx, opts)
+	c.cache.store(q, list, err)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s in the cluster: %w", f.kind, err)
+		return nil, fmt.Errorf("listing %s in the cluster: %w", c.kind, err)
 	}
 	for i := range list.Items {
-		if f.onRead != nil {
-			f.onRead(&list.Items[i])
+		if c.onRead != nil {
+			c.onRead(&list.Items[i])
 		}
 	}
 	return list, nil
@@ -217,9 +217,9 @@ type contextTransport struct {
 	onRead func(*unstructured.Unstructured)
 }
 
-func (b contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.next.RoundTrip(request.WithContext(b.ctx))
-	if err != nil || b.onRead == nil || response.StatusCode != http.StatusOK {
+func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request.WithContext(t.ctx))
+	if err != nil || t.onRead == nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	data, err := io.ReadAll(response.Body)
@@ -230,22 +230,22 @@ func (b contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(data))
-	b.reportObjects(data)
+	t.reportObjects(data)
 	return response, nil
 }
 
 // reportObjects finds the objects in an answer. What can't be read here fails where it is used.
-func (b contextTransport) reportObjects(data []byte) {
+func (t contextTransport) reportObjects(data []byte) {
 	content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
 	if err != nil {
 		return
 	}
 	switch content := content.(type) {
 	case *unstructured.Unstructured:
-		b.onRead(content)
+		t.onRead(content)
 	case *unstructured.UnstructuredList:
 		for i := range content.Items {
-			b.onRead(&content.Items[i])
+			t.onRead(&content.Items[i])
 		}
 	}
 }

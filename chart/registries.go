@@ -114,15 +114,15 @@ type plainHTTPFallback struct {
 	plain atomic.Bool
 }
 
-func (f *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
-	if !f.plain.Load() {
-		answer, err := f.RoundTripper.RoundTrip(q)
+func (t *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
+	if !t.plain.Load() {
+		answer, err := t.RoundTripper.RoundTrip(q)
 		var record tls.RecordHeaderError
 		if !errors.As(err, &record) || string(record.RecordHeader[:]) != "HTTP/" {
 			return answer, err
 		}
-		f.plain.Store(true)
+		t.plain.Store(true)
 	}
 	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
-	return f.RoundTripper.RoundTrip(q)
+	return t.RoundTripper.RoundTrip(q)
 }

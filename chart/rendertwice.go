@@ -75,19 +75,19 @@ func (r *Rerenderer) renderTwice(ctx context.Context, sharedPrimes bool) (*Rende
 
 // take waits for what RenderTwice has begun to render; nil when there is none or it failed. What
 // failed beside another rendering is tried again alone.
-func (b *rendering) take(ctx context.Context) *Rendered {
-	if b == nil {
+func (r *rendering) take(ctx context.Context) *Rendered {
+	if r == nil {
 		return nil
 	}
 	select {
-	case <-b.done:
+	case <-r.done:
 	case <-ctx.Done():
 		return nil
 	}
-	if b.err != nil {
+	if r.err != nil {
 		return nil
 	}
-	return b.out
+	return r.out
 }
 
 // TakeHashInputs gives what RenderTwice has rendered as RenderWithHashInputs does, once; nil when there is none.

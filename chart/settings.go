@@ -175,13 +175,13 @@ func (a Access) tlsConfig() (*tls.Config, error) {
 // A lineWriter is a writer that calls a function for each line; nil drops them.
 type lineWriter func(string)
 
-func (l lineWriter) Write(p []byte) (int, error) {
-	if l == nil {
+func (w lineWriter) Write(p []byte) (int, error) {
+	if w == nil {
 		return len(p), nil
 	}
 	for line := range strings.Lines(string(p)) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
-			l(line)
+			w(line)
 		}
 	}
 	return len(p), nil

@@ -50,15 +50,15 @@ type countingTransport struct {
 	stats *TransferStats
 }
 
-func (m countingTransport) RoundTrip(q *http.Request) (*http.Response, error) {
+func (t countingTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Body != nil && q.Body != http.NoBody {
 		sent := *q // who was given a request may not change it
-		sent.Body = m.stats.through(q.Body, q.ContentLength)
+		sent.Body = t.stats.through(q.Body, q.ContentLength)
 		q = &sent
 	}
-	answer, err := m.RoundTripper.RoundTrip(q)
+	answer, err := t.RoundTripper.RoundTrip(q)
 	if err == nil && q.Method != http.MethodHead { // the Content-Length of HEAD is that of GET
-		answer.Body = m.stats.through(answer.Body, answer.ContentLength)
+		answer.Body = t.stats.through(answer.Body, answer.ContentLength)
 	}
 	return answer, err
 }

@@ -86,13 +86,13 @@ type leaseTimer struct {
 }
 
 // unchangedFor takes a newly read Lease and returns how long it has been unchanged.
-func (w *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) time.Duration {
+func (t *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	version := string(lease.UID) + "/" + lease.ResourceVersion
-	if version != w.version {
-		w.sawRenewal = w.version != ""
-		w.version, w.since = version, now
+	if version != t.version {
+		t.sawRenewal = t.version != ""
+		t.version, t.since = version, now
 	}
-	return now.Sub(w.since)
+	return now.Sub(t.since)
 }
 
 // errNoLease says that we may not use Leases here.

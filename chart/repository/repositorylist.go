@@ -57,7 +57,7 @@ type Addition struct {
 
 // Add downloads a repository's index and writes it into the list. It returns
 // false when it was there already, with the same access.
-func (b RepositoryList) Add(ctx context.Context, a Addition) (added bool, err error) {
+func (l RepositoryList) Add(ctx context.Context, a Addition) (added bool, err error) {
 	if !a.AllowDeprecated {
 		for old, instead := range retiredRepositories {
 			if strings.Contains(a.URL, old) {
@@ -68,12 +68,12 @@ func (b RepositoryList) Add(ctx context.Context, a Addition) (added bool, err er
 	if strings.Contains(a.Name, "/") {
 		return false, fmt.Errorf("repository name (%s) contains '/', please specify a different name without '/'", a.Name)
 	}
-	unlock, err := b.lock(ctx)
+	unlock, err := l.lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	file, err := b.load()
+	file, err := l.load()
 	if err != nil {
 		return false, err
 	}
@@ -84,13 +84,13 @@ func (b RepositoryList) Add(ctx context.Context, a Addition) (added bool, err er
 		}
 		return false, nil
 	}
-	if err := b.refresh(ctx, &entry); errors.As(err, new(*addressError)) {
+	if err := l.refresh(ctx, &entry); errors.As(err, new(*addressError)) {
 		return false, err
 	} else if err != nil {
 		return false, fmt.Errorf("looks like %q is not a valid chart repository or cannot be reached: %w", a.URL, err)
 	}
 	file.Update(&entry)
-	return true, b.write(file)
+	return true, l.write(file)
 }
 
 func (a Addition) entry() repo.Entry {
@@ -120,8 +120,8 @@ func (e *NameTakenError) Hint() string {
 }
 
 // List returns the repositories in the order of the file; none is no error.
-func (b RepositoryList) List() ([]Entry, error) {
-	file, err := b.load()
+func (l RepositoryList) List() ([]Entry, error) {
+	file, err := l.load()
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +134,13 @@ func (b RepositoryList) List() ([]Entry, error) {
 
 // Remove removes repositories from the list and deletes their cached indexes. It calls
 // removed for each, and stops at the first unknown name.
-func (b RepositoryList) Remove(ctx context.Context, names []string, removed func(name string)) error {
-	unlock, err := b.lock(ctx)
+func (l RepositoryList) Remove(ctx context.Context, names []string, removed func(name string)) error {
+	unlock, err := l.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	file, err := b.load()
+	file, err := l.load()
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (b RepositoryList) Remove(ctx context.Context, names []string, removed func
 		if !file.Remove(name) {
 			return fmt.Errorf("no repo named %q found", name)
 		}
-		if err := b.write(file); err != nil {
+		if err := l.write(file); err != nil {
 			return err
 		}
 		for _, cached := range []string{helmpath.CacheChartsFile(name), helmpath.CacheIndexFile(name)} {
-			if err := os.Remove(filepath.Join(b.cache(), cached)); err != nil && !os.IsNotExist(err) {
+			if err := os.Remove(filepath.Join(l.cache(), cached)); err != nil && !os.IsNotExist(err) {
 				return fmt.Errorf("removing the cached index of repository %s: %w", name, err)
 			}
 		}
@@ -173,8 +173,8 @@ type Update struct {
 // Update downloads the indexes of the named repositories, or of all, in parallel. It calls
 // done for each, one at a time, also for a failed download. Its error says that it couldn't
 // start.
-func (b RepositoryList) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
-	file, err := b.load()
+func (l RepositoryList) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
+	file, err := l.load()
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (b RepositoryList) Update(ctx context.Context, names []string, begin func()
 	var one sync.Mutex
 	for _, e := range wanted {
 		group.Go(func() {
-			err := b.refresh(ctx, e)
+			err := l.refresh(ctx, e)
 			one.Lock()
 			defer one.Unlock()
 			done(Update{Entry: Entry{Name: e.Name, URL: e.URL}, Err: err})
@@ -211,16 +211,16 @@ func (b RepositoryList) Update(ctx context.Context, names []string, begin func()
 }
 
 // refresh downloads the index of one repository into the cache.
-func (b RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
+func (l RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 	var options []getter.Option
-	if b.Timeout > 0 {
-		options = append(options, getter.WithTimeout(b.Timeout))
+	if l.Timeout > 0 {
+		options = append(options, getter.WithTimeout(l.Timeout))
 	}
-	r, err := repo.NewChartRepository(e, b.Settings.Getters(options...))
+	r, err := repo.NewChartRepository(e, l.Settings.Getters(options...))
 	if err != nil {
 		return &addressError{err}
 	}
-	r.CachePath = b.cache()
+	r.CachePath = l.cache()
 	return chart.RunInterruptible(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
@@ -237,30 +237,30 @@ func (e *addressError) Hint() string {
 	return "a chart repository has a URL such as https://charts.example.com"
 }
 
-func (b RepositoryList) path() string  { return b.Settings.EnvSettings().RepositoryConfig }
-func (b RepositoryList) cache() string { return b.Settings.EnvSettings().RepositoryCache }
+func (l RepositoryList) path() string  { return l.Settings.EnvSettings().RepositoryConfig }
+func (l RepositoryList) cache() string { return l.Settings.EnvSettings().RepositoryCache }
 
-func (b RepositoryList) load() (*repo.File, error) {
-	file, err := repo.LoadFile(b.path())
+func (l RepositoryList) load() (*repo.File, error) {
+	file, err := repo.LoadFile(l.path())
 	if errors.Is(err, os.ErrNotExist) {
 		return repo.NewFile(), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the list of repositories %s: %w", b.path(), err)
+		return nil, fmt.Errorf("reading the list of repositories %s: %w", l.path(), err)
 	}
 	return file, nil
 }
 
-func (b RepositoryList) write(file *repo.File) error {
-	if err := file.WriteFile(b.path(), 0o600); err != nil {
+func (l RepositoryList) write(file *repo.File) error {
+	if err := file.WriteFile(l.path(), 0o600); err != nil {
 		return fmt.Errorf("writing the list of repositories: %w", err)
 	}
 	return nil
 }
 
 // lock keeps other processes, also helm, from writing the list. It uses Helm's lock file.
-func (b RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
-	path := b.path()
+func (l RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
+	path := l.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the directory for the list of repositories: %w", err)
 	}
@@ -270,9 +270,9 @@ func (b RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
-	l := flock.New(name)
-	if _, err := l.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+	file := flock.New(name)
+	if _, err := file.TryLockContext(ctx, 100*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("waiting for another process to release %s: %w", name, err)
 	}
-	return func() { _ = l.Unlock() }, nil // the lock ends with the process at the latest
+	return func() { _ = file.Unlock() }, nil // the lock ends with the process at the latest
 }

@@ -37,12 +37,12 @@ type Found struct {
 // Search looks through the cached indexes, best matches first. It warns of
 // repositories without a readable index. Without repositories the error is
 // ErrNoRepositories.
-func (b RepositoryList) Search(q Query, warn func(text string)) ([]Found, error) {
+func (l RepositoryList) Search(q Query, warn func(text string)) ([]Found, error) {
 	constraint, err := q.constraint()
 	if err != nil {
 		return nil, err
 	}
-	file, err := b.load()
+	file, err := l.load()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (b RepositoryList) Search(q Query, warn func(text string)) ([]Found, error)
 	}
 	index := search.NewIndex()
 	for _, e := range file.Repositories {
-		content, err := b.index(e.Name)
+		content, err := l.index(e.Name)
 		if err != nil {
 			warn(fmt.Sprintf("Repo %q is corrupt or missing. Try '"+program.Name+" repo update'.", e.Name))
 			warn(err.Error())
@@ -104,14 +104,14 @@ func (q Query) pickVersions(results []*search.Result, constraint *semver.Constra
 	return found
 }
 
-func (b RepositoryList) index(name string) (*repo.IndexFile, error) {
-	return repo.LoadIndexFile(filepath.Join(b.cache(), helmpath.CacheIndexFile(name)))
+func (l RepositoryList) index(name string) (*repo.IndexFile, error) {
+	return repo.LoadIndexFile(filepath.Join(l.cache(), helmpath.CacheIndexFile(name)))
 }
 
 // Charts names the charts of one repository from its cached index, as
 // repository/chart, sorted. It is for completion: without a readable index there are none.
-func (b RepositoryList) Charts(name string) []string {
-	index, err := b.index(name)
+func (l RepositoryList) Charts(name string) []string {
+	index, err := l.index(name)
 	if err != nil {
 		return nil
 	}
@@ -126,12 +126,12 @@ func (b RepositoryList) Charts(name string) []string {
 // Versions lists the versions of repository/chart in the cached index, newest
 // first, each with a tab and what is known of it. It is for completion: what
 // isn't known has no version.
-func (b RepositoryList) Versions(ref string) []string {
+func (l RepositoryList) Versions(ref string) []string {
 	name, chart, ok := strings.Cut(ref, "/")
 	if !ok {
 		return nil
 	}
-	index, err := b.index(name)
+	index, err := l.index(name)
 	if err != nil {
 		return nil
 	}

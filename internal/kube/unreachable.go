@@ -34,8 +34,8 @@ func wrapUnreachable(config *rest.Config) {
 
 type unreachableTransport struct{ next http.RoundTripper }
 
-func (r unreachableTransport) RoundTrip(q *http.Request) (*http.Response, error) {
-	answer, err := r.next.RoundTrip(q)
+func (t unreachableTransport) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(q)
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return nil, &UnreachableError{dial}
 	}

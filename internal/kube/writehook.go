@@ -34,10 +34,10 @@ func installWriteHook(config *rest.Config) {
 
 type writeHookTransport struct{ next http.RoundTripper }
 
-func (g writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	begin, ok := r.Context().Value(writeHookKey{}).(func(context.Context) (func(), error))
 	if !ok || !isWrite(r) {
-		return g.next.RoundTrip(r)
+		return t.next.RoundTrip(r)
 	}
 	done, err := begin(r.Context())
 	if err != nil {
@@ -49,7 +49,7 @@ func (g writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := WithGracePeriod(r.Context(), stopLimit)
 	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
 	end := sync.OnceFunc(func() { cancelAll(); cancel(); done() })
-	response, err := g.next.RoundTrip(r.WithContext(ctx))
+	response, err := t.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
 		return nil, err
@@ -64,9 +64,9 @@ type writeHookBody struct {
 	end func()
 }
 
-func (a *writeHookBody) Close() error {
-	defer a.end()
-	return a.ReadCloser.Close()
+func (b *writeHookBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 const (
