@@ -47,11 +47,11 @@ type Input struct {
 	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`
 	DNS           bool     // let templates resolve host names
 	PostRenderer  []string // command and arguments; empty means none
-	// Beside is called once while the templates are evaluated, for work that doesn't need their output. Its chart
+	// WhileRendering is called once while the templates are evaluated, for work that doesn't need their output. Its chart
 	// is what becomes Rendered.Chart; it must not use the values, which templates may change. Render waits for
 	// it; the context ends when the templates have failed. Where memory is short, it is called after the
 	// templates, and not if they have failed. May be nil.
-	Beside func(context.Context, *Chart)
+	WhileRendering func(context.Context, *Chart)
 
 	renderings   int  // how many are under way at once, whose memory can't be told apart; 0 means 1
 	sharedPrimes bool // of the keys of certificates, see Rerenderer.RenderTwiceWithSharedPrimes

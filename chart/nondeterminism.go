@@ -2,14 +2,10 @@ package chart
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 
@@ -70,101 +66,15 @@ var quickKeys = map[string]substitution{
 
 var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genPrivateKey "ecdsa")).Cert "Key" (genPrivateKey "ecdsa") "-"`}
 
+// keyMaking are template functions that take longer than all else in a chart: they search for
+// prime numbers, or are slow on purpose.
+var keyMaking = []string{
+	"genPrivateKey", "genCA", "genSelfSignedCert", "genSignedCert", "genCAWithKey", "genSelfSignedCertWithKey", "genSignedCertWithKey",
+	"bcrypt", "htpasswd",
+}
+
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
-
-// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same new one.
-// One other key shows as well as many what is generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
-func certificatesOfOneKey() (map[string]substitution, error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	return keyedVariants(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
-}
-
-// A Rerenderer renders a chart again with the same input to find values that change
-// with each rendering.
-type Rerenderer struct {
-	chart     *Chart
-	in        Input
-	functions map[string]bool
-	usesTpl   bool // values and files may be templates
-	hashes    bool
-	short     func() bool // reports whether something random is so short that it may come out again
-	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
-	// begunWithHashInputs is the same for TakeHashInputs.
-	begunWithHashInputs *rendering
-	times               int // it was rendered again
-
-	// A rendering has shown that no function of fewResults is called.
-	fewResultsUnused atomic.Bool
-}
-
-// NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
-// get the answers of the first rendering only if both share in.LookupCache.
-func (c *Chart) NewRerenderer(in Input) *Rerenderer {
-	r := &Rerenderer{chart: c, in: in, functions: map[string]bool{}}
-	note := func(text string) string {
-		return replaceCalls(text, true, nil, func(name string) {
-			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name].name != ""
-			if nondeterministic[name] > 0 {
-				r.functions[name] = true
-			}
-		})
-	}
-	eachChartText(c.Helm, func(text []byte) {
-		if bytes.Contains(text, []byte("{{")) { // most files are large and have no templates: they aren't copied
-			note(string(text))
-		}
-	})
-	replaceTexts(copyMap(c.Helm.Values), note)
-	replaceTexts(copyMap(in.Values), note)
-	r.short = sync.OnceValue(r.findsShort)
-	return r
-}
-
-// IsNondeterministic reports whether a template, value or file calls a function that makes a
-// difference, or a post-renderer may. Otherwise the chart comes out the same each time.
-func (r *Rerenderer) IsNondeterministic() bool {
-	return len(r.functions) > 0 || len(r.in.PostRenderer) > 0
-}
-
-// HashesFound reports whether a template calls a hash function.
-func (r *Rerenderer) HashesFound() bool { return r.hashes }
-
-// RendersNeeded is how many renderings show every difference. If byChance, further ones may show
-// more: what is chosen from few possibilities may come out the same several times. The first RenderAgain may
-// lower both.
-func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
-	renders = min(1, len(r.in.PostRenderer))
-	for name := range r.functions {
-		if n := nondeterministic[name]; n < fewResults || !r.fewResultsUnused.Load() {
-			renders = max(renders, n)
-		}
-	}
-	if len(r.functions) > 0 && renders < fewResults && r.short() {
-		renders = fewResults
-	}
-	return renders, renders >= fewResults
-}
-
-// findsShort reports whether something random in what may be evaluated is so short that it may come
-// out again. Files, such as definitions, are evaluated only by tpl.
-func (r *Rerenderer) findsShort() bool {
-	short := false
-	find := func(text []byte) { short = short || hasShortRandom(text) }
-	if r.usesTpl {
-		eachChartText(r.chart.Helm, find)
-		return short
-	}
-	for _, c := range allCharts(r.chart.Helm) {
-		for _, f := range c.Templates {
-			find(f.Data)
-		}
-	}
-	return short
-}
 
 // hasShortRandom searches a text. Most call nothing, or have no word of what is searched for, and the
 // expression takes its time with megabytes of definitions and dashboards.
@@ -180,107 +90,14 @@ func hasShortRandom(text []byte) bool {
 	return false
 }
 
-// RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
-// their input, see substitutes.
-func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
-	begun := r.begun
-	r.begun = nil
-	if out := begun.take(ctx); out != nil {
-		return out, nil
-	}
-	first := r.times == 0
-	return r.renderWith(ctx, r.in, r.nextSubstitutes(), first)
-}
-
-// renderWithOneKey renders the chart with substitutes, and with one new key for all certificates. If
-// that fails, each has its own.
-func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	if r.MakesCertificates() {
-		oneKey, err := certificatesOfOneKey()
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(oneKey, instead)
-		if out, err := r.render(ctx, in, oneKey); err == nil {
-			return out, nil
-		}
-	}
-	return r.render(ctx, in, instead)
-}
-
-// renderWith renders the chart with substitutes. The first time, it tries it with functions
-// of fewResults that fail: many charts have one in a branch that is never taken, and need no further
-// renderings for it.
-func (r *Rerenderer) renderWith(ctx context.Context, in Input, instead map[string]substitution, first bool) (*Rendered, error) {
-	if functions := r.functionsOfFewResults(); first && len(functions) > 0 {
-		failing := maps.Clone(instead)
-		for _, name := range functions {
-			failing[name] = substitution{name: `print (fail "few results")`}
-		}
-		if out, err := r.renderWithOneKey(ctx, in, failing); err == nil {
-			r.fewResultsUnused.Store(true)
-			return out, nil
-		}
-	}
-	return r.renderWithOneKey(ctx, in, instead)
-}
-
-// functionsOfFewResults lists those that the chart's text has.
-func (r *Rerenderer) functionsOfFewResults() []string {
-	var names []string
-	for name := range r.functions {
-		if nondeterministic[name] == fewResults {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// nextSubstitutes are the changes to the chart for the next time it is rendered again.
-func (r *Rerenderer) nextSubstitutes() map[string]substitution {
-	all := maps.Clone(substitutes)
-	maps.Copy(all, reordered[r.times%len(reordered)])
-	r.times++
-	return all
-}
-
-// RenderWithHashInputs renders the chart with the input of hash functions in base64 in place
-// of the hashes. Keys and certificates are random ones that take no time, because they are only
-// searched for in these inputs. A chart that asks for more of them is rendered with real ones.
-func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
-	return r.renderHashInputs(ctx, r.in)
-}
-
-func (r *Rerenderer) renderHashInputs(ctx context.Context, in Input) (*Rendered, error) {
-	if r.MakesKeys() {
-		quick := maps.Clone(hashInputs)
-		maps.Copy(quick, quickKeys)
-		if out, err := r.render(ctx, in, quick); err == nil {
-			return out, nil
-		}
-	}
-	return r.render(ctx, in, hashInputs)
-}
-
-func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	in.Beside = nil // that of the first rendering is enough
-	changed := &Chart{Helm: copyChart(r.chart.Helm)}
-	change := func(text string) string { return replaceCalls(text, true, instead, func(string) {}) }
-	rewriteTexts(changed.Helm, r.usesTpl, change)
-	if r.usesTpl {
-		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)
-	}
-	out, err := changed.Render(ctx, in)
+// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same new one.
+// One other key shows as well as many what is generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
+func certificatesOfOneKey() (map[string]substitution, error) {
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}
-	// Text that isn't evaluated but looks like a template, such as a dashboard, is restored.
-	back := func(text string) string { return restoreCalls(text, instead) }
-	out.Manifest, out.Notes = back(out.Manifest), back(out.Notes)
-	for _, h := range out.Hooks {
-		h.Manifest = back(h.Manifest)
-	}
-	return out, nil
+	return keyedVariants(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
 }
 
 // restoreCalls restores the original calls in text that wasn't evaluated as a template.
@@ -297,23 +114,6 @@ func restoreCalls(text string, instead map[string]substitution) string {
 		text = strings.ReplaceAll(text, strings.ReplaceAll(other.name, `"`, `\"`), name)
 	}
 	return text
-}
-
-// RenderRepeatedly renders the chart as often as needed to see which values differ between
-// renderings with the same input. It returns nothing when no template, value or file calls a
-// nondeterministic function. It reads the cluster as Render does.
-func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
-	var out []*Rendered
-	for {
-		if needed, _ := r.RendersNeeded(); len(out) >= needed {
-			return out, nil
-		}
-		rendered, err := r.RenderAgain(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, rendered)
-	}
 }
 
 // eachChartText calls do for all text of a chart and its subcharts that may be evaluated,

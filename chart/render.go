@@ -39,7 +39,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := executeTemplatesAndBeside(ctx, helm, values, in)
+	files, err := executeTemplatesAndMeanwhile(ctx, helm, values, in)
 	if err != nil {
 		return nil, templateError(helm, err)
 	}
@@ -51,26 +51,27 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	return out, out.postRender(ctx, in.PostRenderer)
 }
 
-// leastMemoryBeside is how much memory the program must be allowed to use for Beside to run while templates are
-// evaluated: its memory counts as theirs, and with less they have little.
-const leastMemoryBeside = 1 << 30
+// leastMemoryForBoth is how much memory the program must be allowed to use for WhileRendering to be called while
+// templates are evaluated: its memory counts as theirs, and with less they have little.
+const leastMemoryForBoth = 1 << 30
 
-// executeTemplatesAndBeside is executeTemplates that calls Beside meanwhile, or afterwards where memory is short.
-func executeTemplatesAndBeside(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
-	if in.Beside == nil {
+// executeTemplatesAndMeanwhile executes the templates, and calls WhileRendering at the same time, or afterwards
+// where memory is short.
+func executeTemplatesAndMeanwhile(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
+	if in.WhileRendering == nil {
 		return executeTemplates(ctx, helm, values, in)
 	}
-	if processMemoryLimit() < leastMemoryBeside {
+	if processMemoryLimit() < leastMemoryForBoth {
 		files, err := executeTemplates(ctx, helm, values, in)
 		if err == nil {
-			in.Beside(ctx, &Chart{Helm: helm})
+			in.WhileRendering(ctx, &Chart{Helm: helm})
 		}
 		return files, err
 	}
-	beside, stop := context.WithCancel(ctx)
+	meanwhile, stop := context.WithCancel(ctx)
 	defer stop()
 	var work sync.WaitGroup
-	work.Go(func() { in.Beside(beside, &Chart{Helm: helm}) })
+	work.Go(func() { in.WhileRendering(meanwhile, &Chart{Helm: helm}) })
 	files, err := executeTemplates(ctx, helm, values, in)
 	if err != nil {
 		stop() // an endless template is abandoned and takes more and more memory until the program ends

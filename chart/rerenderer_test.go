@@ -15,9 +15,9 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// Work beside a rendering gets the chart that is recorded, once however often the chart is rendered, and is over
+// Work while a chart is rendered gets the chart that is recorded, once however often the chart is rendered, and is over
 // when the rendering is. When that fails, it is told to end, or isn't begun where memory is short.
-func TestWorkBesideARendering(t *testing.T) {
+func TestWorkWhileRendering(t *testing.T) {
 	limit := processMemoryLimit
 	defer func() { processMemoryLimit = limit }()
 	for _, of := range []struct {
@@ -37,7 +37,7 @@ func TestWorkBesideARendering(t *testing.T) {
 		c.Helm.AddDependency(&helmchart.Chart{Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "child", Version: "1.0.0"}})
 		var got []*helmchart.Chart
 		in := Input{Release: "r", Namespace: "n", Values: map[string]any{"child": map[string]any{"enabled": false}}}
-		in.Beside = func(ctx context.Context, c *Chart) {
+		in.WhileRendering = func(ctx context.Context, c *Chart) {
 			if of.fails {
 				<-ctx.Done()
 			}

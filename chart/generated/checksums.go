@@ -19,7 +19,7 @@ func (d *decider) decideChecksums() {
 		switch {
 		case t.reason != "" || t.nonText != nil && !t.inPodAnnotation:
 		case t.kept:
-			if isHash(t.text) && !t.isDerived && d.in.HashesFound {
+			if isHash(t.text) && !t.isDerived && d.in.MakesHashes {
 				checksums = append(checksums, t)
 			}
 		case !t.inPodAnnotation:
@@ -27,7 +27,7 @@ func (d *decider) decideChecksums() {
 			t.renew(annotation.Generated.Name + ": renew")
 		case d.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
-		case t.nonText != nil || !isHash(t.text) || !d.in.HashesFound:
+		case t.nonText != nil || !isHash(t.text) || !d.in.MakesHashes:
 			t.renew("it is random, which restarts the pods each time")
 		case t.recorded == nil:
 			t.renew(t.missingReason)

@@ -43,8 +43,8 @@ type Input struct {
 	Policy     Policy
 	Rendered   Revision
 	Rerendered []Revision // rendered again, see chart.Rerenderer
-	// HashesFound says that templates make hashes.
-	HashesFound bool
+	// MakesHashes says that templates make hashes.
+	MakesHashes bool
 	// WithHashInputs was rendered with content in place of hashes; nil when that wasn't
 	// asked for, see Result.WantsHashInputs.
 	WithHashInputs *Revision

@@ -159,7 +159,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	}
 	var crdWarnings []string
 	var ofCRDs error
-	in.Beside = func(ctx context.Context, c *chart.Chart) {
+	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
 		if earlier != nil && earlier.err == nil {
 			return // the chart is rendered once more
 		}
