@@ -44,53 +44,51 @@ type lookupKey struct{ apiVersion, kind, namespace, name string }
 
 // lock makes renderings that look up the same at the same time ask one after the other: the second gets
 // the first one's answer.
-func (a *LookupCache) lock(q lookupKey) (unlock func()) {
-	if a == nil {
+func (c *LookupCache) lock(q lookupKey) (unlock func()) {
+	if c == nil {
 		return func() {}
 	}
-	a.mu.Lock()
-	if a.asking == nil {
-		a.asking = map[lookupKey]*sync.Mutex{}
+	c.mu.Lock()
+	if c.asking == nil {
+		c.asking = map[lookupKey]*sync.Mutex{}
 	}
-	asking := a.asking[q]
+	asking := c.asking[q]
 	if asking == nil {
 		asking = &sync.Mutex{}
-		a.asking[q] = asking
+		c.asking[q] = asking
 	}
-	a.mu.Unlock()
+	c.mu.Unlock()
 	asking.Lock()
 	return asking.Unlock
 }
 
-// get returns a copy of a cached answer, because templates may change it.
-func (a *LookupCache) get(q lookupKey) (any, bool) {
-	if a == nil {
-		return nil, false
+// get returns a copy of a cached answer, because templates may change it; nil when there is none.
+func (c *LookupCache) get(q lookupKey) any {
+	if c == nil {
+		return nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	answer, ok := a.answers[q]
-	switch answer := answer.(type) {
-	case *unstructured.Unstructured:
-		return answer.DeepCopy(), ok
-	case *unstructured.UnstructuredList:
-		return answer.DeepCopy(), ok
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch answer := c.answers[q].(type) {
+	case runtime.Object:
+		return answer.DeepCopyObject()
+	default:
+		return answer
 	}
-	return answer, ok
 }
 
 // store caches an answer or a not-found error. Other errors aren't cached.
-func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
-	if a == nil || err != nil && !apierrors.IsNotFound(err) {
+func (c *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
+	if c == nil || err != nil && !apierrors.IsNotFound(err) {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.answers == nil {
-		a.answers = map[lookupKey]any{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers == nil {
+		c.answers = map[lookupKey]any{}
 	}
-	if a.answers[q] = answer.DeepCopyObject(); err != nil {
-		a.answers[q] = err
+	if c.answers[q] = answer.DeepCopyObject(); err != nil {
+		c.answers[q] = err
 	}
 }
 
@@ -159,7 +157,7 @@ func (c *lookupClient) Get(_ context.Context, name string, opts metav1.GetOption
 	}
 	q := lookupKey{c.apiVersion, c.kind, c.namespace, name}
 	defer c.cache.lock(q)()
-	switch answer, _ := c.cache.get(q); answer := answer.(type) {
+	switch answer := c.cache.get(q).(type) {
 	case *unstructured.Unstructured:
 		return answer, nil
 	case error:
@@ -184,7 +182,7 @@ func (c *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 	}
 	q := lookupKey{apiVersion: c.apiVersion, kind: c.kind, namespace: c.namespace}
 	defer c.cache.lock(q)()
-	switch answer, _ := c.cache.get(q); answer := answer.(type) {
+	switch answer := c.cache.get(q).(type) {
 	case *unstructured.UnstructuredList:
 		return answer, nil
 	case error:
