@@ -94,11 +94,12 @@ func bundlesOf(labels map[string]string, revision int) []bundleRef {
 	return out
 }
 
-// partNames are the names of the Secrets of a bundle.
-func (b bundleRef) partNames(release string, revision int) []string {
-	names := make([]string, b.count)
-	for i := range names {
-		names[i] = b.partName(release, revision, i)
+// partNames are the names of the Secrets of bundles.
+func partNames(release string, revision int, bundles ...bundleRef) (names []string) {
+	for _, b := range bundles {
+		for i := range b.count {
+			names = append(names, b.partName(release, revision, i))
+		}
 	}
 	return names
 }

@@ -31,6 +31,6 @@ func (i Identity) IsKnown() bool { return i.known }
 
 // IsLatest reports whether the record, as it was stored, is the newest of a history: the
 // same Secret, not written by another run since.
-func (r *Record) IsLatest(latest *Summary) bool {
-	return latest != nil && latest.uid == string(r.stored.uid) && r.Journal != nil && latest.Run == r.Journal.Run
+func (rec *Record) IsLatest(latest *Summary) bool {
+	return latest != nil && latest.uid == string(rec.stored.uid) && rec.Journal != nil && latest.Run == rec.Journal.Run
 }

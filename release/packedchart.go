@@ -81,11 +81,11 @@ func (p *packedCharts) packChart(chart *helmchart.Chart) (*packedChart, error) {
 	if p.packed != nil && p.chart == chart {
 		return p.packed, nil
 	}
-	data, err := json.Marshal(chart)
+	text, err := json.Marshal(map[string]*helmchart.Chart{"chart": chart})
 	if err != nil {
 		return nil, err
 	}
-	text := chartText{[]byte(chartStart), data, []byte(chartEnd)}
+	text[len(text)-1] = chartEnd[0] // the record goes on
 	packed := p.previous
 	if packed == nil || !packed.holds(text) {
 		if packed, err = packChart(text); err != nil {
@@ -93,46 +93,25 @@ func (p *packedCharts) packChart(chart *helmchart.Chart) (*packedChart, error) {
 		}
 	}
 	var m meter
-	_ = text.writeTo(&m) // never fails
+	_, _ = m.Write(text) // never fails
 	packed.elements = m.elements
 	p.chart, p.packed = chart, packed
 	return packed, nil
 }
 
-// A chartText is what is packed, in pieces: the text of a chart may be many megabytes.
-type chartText [][]byte
-
-func (t chartText) writeTo(w io.Writer) error {
-	for _, piece := range t {
-		if _, err := w.Write(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sum is the CRC-32 of the text, and its size.
-func (t chartText) sum() (sum uint32, size int) {
-	for _, piece := range t {
-		sum, size = crc32.Update(sum, crc32.IEEETable, piece), size+len(piece)
-	}
-	return sum, size
-}
-
-func packChart(text chartText) (*packedChart, error) {
+func packChart(text []byte) (*packedChart, error) {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if err := text.writeTo(w); err != nil {
+	if _, err := w.Write(text); err != nil {
 		return nil, err
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	sum, size := text.sum()
-	return &packedChart{deflated: out.Bytes(), size: size, sum: sum}, nil
+	return &packedChart{deflated: out.Bytes(), size: len(text), sum: crc32.ChecksumIEEE(text)}, nil
 }
 
 // packManifest packs the manifest that follows the chart. An upgrade does it once: the best compression takes
@@ -162,20 +141,18 @@ func (p *packedChart) packManifest(text string) (*packedManifest, error) {
 }
 
 // holds reports whether a text is what was packed.
-func (p *packedChart) holds(text chartText) bool {
-	if sum, size := text.sum(); p.size != size || p.sum != sum {
+func (p *packedChart) holds(text []byte) bool {
+	if p.size != len(text) || p.sum != crc32.ChecksumIEEE(text) {
 		return false
 	}
 	r := flate.NewReader(bytes.NewReader(p.deflated))
 	chunk := make([]byte, 32<<10)
-	for _, piece := range text {
-		for len(piece) > 0 {
-			n, err := io.ReadFull(r, chunk[:min(len(chunk), len(piece))])
-			if err != nil || !bytes.Equal(chunk[:n], piece[:n]) {
-				return false
-			}
-			piece = piece[n:]
+	for len(text) > 0 {
+		n, err := io.ReadFull(r, chunk[:min(len(chunk), len(text))])
+		if err != nil || !bytes.Equal(chunk[:n], text[:n]) {
+			return false
 		}
+		text = text[n:]
 	}
 	return true
 }

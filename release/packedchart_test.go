@@ -276,7 +276,7 @@ func TestManifestIsPackedOnce(t *testing.T) {
 func TestChartDecodedApartIsChecked(t *testing.T) {
 	apart := func(chart, rest string) (got, want *Record, err error) {
 		t.Helper()
-		packed, err := packChart(chartText{[]byte(chart)})
+		packed, err := packChart([]byte(chart))
 		if err != nil {
 			t.Fatal(err)
 		}

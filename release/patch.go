@@ -93,11 +93,8 @@ func editJSON(text []byte, edits map[string]map[string]any, known *packedManifes
 	if err != nil {
 		return nil, err
 	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(data, &record); err != nil {
-		return nil, err
-	}
-	if err := editMembers(record, edits); err != nil {
+	record, err := editMembers(data, edits)
+	if err != nil {
 		return nil, err
 	}
 	packed, err := pack(record)
@@ -117,11 +114,8 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *
 	if err != nil {
 		return nil, err
 	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(append([]byte("{"), rest...), &record); err != nil {
-		return nil, err
-	}
-	if err := editMembers(record, edits); err != nil {
+	record, err := editMembers(append([]byte("{"), rest...), edits)
+	if err != nil {
 		return nil, err
 	}
 	packed, _, err := chart.appendRest(manifest, func(w io.Writer) error { return writeMembers(w, record) })
@@ -131,19 +125,23 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *
 	return toText(packed), nil
 }
 
-// editMembers changes fields of the members of a record's JSON. Members that are missing stay
+// editMembers reads the members of a record's JSON and changes fields of them. Members that are missing stay
 // missing; a missing info is an error.
-func editMembers(record map[string]json.RawMessage, edits map[string]map[string]any) error {
+func editMembers(data []byte, edits map[string]map[string]any) (map[string]json.RawMessage, error) {
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(data, &record); err != nil {
+		return nil, err
+	}
 	for member, set := range edits {
 		if record[member] == nil && member != "info" {
 			continue
 		}
 		var err error
 		if record[member], err = editMember(record[member], set); err != nil {
-			return fmt.Errorf("%s: %w", member, err)
+			return nil, fmt.Errorf("%s: %w", member, err)
 		}
 	}
-	return nil
+	return record, nil
 }
 
 func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, error) {

@@ -231,7 +231,7 @@ func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]by
 	if err != nil {
 		return nil, err
 	}
-	names := b.partNames(of.Name, of.Revision)
+	names := partNames(of.Name, of.Revision, b)
 	parts := make([][]byte, len(names))
 	return parts, kube.ForEach(len(names), maxParallel, func(i int) error {
 		part, err := secrets.Get(ctx, names[i], metav1.GetOptions{})
@@ -289,10 +289,7 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 
 // deleteParts deletes the parts of bundles of a revision.
 func deleteParts(ctx context.Context, secrets typedcore.SecretInterface, release string, revision int, bundles []bundleRef) error {
-	var names []string
-	for _, b := range bundles {
-		names = append(names, b.partNames(release, revision)...)
-	}
+	names := partNames(release, revision, bundles...)
 	return kube.ForEach(len(names), maxParallel, func(i int) error { return deleteSecret(ctx, secrets, names[i], "") })
 }
 

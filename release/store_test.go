@@ -168,7 +168,7 @@ func TestLargeReleases(t *testing.T) {
 	})
 	t.Run("a missing part is an error that names it", func(t *testing.T) {
 		secrets := s.Client().CoreV1().Secrets(s.namespace)
-		part := first.stored.bundles[0].partNames("web", 1)[2]
+		part := partNames("web", 1, first.stored.bundles[0])[2]
 		if err := secrets.Delete(t.Context(), part, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

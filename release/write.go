@@ -168,10 +168,7 @@ func ownParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Recor
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, b := range enc.bundles {
-		names = append(names, b.partNames(rec.Name, rec.Version)...)
-	}
+	names := partNames(rec.Name, rec.Version, enc.refs()...)
 	return kube.ForEach(len(names), maxParallel, func(i int) error {
 		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
