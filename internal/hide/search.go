@@ -126,17 +126,11 @@ func appendSpan(to []span, s span) []span {
 
 // at reports whether a part stands at a place.
 func (p *part) at(text, lower string, i int) bool {
-	if len(text)-i < len(p.text) {
-		return false
-	}
+	in := lower
 	if p.caseSensitive {
-		if text[i:i+len(p.text)] != p.text {
-			return false
-		}
-	} else if lower[i:i+len(p.text)] != p.text {
-		return false
+		in = text
 	}
-	return !p.wholeWord || alone(text, i, i+len(p.text))
+	return strings.HasPrefix(in[i:], p.text) && (!p.wholeWord || alone(text, i, i+len(p.text)))
 }
 
 // widened extends a span of base64 by so many adjacent characters, which may contain some of its

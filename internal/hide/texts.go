@@ -165,10 +165,7 @@ func (t *Texts) AddVisibleName(name string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.names == nil {
-		t.names = map[string]bool{}
-	}
-	t.names[lowered(name)] = true
+	insert(&t.names, lowered(name))
 }
 
 // add adds a confidential text, depending on the class of its key.
@@ -176,20 +173,15 @@ func (t *Texts) add(text string, key keyClass) {
 	if t.added[keyedText{text, key}] {
 		return // revisions have most in common
 	}
-	if t.added == nil {
-		t.added = map[keyedText]bool{}
-	}
-	t.added[keyedText{text, key}] = true
+	insert(&t.added, keyedText{text, key})
 	trimmed := strings.TrimSpace(text)
 	if meaningless[strings.ToLower(trimmed)] {
 		return
 	}
 	common := isOrdinary(trimmed)
 	if key == confidentialKey && len(trimmed) >= leastWhole || len(trimmed) >= leastOrdinary || len(trimmed) >= leastInside && !common && hasLetter(trimmed) {
-		if t.whole == nil {
-			t.whole = map[string]bool{}
-		}
-		t.whole[text], t.whole[trimmed] = true, true
+		insert(&t.whole, text)
+		insert(&t.whole, trimmed)
 	}
 	switch {
 	case len(trimmed) < leastInside:
@@ -202,16 +194,21 @@ func (t *Texts) add(text string, key keyClass) {
 			t.searchFor(trimmed, part{wholeWord: true, caseSensitive: true})
 		}
 	case key == identifierKey:
-		if t.hosts == nil {
-			t.hosts = map[string]bool{}
-		}
-		t.hosts[lowered(trimmed)] = true
+		insert(&t.hosts, lowered(trimmed))
 		t.searchFor(trimmed, part{wholeWord: true})
 	case key != confidentialKey && quantity().MatchString(trimmed):
 	default:
 		t.searchFor(trimmed, part{})
 	}
 	t.addParts(trimmed, key)
+}
+
+// insert adds a key to a set, which may be nil.
+func insert[K comparable](set *map[K]bool, key K) {
+	if *set == nil {
+		*set = map[K]bool{}
+	}
+	(*set)[key] = true
 }
 
 // searchFor adds all spellings of a text to the search. like has the options of spellings

@@ -40,7 +40,7 @@ type Cluster struct {
 	config    *rest.Config
 	namespace string
 	requests  *requestLimit
-	clients   func() (*clients, error)
+	clients   func() (clients, error)
 
 	mu        sync.Mutex
 	version   string // of the API server; empty before it is asked
@@ -99,15 +99,16 @@ func New(config *rest.Config, namespace string) *Cluster {
 		config:    config,
 		requests:  requests,
 		namespace: namespace,
-		clients:   sync.OnceValues(func() (*clients, error) { return newClients(config) }),
+		clients:   sync.OnceValues(func() (clients, error) { return newClients(config) }),
 	}
 }
 
-func newClients(config *rest.Config) (*clients, error) {
+// newClients returns nil clients with an error.
+func newClients(config *rest.Config) (clients, error) {
 	// One HTTP client means one HTTP/2 connection for everything we ask.
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
+		return clients{}, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
 	}
 	inProtobuf := rest.CopyConfig(config)
 	inProtobuf.ContentType = "application/vnd.kubernetes.protobuf"
@@ -116,9 +117,9 @@ func newClients(config *rest.Config) (*clients, error) {
 	dyn, ofDynamic := dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), client)
 	meta, ofMetadata := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
 	if err := cmp.Or(ofTyped, ofDynamic, ofMetadata); err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+		return clients{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	return &clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
+	return clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
 }
 
 func overrides(opts Options) *clientcmd.ConfigOverrides {
@@ -150,26 +151,17 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 // Typed returns the client for built-in kinds. It speaks protobuf.
 func (c *Cluster) Typed() (kubernetes.Interface, error) {
 	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
-	return clients.typed, nil
+	return clients.typed, err
 }
 
 // Dynamic returns the client for objects of any kind.
 func (c *Cluster) Dynamic() (dynamic.Interface, error) {
 	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
-	return clients.dynamic, nil
+	return clients.dynamic, err
 }
 
 // Metadata returns the client that reads the metadata of objects and nothing else.
 func (c *Cluster) Metadata() (metadata.Interface, error) {
 	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
-	return clients.metadata, nil
+	return clients.metadata, err
 }
