@@ -9,12 +9,13 @@ import (
 func copyMap(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
-		out[k] = copyValue(v)
+		out[k] = CopyValue(v)
 	}
 	return out
 }
 
-func copyValue(v any) any {
+// CopyValue deep-copies a value of JSON or YAML, or of a chart. Other types are shared.
+func CopyValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if v == nil {
@@ -29,7 +30,7 @@ func copyValue(v any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = copyValue(v[i])
+			out[i] = CopyValue(v[i])
 		}
 		return out
 	}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -118,11 +119,8 @@ func (o httpOptions) request(href string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent := o.agent
-	if agent == "" {
-		agent = "Helm/" + chartutil.DefaultCapabilities.HelmVersion.Version[1:] // as Helm's, which is "v3.x"
-	}
-	request.Header.Set("User-Agent", agent)
+	helms := "Helm/" + chartutil.DefaultCapabilities.HelmVersion.Version[1:] // which is "v3.x"
+	request.Header.Set("User-Agent", cmp.Or(o.agent, helms))
 	if o.accept != "" {
 		request.Header.Set("Accept", o.accept)
 	}

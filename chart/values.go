@@ -67,16 +67,19 @@ func Values(ctx context.Context, sources []ValuesSource, from ValuesOptions) (ma
 				continue
 			}
 			var err error
-			if values, err = r.addSource(values, s); err != nil {
-				problems = append(problems, err)
+			if kind == ValuesFile {
+				values, err = r.addFiles(values, s.Value)
+			} else {
+				err = r.set(values, s)
 			}
+			problems = append(problems, err)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 		}
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
 	}
 	return values, nil
 }
@@ -90,14 +93,7 @@ type valuesReader struct {
 	decrypter decrypter
 }
 
-// addSource returns values with s laid over them. It may change values.
-func (r *valuesReader) addSource(values map[string]any, s ValuesSource) (map[string]any, error) {
-	if s.Kind == ValuesFile {
-		return r.addFiles(values, s.Value)
-	}
-	return values, r.set(values, s)
-}
-
+// addFiles returns values with those of a list of files laid over them.
 func (r *valuesReader) addFiles(values map[string]any, list string) (map[string]any, error) {
 	if list == "" {
 		return values, nil

@@ -1,6 +1,7 @@
 package develop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,25 +68,18 @@ func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart
 		case c.Name() != want.Name:
 			return "misnamed"
 		}
-		if fits := matchesRange(want.Version, c.Metadata.Version); fits != "" {
-			return fits
-		}
-		return "ok"
+		return cmp.Or(whyNotInRange(want.Version, c.Metadata.Version), "ok")
 	}
 	for _, c := range slices.Backward(parent.Dependencies()) {
-		if c.Name() != want.Name {
-			continue
+		if c.Name() == want.Name {
+			return cmp.Or(whyNotInRange(want.Version, c.Metadata.Version), "unpacked")
 		}
-		if fits := matchesRange(want.Version, c.Metadata.Version); fits != "" {
-			return fits
-		}
-		return "unpacked"
 	}
 	return "missing"
 }
 
-// matchesRange returns why a version doesn't match a constraint; empty when it does.
-func matchesRange(want, have string) string {
+// whyNotInRange returns why a version doesn't match a constraint; empty when it does.
+func whyNotInRange(want, have string) string {
 	if want == have {
 		return ""
 	}

@@ -20,29 +20,11 @@ type edit struct {
 
 // edited is a copy of a value with edits.
 func edited(root any, edits []edit) any {
-	out := copied(root)
+	out := chart.CopyValue(root)
 	for _, e := range edits {
 		out = setAt(out, e.path, e.part.value())
 	}
 	return out
-}
-
-func copied(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, item := range v {
-			out[key] = copied(item)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = copied(item)
-		}
-		return out
-	}
-	return v
 }
 
 // valueAt returns the value at a path of keys and indexes; nil when there is none.
