@@ -72,20 +72,20 @@ func (d decrypter) decrypt(ctx context.Context, data []byte) (plain []byte, decr
 func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 	const hint = "name the file with the private key in DEPLOYER_AGE_IDENTITY or SOPS_AGE_KEY_FILE, or put the key into SOPS_AGE_KEY"
 	identities, err := d.identities()
+	if err == nil && len(identities) == 0 {
+		err = errors.New("no private key was found")
+	}
 	if err != nil {
 		return nil, &DecryptError{By: "age", Err: err, hint: hint}
-	}
-	if len(identities) == 0 {
-		return nil, &DecryptError{By: "age", Err: errors.New("no private key was found"), hint: hint}
 	}
 	r, err := age.Decrypt(encrypted, identities...)
 	if errors.As(err, new(*age.NoIdentityMatchError)) {
 		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys can decrypt it"), hint: hint}
 	}
-	if err != nil {
-		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
+	var plain []byte
+	if err == nil {
+		plain, err = readLimited(r)
 	}
-	plain, err := readLimited(r)
 	if err != nil {
 		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
 	}

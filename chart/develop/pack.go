@@ -1,6 +1,7 @@
 package develop
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -35,14 +36,10 @@ func Package(dir string, opts PackageOptions) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("loading chart %s: %w", dir, err)
 	}
-	if opts.Version != "" {
-		c.Metadata.Version = opts.Version
-	}
+	c.Metadata.Version = cmp.Or(opts.Version, c.Metadata.Version)
+	c.Metadata.AppVersion = cmp.Or(opts.AppVersion, c.Metadata.AppVersion)
 	if _, err := semver.NewVersion(c.Metadata.Version); err != nil {
 		return "", fmt.Errorf("version %q of chart %s: %w", c.Metadata.Version, c.Name(), err)
-	}
-	if opts.AppVersion != "" {
-		c.Metadata.AppVersion = opts.AppVersion
 	}
 	if names := chart.MissingDependencies(c); len(names) > 0 {
 		return "", &chart.MissingDependenciesError{Chart: c.Name(), Path: dir, Directory: true, Names: names}

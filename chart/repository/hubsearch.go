@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,12 +78,10 @@ func SearchHub(ctx context.Context, endpoint, text string) ([]HubChart, error) {
 	found := []HubChart{}
 	for _, d := range answer.Data {
 		latest := d.Relationships.LatestChartVersion.Data
-		c := HubChart{URL: endpoint + "/charts/" + d.ID, Version: latest.Version, AppVersion: latest.AppVersion,
-			Description: d.Attributes.Description, Repository: d.Attributes.Repo}
-		if d.ArtifactHub.PackageURL != "" {
-			c.URL = d.ArtifactHub.PackageURL
-		}
-		found = append(found, c)
+		found = append(found, HubChart{
+			URL: cmp.Or(d.ArtifactHub.PackageURL, endpoint+"/charts/"+d.ID), Version: latest.Version, AppVersion: latest.AppVersion,
+			Description: d.Attributes.Description, Repository: d.Attributes.Repo,
+		})
 	}
 	return found, nil
 }
