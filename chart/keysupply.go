@@ -28,14 +28,9 @@ func keyedVariants(key string) map[string]substitution {
 }
 
 // newKey makes a private key as certificateFunctions do.
-func newKey() (string, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return "", err
-	}
-	return pemOf(key), nil
-}
+func newKey() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 
+// pemOf writes a key as certificateFunctions do.
 func pemOf(key *rsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }
@@ -53,13 +48,13 @@ type keySupply struct {
 	ctx          context.Context // of the one rendering it was made for
 	sharedPrimes bool
 	calls        int // that the templates have; each may be evaluated several times or not at all
-	begun, taken int // new keys
+	begun, taken int // keys
 	made         chan madeKey
 	latest       *rsa.PrivateKey // if keys share their primes
 }
 
 type madeKey struct {
-	pem string
+	key *rsa.PrivateKey
 	err error
 }
 
@@ -99,8 +94,11 @@ func (s *keySupply) next() (string, error) {
 		go s.makeOne()
 	}
 	select {
-	case key := <-s.made:
-		return key.pem, key.err
+	case made := <-s.made:
+		if made.err != nil {
+			return "", made.err
+		}
+		return pemOf(made.key), nil
 	case <-s.ctx.Done():
 		return "", s.ctx.Err()
 	}
@@ -108,9 +106,9 @@ func (s *keySupply) next() (string, error) {
 
 // makeOne makes a key. A search for primes can't be stopped: a key that is being made when the rendering ends is dropped.
 func (s *keySupply) makeOne() {
-	text, err := newKey()
+	key, err := newKey()
 	select {
-	case s.made <- madeKey{text, err}:
+	case s.made <- madeKey{key, err}:
 	case <-s.ctx.Done():
 	}
 }
@@ -119,11 +117,11 @@ func (s *keySupply) makeOne() {
 // searched for only once, and with another public exponent. Whoever has one of these keys can compute all others.
 func (s *keySupply) nextOfSharedPrimes() (string, error) {
 	if s.latest == nil {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		s.latest = key
+		key, err := newKey()
 		if err != nil {
 			return "", err
 		}
+		s.latest = key
 		return pemOf(key), nil
 	}
 	next := *s.latest

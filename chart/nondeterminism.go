@@ -97,7 +97,7 @@ func certificatesOfOneKey() (map[string]substitution, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keyedVariants(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(key)))), nil
+	return keyedVariants(fmt.Sprintf(`(b64dec "%s")`, base64.StdEncoding.EncodeToString([]byte(pemOf(key))))), nil
 }
 
 // restoreCalls restores the original calls in text that wasn't evaluated as a template.
