@@ -47,7 +47,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 	if err := p.definitions.readGenerations(ctx, targets); err != nil {
 		return err
 	}
-	rejections, err := p.decideEach(ctx, targets, p.redecideDeferred)
+	rejections, err := p.decideEach(ctx, targets, p.redecideTarget)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,10 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 	return nil
 }
 
-// redecideDeferred decides again about a target whose prerequisites are present. An object whose kind
+// redecideTarget decides again about a deferred target whose prerequisites are present. An object whose kind
 // or namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
-func (p *planning) redecideDeferred(ctx context.Context, t *target) (Change, error) {
+func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error) {
 	if err := p.resolver.refresh(ctx, t); err != nil {
 		return Change{}, err
 	}

@@ -34,7 +34,7 @@ type keptValues struct {
 	values   []generated.Value
 	warnings []string
 	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
-	keys     bool                                             // no certificate or private key was renewed
+	keysKept bool                                             // no certificate or private key was renewed
 }
 
 // renderAndKeep renders the chart and replaces newly generated values by those that earlier
@@ -46,7 +46,7 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 		return d.keepGenerated(ctx, rerenderer, once, history)
 	}
 	if rerenderer.MakesCertificates && !slices.ContainsFunc(recordedGenerated(base), mayRenewKey) {
-		if rendered, kept, err := d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwiceWithSharedPrimes, history); err == nil && kept.keys {
+		if rendered, kept, err := d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwiceWithSharedPrimes, history); err == nil && kept.keysKept {
 			return rendered, kept, nil
 		}
 		rerenderer = source.NewRerenderer(in)
@@ -95,7 +95,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerender
 	if len(again) > 0 {
 		kept.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
-	kept.keys = !slices.ContainsFunc(result.Values, mayRenewKey)
+	kept.keysKept = !slices.ContainsFunc(result.Values, mayRenewKey)
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
 		rendered.Hooks[i].Manifest = text
