@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
@@ -82,16 +83,39 @@ func (a *Applier) writeRestored(ctx context.Context, m kube.Mapping, live *unstr
 	if err != nil {
 		return err
 	}
-	set := patchOperation{"add", "/metadata/managedFields", owners}
 	ops := jsonPatchOf("", compare.Content(live), compare.Content(r.Becomes))
 	t := &target{id: kube.IDOf(live), mapping: m, obj: live} // warnings hide what live has confidential
-	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, set), asWrite)
+	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, setManagedFields(owners)), asWrite)
 	if err != nil || !r.StillOurs(result) {
 		return err
 	}
-	_, err = a.sendJSONPatch(ctx, t, result.GetResourceVersion(), []patchOperation{set}, asWrite)
-	if apierrors.IsConflict(err) {
-		return nil // somebody else has written it in the meantime: it is given back
+	return a.removeOurEntry(ctx, t, result, r)
+}
+
+// removeOurEntry removes the managedFields entry that restoring the values has created, so that their former
+// managers own them again. If a controller writes the object in between, it is read again.
+func (a *Applier) removeOurEntry(ctx context.Context, t *target, result *unstructured.Unstructured, r *provenance.Restoration) error {
+	owner := provenance.OwnerOf(r.Becomes)
+	for attempt := range maxAttempts {
+		owners, err := r.ManagedFieldsAfter(result)
+		if err != nil {
+			return err
+		}
+		_, err = a.sendJSONPatch(ctx, t, result.GetResourceVersion(), []patchOperation{setManagedFields(owners)}, asWrite)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		pauseAfterRace(ctx, attempt)
+		if result, err = a.get(ctx, t.mapping, t.id); err != nil {
+			return err
+		}
+		if result == nil || result.GetUID() != t.obj.GetUID() || provenance.OwnerOf(result) != owner || !r.StillOurs(result) {
+			return nil // it was replaced or has changed hands, or the entry is gone
+		}
 	}
-	return err
+	return nil // its content is given back, and another client keeps writing it
+}
+
+func setManagedFields(owners []metav1.ManagedFieldsEntry) patchOperation {
+	return patchOperation{"add", "/metadata/managedFields", owners}
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -146,5 +148,40 @@ func TestLostAnswerToAnAdoption(t *testing.T) {
 	}
 	if prior := done[0].Provenance.Adopted.Prior; len(prior.ManagedFields) != 1 || prior.ManagedFields[0].Manager != "kubectl-client-side-apply" {
 		t.Errorf("the managedFields to give back: %+v", prior.ManagedFields)
+	}
+}
+
+// Prevents that fields stay with this release, so that their former manager meets conflicts with it, where a controller
+// writes the object between the two requests that give it back.
+func TestGivenBackWhileAControllerWrites(t *testing.T) {
+	s := begin(t)
+	s.post(s.manifests(config("a"))[0].Object, "flux")
+	s.opts.TakeOwnership = true
+	chart := strings.Replace(config("a"), "k: v", "k: w", 1)
+	p := s.plan(chart)
+	s.noteProvenance(slices.Collect(p.Changes()), s.run(p), false)
+	s.record("failed", chart)
+
+	var wrote atomic.Bool
+	s.through(&faulty{after: func(r *http.Request, _ *http.Response) error {
+		if r.Method == http.MethodPatch && real(r) && !wrote.Swap(true) {
+			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"labels":{"seen":"yes"}}}`, "controller")
+		}
+		return nil
+	}})
+	p = s.plan("")
+	s.expect(p, "give-back ConfigMap/a")
+	s.run(p)
+	got := s.get("v1", "ConfigMap", "a")
+	if !wrote.Load() || at(got, "data.k") != "v" || at(got, "metadata.labels.seen") != "yes" {
+		t.Errorf("given back: %v %v", got.GetLabels(), got.Object["data"])
+	}
+	if m := managers(got); m != "controller/Update flux/Update" {
+		t.Errorf("its fields are managed by %s", m)
+	}
+	if !slices.ContainsFunc(got.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return strings.Contains(e.FieldsV1.GetRawString(), `"f:k"`)
+	}) {
+		t.Errorf("data.k is nobody's: %v", got.GetManagedFields())
 	}
 }

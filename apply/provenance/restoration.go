@@ -214,6 +214,17 @@ func (r *Restoration) ManagedFields() ([]metav1.ManagedFieldsEntry, error) {
 	return out, err
 }
 
+// ManagedFieldsAfter returns the managedFields that a restored object gets once it is written. Others
+// may have written it since, so they follow from the object as it is now.
+func (r *Restoration) ManagedFieldsAfter(now *unstructured.Unstructured) ([]metav1.ManagedFieldsEntry, error) {
+	again, err := NewRestoration(r.from, now, r.last)
+	if err != nil {
+		return nil, err
+	}
+	again.Becomes = now
+	return again.ManagedFields()
+}
+
 // StillOurs reports whether an object has entries of ours that it didn't have before it
 // was adopted.
 func (r *Restoration) StillOurs(obj *unstructured.Unstructured) bool {
