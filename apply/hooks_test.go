@@ -315,6 +315,32 @@ func TestDroppedHooks(t *testing.T) {
 	}
 }
 
+// Prevents that an object stays for ever that a template made, and that became a hook which never ran: neither a chart
+// without it nor an uninstall deleted it.
+func TestDroppedHookThatTheTemplateMade(t *testing.T) {
+	for name, uninstall := range map[string]bool{"upgrade": false, "uninstall": true} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.deploy(config("a") + config("b"))
+			hook := strings.Replace(config("b"), "metadata: {name: b}", "metadata: {name: b, annotations: {helm.sh/hook: post-rollback}}", 1)
+			s.resting = hook
+			s.expect(s.plan(config("a")))
+			s.deploy(config("a"))
+			s.hooks, s.resting = hook, ""
+			s.record("deployed", config("a"))
+			s.hooks = ""
+			chart := config("a")
+			if uninstall {
+				chart = ""
+			}
+			s.run(s.plan(chart))
+			if s.get("v1", "ConfigMap", "b") != nil {
+				t.Error("it is left")
+			}
+		})
+	}
+}
+
 // TestDroppedHooksWithGeneratedNames prevents that Jobs and Pods of hooks with generateName stay for ever: no
 // name of theirs is in the chart. They are told by their ownership and by what they were generated from.
 func TestDroppedHooksWithGeneratedNames(t *testing.T) {

@@ -28,6 +28,7 @@ type orphan struct {
 	lastDeclared declaredObject // zero if the object is only known from Request.Revisit
 	kept         bool           // an earlier release has kept it
 	fromHook     bool           // a hook had it
+	becameHook   bool           // a hook had it whose objects stay; it is deleted if a template made it
 	kindUnlisted bool           // the server can't say where its kind is served
 	// listForbidden says that the account may not list the objects of the generateName that it stands for.
 	listForbidden bool
@@ -60,6 +61,8 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	for i, o := range list {
 		s := seen[i]
 		switch {
+		case o.becameHook && (s.forbidden || s.meta == nil || !p.isOfTemplate(s.meta)):
+			// A hook made it, or that is unknown.
 		case s.forbidden:
 			out, there = append(out, p.keepUnreadable(o)), append(there, o)
 		case s.meta == nil || uids[s.meta.UID]:
@@ -139,12 +142,15 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		}
 	}
 	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
-	// hooks create Secrets once, which later revisions read.
+	// hooks create Secrets once, which later revisions read. What a template made, and became a hook
+	// that has never run since, is none of these.
 	for id, last := range p.history.hooks {
-		if gk := id.GroupKind(); gk != kube.JobKind && gk != kube.PodKind || len(p.history.objects[id]) > 0 {
+		gk := id.GroupKind()
+		runs := gk == kube.JobKind || gk == kube.PodKind
+		if len(p.history.objects[id]) > 0 || !runs && strings.HasSuffix(id.Name, allGenerated) {
 			continue
 		}
-		if err := add(orphan{id: id, lastDeclared: last, fromHook: true}); err != nil {
+		if err := add(orphan{id: id, lastDeclared: last, fromHook: runs, becameHook: !runs}); err != nil {
 			return nil, err
 		}
 	}
@@ -219,6 +225,11 @@ func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []stri
 		group, version, _ := strings.Cut(gv, "/")
 		return leaving[version+"."+group]
 	})
+}
+
+// isOfTemplate reports whether a live object is the release's and no hook has made it.
+func (p *pruner) isOfTemplate(live metav1.Object) bool {
+	return provenance.OwnerOf(live) == p.a.owner && !decide.IsHook(live)
 }
 
 // liveUIDs returns the UIDs of the live objects that the chart still has.
