@@ -54,6 +54,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 		err = l.confirmNoOthers(ctx, before, next)
 	}
 	if err == nil {
+		l.inProgress.Store(int64(next.Version))
 		return nil
 	}
 	if err = l.preferLockLostError(ctx, err); errors.As(err, new(*LockLostError)) {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +20,17 @@ import (
 const finishTimeout = 10 * time.Second
 
 // Save writes a record that this lock has begun, with its journal, between steps. The
-// error is a *LockLostError when another run has written the record; this run must then
-// stop without further changes.
+// error is a *LockLostError when another run has written the record, or recorded a later
+// revision; this run must then stop without further changes.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
-	return l.save(ctx, rec)
+	var checking sync.WaitGroup
+	checking.Go(func() { l.loseIfOvertaken(ctx) })
+	err := l.save(ctx, rec)
+	checking.Wait()
+	return cmp.Or(err, l.lease.checkHeld())
 }
 
 func (l *Lock) save(ctx context.Context, rec *Record) error {
@@ -47,7 +52,8 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // pending. It has its own short timeout, so it also works after ctx has ended; before that, it
 // outlasts a restart of the API server. A deployed revision is recorded before older ones become superseded, so there is always a deployed
 // one. A record that somebody has deleted is written again, with a warning. If another
-// run has taken over, nothing is written, and the error is a *LockLostError.
+// run has taken over, nothing is written, and the error is a *LockLostError. It is one, too,
+// if another tool has recorded a later revision: then the record becomes failed.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
 	if isUnfinished(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
@@ -56,6 +62,7 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	// record.
 	rec.Info.Status = status
 	rec.Info.Description = description
+	defer l.inProgress.Store(0)
 	began := time.Now()
 	for {
 		err := l.finishOnce(ctx, rec)
@@ -74,10 +81,18 @@ func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
 	if err != nil {
 		return err
 	}
-	if rec.Info.Status == helmrelease.StatusDeployed && listed != nil {
+	l.afterFinish = listed
+	if listed == nil || rec.Info.Status == helmrelease.StatusFailed {
+		return nil
+	}
+	if later := listed.later(rec.Version); later != nil && l.inProgress.Load() == int64(rec.Version) {
+		overtaken := l.overtakenError(later.Revision, later.Status.String())
+		rec.Info.Status, rec.Info.Description = helmrelease.StatusFailed, overtaken.Why
+		return errors.Join(overtaken, l.save(ctx, rec))
+	}
+	if rec.Info.Status == helmrelease.StatusDeployed {
 		l.supersede(ctx, rec.Version, listed)
 	}
-	l.afterFinish = listed
 	return nil
 }
 

@@ -68,7 +68,8 @@ type Lock struct {
 	opts  LockOptions
 	lease *heldLease
 
-	unlocked atomic.Bool
+	unlocked   atomic.Bool
+	inProgress atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
 	writer           recordWriter
@@ -103,7 +104,9 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	lease.startRenewing(context.WithoutCancel(ctx), acquired)
-	return &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, run: lease.holder.Run, warn: opts.Warn}}, nil
+	l := &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, run: lease.holder.Run, warn: opts.Warn}}
+	lease.running.Go(l.watchLaterRevisions)
+	return l, nil
 }
 
 // newRun makes an identity that no other run has.

@@ -50,6 +50,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		}
 		return errors.Join(l.preferLockLostError(ctx, err), l.Finish(ctx, rec, status, description))
 	}
+	l.inProgress.Store(int64(rec.Version))
 	return nil
 }
 

@@ -354,3 +354,28 @@ func merged(a, b map[string]string) map[string]bool {
 	}
 	return out
 }
+
+// TestHelmRollbackDuringARun prevents that a run changes more objects, and ends as deployed, after `helm
+// rollback` has recorded a later revision: that command looks neither at the Lease nor at pending revisions.
+func TestHelmRollbackDuringARun(t *testing.T) {
+	w := newWorld(t)
+	before := w.chart(deployment("d", "d", "  replicas: 1"))
+	later := replaceOnce(configMap("later", "1"), "  name: later", "  name: later\n  annotations: {deployer.io/depends-on: Deployment/d}")
+	after := w.chart(deployment("d", "d", "  replicas: 2"), later)
+	w.ok("install", "x", before)
+	h := w.hold(func(_ int, c call) bool {
+		return c.method == "GET" && strings.Contains(c.path, "/deployments") && strings.Contains(c.path, "watch=")
+	}, "upgrade", "x", after).must()
+	w.helm("rollback", "x", "1")
+	r := h.rest()
+	if r.code != 1 {
+		t.Errorf("want exit code 1:\n%s", r)
+	}
+	w.says(r, "stderr", "another tool recorded revision 3, which is (deployed|pending-rollback), during the run")
+	if w.get("configmaps", "later") != nil {
+		t.Error("the run has changed an object after it was overtaken")
+	}
+	w.statuses("x", "superseded", "failed", "deployed")
+	w.ok("upgrade", "x", before)
+	w.statuses("x", "superseded", "failed", "superseded", "deployed")
+}

@@ -1,0 +1,57 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// While a run is at work, no later revision may be recorded. Other runs of deployer respect the Lease,
+// and most commands of Helm refuse a release whose latest revision is pending. `helm rollback` does
+// neither: it makes a new revision and overwrites objects that the run has just applied.
+// helm.sh/helm/v3/pkg/action/rollback.go
+
+// watchLaterRevisions looks for a later revision with each heartbeat, until the lock is given back. The
+// lock is lost when there is one.
+func (l *Lock) watchLaterRevisions() {
+	tick := time.NewTicker(l.opts.Renew)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.lease.until.Done():
+			return
+		case <-tick.C:
+			l.loseIfOvertaken(l.lease.until)
+		}
+	}
+}
+
+// loseIfOvertaken gives up the lock if a revision after the one of this run is recorded. What can't be
+// read now is found by a later call, or by Finish.
+func (l *Lock) loseIfOvertaken(ctx context.Context) {
+	revision := l.inProgress.Load()
+	secrets, err := l.store.secrets()
+	if revision == 0 || err != nil {
+		return
+	}
+	later, err := secrets.Get(ctx, SecretName(l.name, int(revision)+1), metav1.GetOptions{})
+	if err == nil && l.inProgress.Load() == revision { // otherwise it may be this run's, as of an undo
+		l.lease.cancel(l.overtakenError(int(revision)+1, later.Labels["status"]))
+	}
+}
+
+// later returns the first revision after one; nil if there is none.
+func (l *listing) later(revision int) *Summary {
+	for i := range l.heads {
+		if l.heads[i].Revision > revision {
+			return &l.heads[i]
+		}
+	}
+	return nil
+}
+
+func (l *Lock) overtakenError(revision int, status string) *LockLostError {
+	return l.lease.lostError(fmt.Sprintf("another tool recorded revision %d, which is %s, during the run", revision, status))
+}
