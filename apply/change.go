@@ -94,7 +94,6 @@ type Change struct {
 	previousContribution *Contribution           // what the release had contributed to the definition before
 	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint
 	execution            *execution              // how Run carries it out; nil when there is nothing to do
-	awaitedBy            *prerequisites          // is notified when the change is made; nil when no other decision waits for it
 	denied               *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 

@@ -162,19 +162,6 @@ func (t *target) markPrerequisitesPresent(p *prerequisites) {
 	}
 }
 
-// markAwaited marks the changes of a plan whose mere existence others wait for. Workloads
-// behind a conversion webhook aren't marked: they have to be ready, which the order of
-// the waves ensures.
-func (p *prerequisites) markAwaited(plan *Plan) {
-	for _, list := range plan.lists() {
-		for i := range list {
-			if id := list[i].ID; (id.IsCRD() || id.IsNamespace()) && p.expected(id) {
-				list[i].awaitedBy = p
-			}
-		}
-	}
-}
-
 // deferChange puts a change off.
 func (p *planning) deferChange(t *target, c Change, d *Deferral) Change {
 	t.deferral = d

@@ -92,7 +92,6 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
-	p.prerequisites.markAwaited(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}

@@ -29,18 +29,26 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	if len(changes) > 0 && changes[0].removes() {
 		return a.executeDeletions(ctx, changes, onDone)
 	}
-	awaited := make([]*prerequisites, len(changes))
-	for i, c := range changes {
-		awaited[i] = c.awaitedBy
-	}
+	awaited := prerequisitesOf(changes)
 	errs := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
-	for i, prerequisites := range awaited {
-		if prerequisites != nil && errs[i] == nil && err == nil {
-			prerequisites.markPresent(changes[i].ID)
+	for i, c := range changes {
+		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
+		if awaited != nil && errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {
+			awaited.markPresent(c.ID)
 		}
 	}
 	return errors.Join(errors.Join(errs...), err)
+}
+
+// prerequisitesOf returns the prerequisites of the plan that changes are of; nil if none of them writes.
+func prerequisitesOf(changes []Change) *prerequisites {
+	for _, c := range changes {
+		if c.execution != nil {
+			return c.execution.p.prerequisites
+		}
+	}
+	return nil
 }
 
 // executeAll carries changes out side by side. Each has its error, nil for those
