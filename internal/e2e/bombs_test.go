@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"deployer/internal/kubetest"
 )
 
 // secretOf writes a Secret as Helm's for a revision of a release, with that content.
@@ -46,9 +44,6 @@ func packedRecord(t *testing.T, name string, bytesOf int) []byte {
 // TestLargeBadRecordsDoNotTakeTheListDown has records that unpack to 700 MB, that are cut
 // off, and that contradict themselves, among good ones.
 func TestLargeBadRecordsDoNotTakeTheListDown(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("packing gigabytes takes many minutes with the race detector; make test RACE=1 runs TestLarge* without it")
-	}
 	w := newWorld(t)
 	const most = 400 << 10 // KiB; half of what unpacking one of them would take
 	w.ok("install", "good", w.chart(configMap("a", "1")))

@@ -91,11 +91,63 @@ func (c *Cluster) Audit(t testing.TB, who string) []AuditEvent {
 	if err := c.flushAudit(t.Context()); err != nil {
 		t.Fatalf("waiting for the audit log: %v", err)
 	}
-	events, err := c.readAudit(who)
+	events, err := c.auditSoFar(who)
 	if err != nil {
 		t.Fatalf("reading the audit log: %v", err)
 	}
 	return events
+}
+
+// An auditReader reads what one client has asked, from where it left off: the log grows
+// to hundreds of megabytes in a long run, and tests look again and again.
+type auditReader struct {
+	who    string // the whole name of a user or the beginning of a user agent
+	offset int64  // where the log goes on that hasn't been read
+	seen   map[string]bool
+	events []AuditEvent
+}
+
+// auditSoFar gives all events of a client that the log has now.
+func (c *Cluster) auditSoFar(who string) ([]AuditEvent, error) {
+	c.auditing.Lock()
+	defer c.auditing.Unlock()
+	reader := c.auditReaders[who]
+	if reader == nil {
+		reader = c.newAuditReader(who, c.auditFrom)
+	}
+	err := reader.read(c.auditLog)
+	return slices.Clone(reader.events), err
+}
+
+// newAuditReader remembers a reader of the log from an offset on. The caller holds c.auditing.
+func (c *Cluster) newAuditReader(who string, from int64) *auditReader {
+	reader := &auditReader{who: who, offset: from, seen: map[string]bool{}}
+	c.auditReaders[who] = reader
+	return reader
+}
+
+// auditFromNow spares Audit the part of the log before a client that is new.
+func (c *Cluster) auditFromNow(who string) error {
+	end, err := c.auditEnd()
+	if err != nil {
+		return err
+	}
+	c.auditing.Lock()
+	defer c.auditing.Unlock()
+	c.newAuditReader(who, end)
+	return nil
+}
+
+// auditEnd is where the log ends now, 0 if there is none.
+func (c *Cluster) auditEnd() (int64, error) {
+	if c.auditLog == "" {
+		return 0, nil
+	}
+	info, err := os.Stat(c.auditLog)
+	if err != nil {
+		return 0, fmt.Errorf("the audit log: %w", err)
+	}
+	return info.Size(), nil
 }
 
 // flushAudit waits until all requests answered so far are in the log: until it
@@ -104,9 +156,13 @@ func (c *Cluster) Audit(t testing.TB, who string) []AuditEvent {
 // were not overtaken.
 func (c *Cluster) flushAudit(ctx context.Context) error {
 	for range 2 {
-		marker := "kubetest-marker/" + rand.Text()
+		marker := auditReader{who: "kubetest-marker/" + rand.Text(), seen: map[string]bool{}}
+		var err error
+		if marker.offset, err = c.auditEnd(); err != nil {
+			return err
+		}
 		config := c.Config()
-		config.UserAgent = marker
+		config.UserAgent = marker.who
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
@@ -115,8 +171,8 @@ func (c *Cluster) flushAudit(ctx context.Context) error {
 			return err
 		}
 		err = eventually(ctx, auditTimeout, func(context.Context) error {
-			events, err := c.readAudit(marker)
-			if err == nil && len(events) == 0 {
+			err := marker.read(c.auditLog)
+			if err == nil && len(marker.events) == 0 {
 				err = errors.New("a request of ours isn't in it")
 			}
 			return err
@@ -128,44 +184,48 @@ func (c *Cluster) flushAudit(ctx context.Context) error {
 	return nil
 }
 
-// readAudit reads the log once.
-func (c *Cluster) readAudit(who string) ([]AuditEvent, error) {
-	file, err := os.Open(c.auditLog)
+// read reads what the log has more.
+func (r *auditReader) read(log string) error {
+	file, err := os.Open(log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
-	if _, err := file.Seek(c.auditFrom, io.SeekStart); err != nil {
-		return nil, err
+	if _, err := file.Seek(r.offset, io.SeekStart); err != nil {
+		return err
 	}
-	var events []AuditEvent
-	seen := map[string]bool{} // by ID
 	for lines := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			return events, nil // a line that is still being written is read next time
+			return nil // a line that is still being written is read next time
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		// Decoding all lines of all clients would take long.
-		if !bytes.Contains(line, []byte(who)) {
-			continue
+		r.offset += int64(len(line))
+		if err := r.add(line); err != nil {
+			return err
 		}
-		event, err := parseAudit(line)
-		if err != nil {
-			return nil, fmt.Errorf("%w in the line %s", err, line)
-		}
-		if event.User != who && !strings.HasPrefix(event.UserAgent, who) {
-			continue
-		}
-		// A watch is logged when it begins and when it ends.
-		if seen[event.ID] {
-			continue
-		}
-		seen[event.ID] = true
-		events = append(events, event)
 	}
+}
+
+// add adds the event of a line if it is the client's.
+func (r *auditReader) add(line []byte) error {
+	// Decoding all lines of all clients would take long.
+	if !bytes.Contains(line, []byte(r.who)) {
+		return nil
+	}
+	event, err := parseAudit(line)
+	if err != nil {
+		return fmt.Errorf("%w in the line %s", err, line)
+	}
+	isTheirs := event.User == r.who || strings.HasPrefix(event.UserAgent, r.who)
+	if !isTheirs || r.seen[event.ID] { // a watch is logged when it begins and when it ends
+		return nil
+	}
+	r.seen[event.ID] = true
+	r.events = append(r.events, event)
+	return nil
 }
 
 // parseAudit understands one line of the log, an Event of audit.k8s.io/v1.

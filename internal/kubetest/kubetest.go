@@ -40,6 +40,9 @@ type Cluster struct {
 
 	auditLog  string // "" if there is none
 	auditFrom int64  // where the log ended when this process came
+
+	auditing     sync.Mutex
+	auditReaders map[string]*auditReader // by client; guarded by auditing
 }
 
 // shared is the cluster of this process. A test process has one, for as long as
@@ -84,7 +87,7 @@ func open() (*Cluster, error) {
 	if err != nil || place == nil {
 		return nil, err
 	}
-	c := &Cluster{kubeconfig: place.kubeconfig, auditLog: place.auditLog}
+	c := &Cluster{kubeconfig: place.kubeconfig, auditLog: place.auditLog, auditReaders: map[string]*auditReader{}}
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.kubeconfig, err)
 	}
@@ -96,12 +99,8 @@ func open() (*Cluster, error) {
 	if c.dynamic, err = dynamic.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("the kubeconfig %s: %w", c.kubeconfig, err)
 	}
-	if c.auditLog != "" {
-		info, err := os.Stat(c.auditLog)
-		if err != nil {
-			return nil, fmt.Errorf("the audit log: %w", err)
-		}
-		c.auditFrom = info.Size()
+	if c.auditFrom, err = c.auditEnd(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -55,6 +55,9 @@ func (c *Cluster) User(t testing.TB, namespace string, rules ...rbacv1.PolicyRul
 		account: rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name},
 		token:   request.Status.Token,
 	}
+	if err := c.auditFromNow(u.Name); err != nil {
+		t.Fatal(err)
+	}
 	if len(rules) > 0 {
 		u.Allow(t, namespace, rules...)
 	}
