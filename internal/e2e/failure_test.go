@@ -328,7 +328,7 @@ func TestFlagsAnywhere(t *testing.T) {
 // TestNamespaceThatGoes is S84: a namespace that is being deleted takes nothing
 // new, which is said at once, and nothing is left pending in it.
 func TestNamespaceThatGoes(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t).beside() // the user must not go with the namespace
 	w.ok("install", "old", w.chart(configMap("b", "1")))
 	w.create("configmaps", "test", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, finalizers: [test.example.com/stays]}}")
 	// The namespace is deleted by the test's end too, which this would hold up.
