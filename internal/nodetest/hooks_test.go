@@ -28,9 +28,6 @@ func TestFailingHookIsReportedWithItsLog(t *testing.T) {
 	w.write("templates/migrate.yaml", hookJob("containers:\n"+shell("app", "echo relation exists; exit 7")))
 	w.write("templates/web.yaml", website("one"))
 	r := w.deployer(1, []string{"Job/" + w.ns + "/migrate", "relation exists", "7"}, "install", "web", w.chart)
-	if r.took > 30*time.Second {
-		t.Errorf("it took too long:\n%s", r)
-	}
 	_, report, _ := strings.Cut(r.stderr(), "✗")
 	if !strings.Contains(report, "relation exists") {
 		t.Errorf("the report doesn't show the hook's log:\n%s", r)

@@ -3,7 +3,6 @@ package nodetest
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // website serves a page, and is ready when it does so.
@@ -40,10 +39,7 @@ func TestFailedUpgradeIsRolledBackAndTheOldServes(t *testing.T) {
 	w.deployer(0, nil, "install", "web", w.chart)
 	w.write("templates/web.yaml", strings.Replace(website("two"), "exec httpd", "echo no licence; exit 5; httpd", 1))
 	const rolledBack = 6
-	r := w.deployer(rolledBack, []string{"no licence", "5", "web"}, "upgrade", "web", w.chart, "--atomic")
-	if r.took > time.Minute {
-		t.Errorf("it took too long:\n%s", r)
-	}
+	w.deployer(rolledBack, []string{"no licence", "5", "web"}, "upgrade", "web", w.chart, "--atomic")
 	if got := w.page(); got != "one" {
 		t.Errorf("the page after the rollback is %q, want one", got)
 	}
@@ -83,7 +79,7 @@ func TestBrokenReleaseThenAGoodOne(t *testing.T) {
 	}
 	w.write("templates/web.yaml", website("three"))
 	r := w.deployer(0, nil, "upgrade", "web", w.chart)
-	if strings.Contains(r.stderr(), "crash") || r.took > time.Minute {
+	if strings.Contains(r.stderr(), "crash") {
 		t.Errorf("the broken release is held against the good one:\n%s", r)
 	}
 	if got := w.page(); got != "three" {

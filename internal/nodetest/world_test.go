@@ -107,8 +107,8 @@ func (r result) when(text string) (time.Duration, bool) {
 	return 0, false
 }
 
-// limit bounds a command: more than any of them should take.
-const limit = 2 * time.Minute
+// limit bounds a command: more than any of them takes on a busy node, and less than the timeout of a run.
+const limit = 3 * time.Minute
 
 // deployer runs the program under test; it has to end with the code and to say
 // all of the texts on standard error.
