@@ -19,6 +19,7 @@ var unchangeable = map[string][3]string{
 	"Service":            {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 80}]}", "{ports", "{clusterIP: None, ports"},
 	"Service's address":  {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}", "clusterIP: None, ", "clusterIP: 10.96.77.77, "},
 	"Service's port":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.77.78, ports: [{port: 80, nodePort: 31977}]}", "10.96.77.78", "10.96.77.79"},
+	"headless Service":   {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, ports: [{port: 80}]}", "clusterIP: None, ", "type: NodePort, "},
 	"Deployment":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
 	"DaemonSet":          {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
 	"ReplicaSet":         {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
@@ -36,7 +37,7 @@ var unchangeable = map[string][3]string{
 	"ResourceQuota":      {"apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: x}\nspec: {hard: {pods: '9'}, scopes: [BestEffort]}", "BestEffort", "NotBestEffort"},
 }
 
-// S63, S66, S67, S69: what can't be changed is told as such, is left alone by
+// What can't be changed is told as such, is left alone by
 // default, and is made anew if that is allowed.
 func TestImmutableKinds(t *testing.T) {
 	for name, c := range unchangeable {
@@ -91,21 +92,23 @@ func TestKeptObjectsAreNotRecreated(t *testing.T) {
 	}
 }
 
-// S71: what is wrong is no reason to delete anything, whatever is allowed.
+// What is wrong is no reason to delete anything, whatever is allowed.
 func TestMistakesDeleteNothing(t *testing.T) {
 	s := begin(t)
 	s.opts.AllowRecreate = true
 	s.dropCRDs(1)
 	const rule = `x-kubernetes-validations: [{rule: "self.size < 50 || self.replicas > 0", message: "size is immutable above 50"}]`
 	crd := strings.Replace(definition(0, ""), "required: [size]", "required: [size]\n            "+rule, 1)
-	s.deploy(crd + foo(0, "size: 5") + "---" + small)
+	headless := service("clusterIP: None, ports: [{port: 80}]")
+	s.deploy(crd + foo(0, "size: 5") + "---" + small + "---\n" + headless)
 	for what, chart := range map[string]string{
 		"a rule":    crd + foo(0, "size: 60") + "---" + small,
 		"a typo":    crd + foo(0, "size: 5") + "---" + strings.Replace(small, "image: nginx:1", "image: ''", 1),
 		"a limit":   crd + foo(0, "size: 5") + "---" + strings.Replace(small, "image: nginx:1", "image: nginx:1\n        resources: {requests: {cpu: 2}, limits: {cpu: 1}}", 1),
 		"a maximum": crd + foo(0, "size: 500") + "---" + small,
 		// What can't be changed and is wrong too would be wrong in a new object.
-		"both": crd + foo(0, "size: 5") + "---" + strings.NewReplacer("app: web}}\n  template", "app: z}}\n  template", "image: nginx:1", "image: ''").Replace(small),
+		"both":       crd + foo(0, "size: 5") + "---" + strings.NewReplacer("app: web}}\n  template", "app: z}}\n  template", "image: nginx:1", "image: ''").Replace(small),
+		"an address": crd + foo(0, "size: 5") + "---" + strings.Replace(headless, "None, ", "None, type: NodePort, ", 1),
 	} {
 		_, err := s.applier().Plan(t.Context(), s.request(chart))
 		var broken *apply.ImmutableError

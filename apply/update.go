@@ -133,6 +133,15 @@ func (u *updateDecision) staysHeadless() bool {
 	return live == "None" && !stated && kind != "ExternalName"
 }
 
+// immutableFields returns the fields that a refusal says are immutable. A Service that stays headless
+// can't get a type that needs an address.
+func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]string, error) {
+	if verify.NeedsAddress(refusal) && u.staysHeadless() {
+		return []string{"spec.clusterIP"}, nil
+	}
+	return u.p.definitions.immutableFields(ctx, u.t, refusal)
+}
+
 func adoptionReason(from Owner) string {
 	if from == (Owner{}) {
 		return "adopted: it belonged to no release"
@@ -150,7 +159,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if err == nil {
 		return u.handleAnswer(ctx, result)
 	}
-	fixed, unknown := u.p.definitions.immutableFields(ctx, u.t, err)
+	fixed, unknown := u.immutableFields(ctx, err)
 	switch {
 	case unknown != nil:
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}

@@ -78,6 +78,12 @@ var immutableMessages = []string{
 	"may not be changed in an update",
 }
 
+// NeedsAddress reports whether a Service is refused because its type needs an address and it is headless.
+// k8s.io/kubernetes/pkg/apis/core/validation, ValidateService
+func NeedsAddress(err error) bool {
+	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "may not be set to 'None' for ")
+}
+
 // TooLarge reports whether storage refuses an object because of its size. The API
 // server's own limit has other messages and holds for all requests.
 func TooLarge(err error) bool {
