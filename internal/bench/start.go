@@ -8,7 +8,7 @@ import (
 // measureStart measures what a program takes that does nothing: both have to start, and shells
 // start them for each Tab.
 func measureStart(ctx context.Context, o options) ([]run, error) {
-	r := run{title: "starting: nothing is asked of the cluster", times: max(o.repeat, 5), targets: startTargets}
+	r := run{title: "starting: nothing is asked of the cluster", times: max(o.repeat, 15), targets: startTargets}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return nil, err
