@@ -126,7 +126,7 @@ func inject(obj map[string]any) []map[string]any {
 	}
 }
 
-// S21: what webhooks inject survives, and isn't drift.
+// What webhooks inject survives, and isn't drift.
 func TestInjected(t *testing.T) {
 	for _, first := range []string{"us", "Helm 3", "doubled ports"} {
 		t.Run(first, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// S22: a caBundle that somebody else fills in stays; one that the chart has counts.
+// A caBundle that somebody else fills in stays; one that the chart has counts.
 func TestCABundleOfOthers(t *testing.T) {
 	_, real := localCertificate(t)
 	_, charts := localCertificate(t)
@@ -279,7 +279,7 @@ spec:
 	})
 }
 
-// S95: all denials are told together, before the first write.
+// All denials are told together, before the first write.
 func TestPolicyDenials(t *testing.T) {
 	s := begin(t)
 	s.since("1.30", "ValidatingAdmissionPolicies")
@@ -298,7 +298,7 @@ func TestPolicyDenials(t *testing.T) {
 	}
 }
 
-// S03: a policy judges the object as it is, so it denies the change of ownership.
+// A policy judges the object as it is, so it denies the change of ownership.
 // The chart mends the object, then its fields are taken over, in one release.
 func TestPolicyDeniesTheTakeover(t *testing.T) {
 	s := begin(t)
@@ -322,7 +322,7 @@ func TestPolicyDeniesTheTakeover(t *testing.T) {
 	s.expect(s.deploy(mended))
 }
 
-// S03: a policy that denies the change of ownership whatever the object is like
+// A policy that denies the change of ownership whatever the object is like
 // stops no release: the object is applied, and that fields stay is told.
 func TestPolicyDeniesEveryTakeover(t *testing.T) {
 	s := begin(t)
@@ -380,7 +380,7 @@ func (s *story) withoutAnswerOf(group, version string) {
 	}})
 }
 
-// S59: a group whose server doesn't answer.
+// A group whose server doesn't answer.
 func TestPartialDiscovery(t *testing.T) {
 	s := begin(t)
 	s.deploy(small + config("x"))
@@ -421,7 +421,7 @@ func TestPartialDiscovery(t *testing.T) {
 	}
 }
 
-// TestAloneBrokenAPIService is TestPartialDiscovery (S59) with a real APIService.
+// TestAloneBrokenAPIService is TestPartialDiscovery with a real APIService.
 // It disturbs all other tests in the cluster, so it runs only when asked for:
 // make test-alone.
 func TestAloneBrokenAPIService(t *testing.T) {

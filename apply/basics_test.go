@@ -84,7 +84,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	s.expect(s.deploy(""), "delete ConfigMap/conf", "delete Service/web")
 }
 
-// S101: that goes for an object which has no room left for our annotations, too.
+// An object that has no room left for our annotations is told with the others, before the first change.
 func TestEverythingRejectedIsReportedBeforeAnythingChanges(t *testing.T) {
 	s := begin(t)
 	full := "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: full, annotations: {a: " + strings.Repeat("x", 256<<10-1) + "}}\n"
@@ -205,7 +205,7 @@ func (s *story) refuse2(chart string) {
 	}
 }
 
-// S84, S97: the namespace comes with the release, or is missing.
+// The namespace comes with the release, or is missing.
 func TestNamespaceComesWithTheRelease(t *testing.T) {
 	s := begin(t)
 	t.Cleanup(func() { s.client("v1", "Namespace").Delete(bg, s.ns+"-new", deleteNow) })

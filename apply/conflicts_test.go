@@ -30,7 +30,7 @@ func outcomes(p *apply.Plan) string {
 	return strings.Join(out, "\n")
 }
 
-// S11, S14: the chart wins and says from whom it took what.
+// The chart wins and says from whom it took what.
 func TestTheChartWins(t *testing.T) {
 	s := begin(t)
 	s.deploy(small)
@@ -61,7 +61,7 @@ spec.template.spec.containers[name="app"].image: "nginx:hotfix" -> "nginx:1" (ta
 	}
 }
 
-// S12: a field that another applier has too stays when the chart drops it, and
+// A field that another applier has too stays when the chart drops it, and
 // that is told by the release that drops it.
 func TestDroppedAndHeldByOthers(t *testing.T) {
 	s := begin(t)
@@ -80,7 +80,7 @@ func TestDroppedAndHeldByOthers(t *testing.T) {
 	}
 }
 
-// S29: what others fill into an object of the chart stays, whichever way the
+// What others fill into an object of the chart stays, whichever way the
 // chart left it empty and whoever made it.
 func TestFilledByOthers(t *testing.T) {
 	s := begin(t)
@@ -108,7 +108,7 @@ func TestFilledByOthers(t *testing.T) {
 	}
 }
 
-// S45: a controller that changes what the release has set is named, also where
+// A controller that changes what the release has set is named, also where
 // it shares a list that can only be set whole. A person's change is no conflict.
 func TestContendedFields(t *testing.T) {
 	s := begin(t)
@@ -256,7 +256,7 @@ func (s *story) replicas() any {
 	return at(s.get("apps/v1", "Deployment", "web"), "spec.replicas")
 }
 
-// S17: a person scaled, and nothing autoscales: the chart's number counts.
+// A person scaled, and nothing autoscales: the chart's number counts.
 func TestScaledByHand(t *testing.T) {
 	s := begin(t)
 	s.deploy(scaled)
@@ -270,7 +270,7 @@ func TestScaledByHand(t *testing.T) {
 	}
 }
 
-// S18: an autoscaler's number is left alone, release after release.
+// An autoscaler's number is left alone, release after release.
 func TestAutoscaled(t *testing.T) {
 	for name, first := range map[string]string{"helm 3": "helm3", "ours": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestAutoscaled(t *testing.T) {
 	}
 }
 
-// S19: the chart stops to say replicas, because an autoscaler comes.
+// The chart stops to say replicas, because an autoscaler comes.
 func TestReplicasDroppedFromTheChart(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestAutoscalerComesWithRelease(t *testing.T) {
 	}
 }
 
-// S27: the rules of an aggregated role are never emptied.
+// The rules of an aggregated role are never emptied.
 func TestAggregatedClusterRole(t *testing.T) {
 	s := begin(t)
 	name := "deployer-test-" + s.ns
@@ -368,7 +368,7 @@ rules: []
 	}
 }
 
-// S23: what the API server allocates stays, and isn't ours.
+// What the API server allocates stays, and isn't ours.
 func TestServiceAllocations(t *testing.T) {
 	s := begin(t)
 	const chart = `

@@ -65,7 +65,7 @@ func (s *story) dropCRDs(n int) {
 	})
 }
 
-// S55: kinds and objects of them in one release, from crds/ and from templates.
+// Kinds and objects of them in one release, from crds/ and from templates.
 func TestKindsComeWithTheRelease(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(6)
@@ -108,7 +108,7 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
 
-	// S14: drift of a custom resource is reverted, S35: null means something where the schema says so.
+	// Drift of a custom resource is reverted, and null means something where the schema says so.
 	s.patch(s.ns+".example.com/v1", "Foo1", "f", "application/merge-patch+json", `{"spec":{"size":7,"any":{"x":1}}}`, "kubectl-edit")
 	chart = strings.Replace(chart, foo(2, "size: 5, typo: 1, things: [{name: a, v: x}, {name: a, v: x}]"), foo(2, "size: 5, maybe: null, deflt: null, any: {x: null}"), 1)
 	s.deploy(chart)
@@ -154,7 +154,7 @@ func TestGateTwo(t *testing.T) {
 	}
 }
 
-// S54
+// TestModesOfCRDs: definitions in crds/ are skipped, only created, or applied.
 func TestModesOfCRDs(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)
@@ -204,7 +204,7 @@ spec:
 	}
 }
 
-// S06: the server forgets the owners of fields that were applied in a version it
+// The server forgets the owners of fields that were applied in a version it
 // no longer serves; what the chart drops must go nevertheless.
 func TestVersionDropped(t *testing.T) {
 	for _, by := range []string{"apply", "helm 3"} {
@@ -305,7 +305,7 @@ func (s *story) discoverByGroup() {
 	}})
 }
 
-// S57: the server that converts a kind's versions comes up while the release is
+// The server that converts a kind's versions comes up while the release is
 // under way, and objects of a version that isn't stored wait for it.
 func TestConversionComesUp(t *testing.T) {
 	s := begin(t)

@@ -118,7 +118,7 @@ func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
 	return false, ""
 }
 
-// S109: a finished hook Job of an earlier run is replaced, a running one is not.
+// A finished hook Job of an earlier run is replaced, a running one is not.
 func TestHookRunsEachTime(t *testing.T) {
 	s := begin(t)
 	first := s.mustHook(migration)
@@ -195,7 +195,7 @@ func TestHookOfADeadRunHasFinished(t *testing.T) {
 	}
 }
 
-// S104: somebody else's object of the hook's name survives.
+// Somebody else's object of the hook's name survives.
 func TestHookNameIsTaken(t *testing.T) {
 	s := begin(t)
 	foreign := s.manifests(migration)[0].Object
@@ -266,7 +266,7 @@ spec: {serviceAccountName: hook, containers: [{name: c, image: "c:1"}]}
 	t.Log(err)
 }
 
-// S110: an object changes between hook and main, and is then as one that always
+// An object changes between hook and main, and is then as one that always
 // was what it is now.
 func TestHookBecomesMain(t *testing.T) {
 	s := begin(t)
@@ -289,7 +289,7 @@ func TestHookBecomesMain(t *testing.T) {
 	s.expect(s.plan(config("a")), "delete ConfigMap/c")
 }
 
-// S107: a hook's Job goes when the chart drops the hook; what hooks have made
+// A hook's Job goes when the chart drops the hook; what hooks have made
 // for others stays, and so does the Job of a hook that doesn't run now.
 func TestDroppedHooks(t *testing.T) {
 	s := begin(t)

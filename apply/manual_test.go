@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// S15, S20: what people have added stays and is told in every release, or goes
+// What people have added stays and is told in every release, or goes
 // when that is asked for. Labels, annotations and restarts are nobody's business.
 func TestAddedByHand(t *testing.T) {
 	for _, legacy := range []bool{true, false} {

@@ -38,7 +38,7 @@ func removed(c apply.Change) []apply.FieldChange {
 
 const read = "get,list"
 
-// S60: whoever may only read gets a plan, an estimate, and may not run it.
+// Whoever may only read gets a plan, an estimate, and may not run it.
 func TestReaderGetsAnEstimate(t *testing.T) {
 	for _, verbs := range []string{read, "get"} {
 		t.Run(verbs, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestReaderGetsAnEstimate(t *testing.T) {
 	}
 }
 
-// S60: the estimate of a takeover, and of a taking over that changes nothing
+// The estimate of a takeover, and of a taking over that changes nothing
 // but whose fields they are.
 func TestReaderOfAHelm3Release(t *testing.T) {
 	s := begin(t)
@@ -108,7 +108,7 @@ func TestReaderOfAHelm3Release(t *testing.T) {
 	}
 }
 
-// S60: a kind that comes with the release, and may not be made by this account.
+// A kind that comes with the release, and may not be made by this account.
 func TestNoPermissionForWhatIsMetLater(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)

@@ -17,7 +17,7 @@ func config(name string) string {
 	return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: v}\n", name)
 }
 
-// S75: what failed releases made and the next one doesn't have is deleted.
+// What failed releases made and the next one doesn't have is deleted.
 func TestLeftByFailedReleases(t *testing.T) {
 	s := begin(t)
 	s.deploy(config("a"))
@@ -98,7 +98,7 @@ keep theirs: belongs to release NS/b now`
 	s.expect(s.plan(""), "delete PersistentVolumeClaim/disk")
 }
 
-// S84: the namespace that has the records isn't deleted with the release, nor by
+// The namespace that has the records isn't deleted with the release, nor by
 // one that drops it, even if such deletions are asked for.
 func TestOwnNamespaceIsKept(t *testing.T) {
 	s := begin(t)
@@ -112,7 +112,7 @@ func TestOwnNamespaceIsKept(t *testing.T) {
 	}
 }
 
-// S86: a misspelt policy is told, and costs nothing its life.
+// A misspelt policy is told, and costs nothing its life.
 func TestOddPolicies(t *testing.T) {
 	s := begin(t)
 	with := func(name, policy string) string {
@@ -127,7 +127,7 @@ func TestOddPolicies(t *testing.T) {
 	s.expect(s.plan(""), "delete ConfigMap/gone", "keep ConfigMap/kept", "keep ConfigMap/odd")
 }
 
-// S83: a candidate that became another object between plan and deletion stays.
+// A candidate that became another object between plan and deletion stays.
 func TestDeletionIsGuarded(t *testing.T) {
 	s := begin(t)
 	s.deploy(config("a") + config("b") + config("c"))
@@ -145,7 +145,7 @@ func TestDeletionIsGuarded(t *testing.T) {
 	}
 }
 
-// S50: a stored revision with a kind that is gone stops nothing.
+// A stored revision with a kind that is gone stops nothing.
 func TestRemovedKindsInThePast(t *testing.T) {
 	s := begin(t)
 	s.deploy(config("a"))
@@ -162,7 +162,7 @@ spec: {backend: {serviceName: web, servicePort: 80}}
 	s.expect(s.plan(config("a")))
 	ingress := "\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n"
 	s.helm3Install(ingress)
-	s.expect(s.plan(config("a")+ingress), "") // S52: neither created nor deleted
+	s.expect(s.plan(config("a")+ingress), "") // neither created nor deleted
 	s.expect(s.plan(config("a")), "delete Ingress/web")
 }
 

@@ -15,7 +15,7 @@ import (
 
 var bg = context.Background()
 
-// S64: a Job whose template changed is a new Job.
+// A Job whose template changed is a new Job.
 func TestJobsAreRecreated(t *testing.T) {
 	s := begin(t)
 	const chart = `
@@ -39,7 +39,7 @@ spec:
 	s.expect(s.deploy(next))
 }
 
-// S63, S66, S67, S71
+// A change of an immutable field is told as such; with permission to recreate, only what it can mend is recreated.
 func TestImmutableFields(t *testing.T) {
 	s := begin(t)
 	s.deploy(many)
@@ -98,7 +98,7 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// S46: Recreate while the defaulted rollingUpdate is there, both ways.
+// Recreate while the defaulted rollingUpdate is there, both ways.
 func TestStrategySwitch(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) { strategySwitch(t, legacy) })
@@ -123,7 +123,7 @@ func strategySwitch(t *testing.T, legacy bool) {
 	}
 }
 
-// S82: an object on its way out is waited for, then made anew.
+// An object on its way out is waited for, then made anew.
 func TestTerminatingObject(t *testing.T) {
 	s := begin(t)
 	s.deploy(small)

@@ -43,7 +43,7 @@ spec:
 
 var scaledObject = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 
-// S18: what a ScaledObject scales isn't the chart's, with the autoscaler that
+// What a ScaledObject scales isn't the chart's, with the autoscaler that
 // KEDA makes for it, until the chart drops it. The kind has one name in a
 // cluster, which other runs of the test must not take away: make test-alone.
 func TestAloneScaledByKEDA(t *testing.T) {
@@ -84,7 +84,7 @@ func TestRecreatedWhileAutoscaled(t *testing.T) {
 	}
 }
 
-// S19: where a kind has its number, its definition says.
+// Where a kind has its number, its definition says.
 func TestReplicasOfCustomResources(t *testing.T) {
 	for _, inChart := range []bool{true, false} {
 		t.Run(fmt.Sprint("definition in the chart=", inChart), func(t *testing.T) {

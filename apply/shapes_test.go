@@ -97,7 +97,7 @@ web/templates/1.yaml ConfigMap: data.k: has no value: sent as an empty string`
 	}
 }
 
-// S30: duplicates that Helm 3 has put into the live object go.
+// Duplicates that Helm 3 has put into the live object go.
 func TestDuplicateVariablesOfHelm3(t *testing.T) {
 	s := begin(t)
 	double := strings.Replace(small, `env: [{name: A, value: "1"}]`, `env: [{name: A, value: "1"}, {name: B, value: "x"}, {name: A, value: "2"}]`, 1)
@@ -126,7 +126,7 @@ func TestAmbiguousShapes(t *testing.T) {
 	}
 }
 
-// S39: a key dropped from stringData is dropped from the Secret.
+// A key dropped from stringData is dropped from the Secret.
 func TestStringData(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {

@@ -19,7 +19,7 @@ func hint(err error) string {
 	return ""
 }
 
-// S67: a binding is recreated, unless it is where our own permissions come from.
+// A binding is recreated, unless it is where our own permissions come from.
 func TestRoleRef(t *testing.T) {
 	s := begin(t)
 	s.opts.AllowRecreate = true
@@ -57,7 +57,7 @@ rules: []
 	}
 }
 
-// S25: volumes of a StatefulSet that are to grow.
+// Volumes of a StatefulSet that are to grow.
 func TestClaimTemplatesGrow(t *testing.T) {
 	s := begin(t)
 	const chart = `
@@ -98,7 +98,7 @@ spec:
 	}
 }
 
-// S25: a claim that is bound grows, and doesn't shrink.
+// A claim that is bound grows, and doesn't shrink.
 func TestClaimsGrowAndDontShrink(t *testing.T) {
 	s := begin(t)
 	class, volume := s.ns+"-class", s.ns+"-volume"

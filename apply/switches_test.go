@@ -87,7 +87,7 @@ var switches = map[string][2]string{
 	"service affinity":         {service("sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}, ports: [{port: 80}]"), service("ports: [{port: 80}]")},
 }
 
-// S23, S46: an object that goes from one alternative to the other, or back, is
+// An object that goes from one alternative to the other, or back, is
 // as if it had been made so.
 func TestSwitches(t *testing.T) {
 	for name, pair := range switches {

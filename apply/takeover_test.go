@@ -130,7 +130,7 @@ metadata: {name: alone}
 spec: {containers: [{name: c, image: c:1}]}
 `
 
-// S09: the first release over an unchanged Helm 3 release changes nothing.
+// The first release over an unchanged Helm 3 release changes nothing.
 func TestTakeoverOfHelm3ChangesNothing(t *testing.T) {
 	s := begin(t)
 	s.post(s.manifests("\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n")[0].Object, "x") // for the Pod
@@ -167,7 +167,7 @@ func TestTakeoverOfHelm3ChangesNothing(t *testing.T) {
 	}
 }
 
-// S01, S02: what failed Helm 3 releases left disappears, what people added stays.
+// What failed Helm 3 releases left disappears, what people added stays.
 func TestOrphansOfFailedHelm3Releases(t *testing.T) {
 	s := begin(t)
 	first := small
@@ -209,7 +209,7 @@ func TestOrphansOfFailedHelm3Releases(t *testing.T) {
 	}
 }
 
-// S02 without the history: Helm's own entry in managedFields is enough.
+// What failed Helm 3 releases left disappears without the history, too: Helm's own entry in managedFields is enough.
 func TestOrphansWithoutHistory(t *testing.T) {
 	s := begin(t)
 	sidecar := strings.Replace(small, "      - name: app\n", "      - {name: sidecar, image: bad:1}\n      - name: app\n", 1)
@@ -222,7 +222,7 @@ func TestOrphansWithoutHistory(t *testing.T) {
 	}
 }
 
-// S03, S10: fields that Helm 3 wrote after us are ours, and go with the chart.
+// Fields that Helm 3 wrote after us are ours, and go with the chart.
 func TestHelm3BetweenOurReleases(t *testing.T) {
 	s := begin(t)
 	s.deploy(small)
@@ -238,7 +238,7 @@ func TestHelm3BetweenOurReleases(t *testing.T) {
 	}
 }
 
-// S08: what somebody changes between the plan and the takeover survives it.
+// What somebody changes between the plan and the takeover survives it.
 func TestTakeoverRace(t *testing.T) {
 	s := begin(t)
 	s.helm3Install(small)
@@ -257,7 +257,7 @@ func TestTakeoverRace(t *testing.T) {
 	}
 }
 
-// S04: a dropped chart field disappears whoever wrote it last for the chart; a
+// A dropped chart field disappears whoever wrote it last for the chart; a
 // stranger's field stays.
 func TestNamesOfManagers(t *testing.T) {
 	const chart = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: \"1\"%s}\n"
@@ -308,7 +308,7 @@ func TestCABundleIsAKeyToo(t *testing.T) {
 	}
 }
 
-// S13, S78: adopting what somebody made with kubectl, or another release with
+// Adopting what somebody made with kubectl, or another release with
 // Helm 3, keeps what the chart doesn't speak of, in the releases after it too.
 func TestAdoption(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ const (
 	onePort   = "[map[containerPort:8080 name:http protocol:TCP]]"
 )
 
-// S32: such a chart deploys, is a no-op when repeated, changes, and comes back
+// A chart with two names for one port deploys, is a no-op when repeated, changes, and comes back
 // to being applied when the chart mends its ports.
 func TestTwoNamesForOnePort(t *testing.T) {
 	for _, first := range []string{"us", "Helm 3", "us, with one port"} {

@@ -544,7 +544,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// S116: clocks differ. A holder that renews its Lease lives, whatever time it
+// Clocks differ. A holder that renews its Lease lives, whatever time it
 // writes into it, and one that doesn't is dead.
 func TestClocksDiffer(t *testing.T) {
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {

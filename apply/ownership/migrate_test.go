@@ -61,11 +61,11 @@ func TestMigrate(t *testing.T) {
 			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("x", "apps/v1", "spec.b")}, Desired: set("spec.a")},
 			"unchanged",
 		},
-		"S05 one name, two versions": {
+		"one name, two versions": {
 			Migration{Entries: []Entry{update("helm", "extensions/v1beta1", "spec.a"), update("helm", "apps/v1", "spec.b")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a spec.b",
 		},
-		"S04 several names": {
+		"several names": {
 			Migration{Entries: []Entry{update("Helm", "apps/v1", "spec.a"), update("terraform-provider-helm_v2.9", "apps/v1", "spec.b"), update("nginx-controller", "apps/v1", "spec.c")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a spec.b\nnginx-controller (Update) apps/v1: spec.c",
 		},
@@ -89,7 +89,7 @@ func TestMigrate(t *testing.T) {
 			Migration{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Desired: set("spec.a"), Adopting: true},
 			"helm (Apply) apps/v1: spec.a\nkubectl-create (Update) apps/v1: spec.b",
 		},
-		"S06 a version that is gone": {
+		"a version that is gone": {
 			Migration{Entries: []Entry{applied("helm", "apps/v1beta1", "spec.a"), update("x", "apps/v1beta1", "spec.b")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a\nx (Update) apps/v1: spec.b",
 		},

@@ -180,7 +180,7 @@ func TestDependentsWait(t *testing.T) {
 	}
 }
 
-// S57: a custom resource of another version than the stored one waits for what
+// A custom resource of another version than the stored one waits for what
 // converts it, where that comes with the release, and a release can mend what
 // converts its objects.
 func TestConvertedWaitForTheirConverter(t *testing.T) {

@@ -46,7 +46,7 @@ func widget(name string) string {
 	return fmt.Sprintf("apiVersion: %s.deployer.io/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: 1}\n", name)
 }
 
-// TestDefinitionsAndObjects is S54 and S55: definitions in crds/ and in templates
+// TestDefinitionsAndObjects: definitions in crds/ and in templates
 // together with objects of these kinds, in one release.
 func TestDefinitionsAndObjects(t *testing.T) {
 	w := newWorld(t)

@@ -61,7 +61,7 @@ func TestAtomicRollbackFails(t *testing.T) {
 	w.says(r, "stderr", `fails`, `back`)
 	w.statuses("x", "deployed", "failed", "failed")
 
-	// S106: the next release isn't stuck.
+	// The next release isn't stuck.
 	w.ok("upgrade", "x", w.chart(configMap("a", "3")))
 }
 
@@ -103,7 +103,7 @@ func (w *world) waiting() {
 	w.eventually("the hook runs", func() bool { return w.get("jobs", "endless") != nil })
 }
 
-// TestStopped is S112: the first signal ends the run in order, and the record
+// TestStopped: the first signal ends the run in order, and the record
 // says so.
 func TestStopped(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestKilled is S113: after kill -9 the next upgrade goes on by itself and says
+// TestKilled: after kill -9 the next upgrade goes on by itself and says
 // what it found.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
@@ -235,7 +235,7 @@ func TestChartWithItsOwnNamespace(t *testing.T) {
 	w.ok("uninstall", "x", "-n", namespace)
 }
 
-// TestTwoAtOnce is S115: the second run is refused with 5, or waits when told to.
+// TestTwoAtOnce: the second run is refused with 5, or waits when told to.
 func TestTwoAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1")))
@@ -325,7 +325,7 @@ func TestFlagsAnywhere(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatGoes is S84: a namespace that is being deleted takes nothing
+// TestNamespaceThatGoes: a namespace that is being deleted takes nothing
 // new, which is said at once, and nothing is left pending in it.
 func TestNamespaceThatGoes(t *testing.T) {
 	w := newWorld(t).beside() // the user must not go with the namespace

@@ -24,7 +24,7 @@ func (w *world) replicas(when string, want int64) {
 	}
 }
 
-// TestAutoscaledReplicas is S18: what an autoscaler has set stays although the
+// TestAutoscaledReplicas: what an autoscaler has set stays although the
 // chart says otherwise.
 func TestAutoscaledReplicas(t *testing.T) {
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
@@ -56,7 +56,7 @@ func TestAutoscalerAtZero(t *testing.T) {
 	}
 }
 
-// TestReplicasLeaveTheChart is S19: they stay what they are until the autoscaler
+// TestReplicasLeaveTheChart: they stay what they are until the autoscaler
 // decides; the API server's default is 1.
 func TestReplicasLeaveTheChart(t *testing.T) {
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
@@ -71,7 +71,7 @@ func TestReplicasLeaveTheChart(t *testing.T) {
 	}
 }
 
-// TestChangesByHand is S14 and S15: a field of the chart gets the chart's value
+// TestChangesByHand: a field of the chart gets the chart's value
 // again, what somebody has added stays.
 func TestChangesByHand(t *testing.T) {
 	w := newWorld(t)
@@ -123,7 +123,7 @@ func TestRenumberedByHand(t *testing.T) {
 	}
 }
 
-// TestAllocatedFields is S23: what the API server gave a Service stays, whether
+// TestAllocatedFields: what the API server gave a Service stays, whether
 // the chart leaves it out or has it empty.
 func TestAllocatedFields(t *testing.T) {
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestAllocatedFields(t *testing.T) {
 	}
 }
 
-// TestAggregatedRules is S27: rules that the API server collects are never
+// TestAggregatedRules: rules that the API server collects are never
 // emptied.
 func TestAggregatedRules(t *testing.T) {
 	w := newWorld(t)
@@ -173,7 +173,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 	w.ok("uninstall", "x")
 }
 
-// TestDuplicateEntries is S30 and S31: variables named twice end as one, with the
+// TestDuplicateEntries: variables named twice end as one, with the
 // last value; two protocols of one port stay two.
 func TestDuplicateEntries(t *testing.T) {
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {

@@ -33,7 +33,7 @@ func TestGate(t *testing.T) {
 }
 
 // TestPlanWritesNothing runs every kind of plan over releases of Helm and of
-// deployer, S08.
+// deployer.
 func TestPlanWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	chart := testcharts.Dir(t, "rename")
@@ -59,7 +59,7 @@ func TestPlanWritesNothing(t *testing.T) {
 	w.statuses("app", "superseded", "failed", "deployed")
 }
 
-// TestNoOpWritesNoObject is S98: a release without changes leaves every object
+// TestNoOpWritesNoObject: a release without changes leaves every object
 // alone.
 func TestNoOpWritesNoObject(t *testing.T) {
 	w := newWorld(t)

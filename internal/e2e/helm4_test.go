@@ -74,7 +74,7 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 	}
 }
 
-// TestAlternatesWithHelm4 is scenario S10 with Helm 4: what it adds between two
+// TestAlternatesWithHelm4 is TestAlternates with Helm 4: what it adds between two
 // releases of deployer goes when the chart doesn't have it any more, also when
 // its release has failed.
 func TestAlternatesWithHelm4(t *testing.T) {

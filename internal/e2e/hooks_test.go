@@ -31,7 +31,7 @@ func hooksLeft(chart string) []string {
 	return nil
 }
 
-// TestDroppedHooks is S107 and S110: the Job of a hook stays while the chart has
+// TestDroppedHooks: the Job of a hook stays while the chart has
 // the hook, and goes with it. An object that becomes a hook of another event
 // stays too.
 func TestDroppedHooks(t *testing.T) {
@@ -90,7 +90,7 @@ func TestHooksInAList(t *testing.T) {
 	}
 }
 
-// TestFailingRollback is S106: the rollback has failed, and nothing is stuck. It
+// TestFailingRollback: the rollback has failed, and nothing is stuck. It
 // can be run again.
 func TestFailingRollback(t *testing.T) {
 	fails := func(event string) string { return hookJob("back", event, "before-hook-creation", true) }

@@ -7,7 +7,7 @@ import (
 // succeeds is what the pod of a Job goes through that ends well.
 const succeeds = `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0}}}]`
 
-// TestJobIsRecreated is S64: a Job whose template changes is made anew without
+// TestJobIsRecreated: a Job whose template changes is made anew without
 // asking; one that doesn't change is left alone.
 func TestJobIsRecreated(t *testing.T) {
 	w := newWorld(t)
@@ -23,7 +23,7 @@ func TestJobIsRecreated(t *testing.T) {
 	}
 }
 
-// TestSelectorChange is S63: a Deployment is made anew only when that is allowed.
+// TestSelectorChange: a Deployment is made anew only when that is allowed.
 func TestSelectorChange(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(deployment("d", "one", "  replicas: 1")))
@@ -42,7 +42,7 @@ func TestSelectorChange(t *testing.T) {
 	}
 }
 
-// TestStrategyChange is S46: RollingUpdate's defaults don't stand in the way of
+// TestStrategyChange: RollingUpdate's defaults don't stand in the way of
 // Recreate, nor the other way round; for objects of both programs.
 func TestStrategyChange(t *testing.T) {
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {

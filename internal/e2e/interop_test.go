@@ -140,7 +140,7 @@ func difference(theirs, ours string) string {
 }
 
 // TestContinuesHelmReleases deploys with Helm 3 and goes on with deployer and
-// Helm in turn. The first release of deployer changes no object (S09).
+// Helm in turn. The first release of deployer changes no object.
 func TestContinuesHelmReleases(t *testing.T) {
 	for _, chartName := range chartsToShare {
 		t.Run(chartName, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestHooksInTurn(t *testing.T) {
 	}
 }
 
-// TestAlternates is scenario S10: what Helm 3 adds between two releases of
+// TestAlternates: what Helm 3 adds between two releases of
 // deployer goes when the chart doesn't have it any more.
 func TestAlternates(t *testing.T) {
 	w := newWorld(t)
@@ -318,7 +318,7 @@ func publicChart(t testing.TB, name string) string {
 	return filepath.Join(publicCharts(t), name)
 }
 
-// TestHelmUpgradesAndRollsBackInBetween is S10 with a rollback: Helm copies the
+// TestHelmUpgradesAndRollsBackInBetween is TestAlternates with a rollback: Helm copies the
 // record of a revision of ours, and what that one remembers of the objects isn't
 // true any more.
 func TestHelmUpgradesAndRollsBackInBetween(t *testing.T) {
@@ -348,7 +348,7 @@ func TestHelmUpgradesAndRollsBackInBetween(t *testing.T) {
 	}
 }
 
-// TestAfterHelmForce is S121: what helm upgrade --force has written by PUT becomes
+// TestAfterHelmForce: what helm upgrade --force has written by PUT becomes
 // the release's, and what the chart drops goes.
 func TestAfterHelmForce(t *testing.T) {
 	w := newWorld(t)

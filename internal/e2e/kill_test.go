@@ -101,7 +101,7 @@ var deaths = map[string]death{
 // twenty objects with hooks at each call to the API server, before it is sent
 // and after it is committed but before the answer. The next run has to take over
 // by itself: afterwards everything is as if there had been no killed run, and no
-// hook has run twice (S113). Without DEPLOYER_TEST_LONG a sample is run.
+// hook has run twice. Without DEPLOYER_TEST_LONG a sample is run.
 func TestKilledAtEveryCall(t *testing.T) {
 	forEach(t, deaths, func(s *sweep, t *testing.T) []point {
 		if os.Getenv(longEnv) == "" {

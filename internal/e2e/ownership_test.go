@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestUnownedObject is S78: what belongs to nobody is taken only when asked for,
+// TestUnownedObject: what belongs to nobody is taken only when asked for,
 // and then without what others have added.
 func TestUnownedObject(t *testing.T) {
 	w := newWorld(t)
@@ -26,7 +26,7 @@ func TestUnownedObject(t *testing.T) {
 	}
 }
 
-// TestObjectOfAnotherRelease is S79 and S80: taking from another release needs
+// TestObjectOfAnotherRelease: taking from another release needs
 // more than --take-ownership, and who has lost an object is told so.
 func TestObjectOfAnotherRelease(t *testing.T) {
 	w := newWorld(t)
@@ -40,8 +40,8 @@ func TestObjectOfAnotherRelease(t *testing.T) {
 	r := w.exits(3, "upgrade", "first", first)
 	w.says(r, "stderr", `ConfigMap/`+w.ns+`/a`, `second`)
 
-	// S74: what belongs to another release by now isn't pruned. It is also how a
-	// release is renamed, S89: the new one takes all, the old one is uninstalled.
+	// What belongs to another release by now isn't pruned. It is also how a
+	// release is renamed: the new one takes all, the old one is uninstalled.
 	w.ok("upgrade", "first", w.chart(configMap("b", "1")))
 	w.ok("uninstall", "first")
 	w.there("configmaps", map[string]bool{"a": true, "b": false})
@@ -49,7 +49,7 @@ func TestObjectOfAnotherRelease(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestKeep is S86: an annotated object outlives its release.
+// TestKeep: an annotated object outlives its release.
 func TestKeep(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(kept("a", "1"), kept("b", "1"), configMap("c", "1")))
@@ -62,7 +62,7 @@ func TestKeep(t *testing.T) {
 	w.ok("install", "x", w.chart(kept("a", "2"), kept("b", "2")))
 }
 
-// TestHookBecomesObject is S110, both ways.
+// TestHookBecomesObject: the object stays when a hook becomes a template, and the other way round.
 func TestHookBecomesObject(t *testing.T) {
 	w := newWorld(t)
 	const steps = `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0}}}]`
@@ -87,7 +87,7 @@ func TestHookAtBothEvents(t *testing.T) {
 	w.says(w.ok("plan", "x", chart), "stdout", "pre-upgrade", "post-upgrade")
 }
 
-// TestForeignHookObject is S104: what has the name of a hook and isn't ours
+// TestForeignHookObject: what has the name of a hook and isn't ours
 // survives.
 func TestForeignHookObject(t *testing.T) {
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestForeignHookObject(t *testing.T) {
 	}
 }
 
-// TestHookRunsAgain is S109: a hook's Job that an earlier run has left, because
+// TestHookRunsAgain: a hook's Job that an earlier run has left, because
 // it failed or the run was killed, doesn't stop the next release, and the hook
 // runs again.
 func TestHookRunsAgain(t *testing.T) {

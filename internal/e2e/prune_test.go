@@ -11,7 +11,7 @@ import (
 	"deployer/internal/kubetest"
 )
 
-// TestPruneAfterFailures is S75: what failed releases have made goes with the
+// TestPruneAfterFailures: what failed releases have made goes with the
 // next good one, whichever of them made it.
 func TestPruneAfterFailures(t *testing.T) {
 	a, b, c := configMap("a", "1"), configMap("b", "1"), configMap("c", "1")
@@ -48,7 +48,7 @@ func TestPruneAfterFailures(t *testing.T) {
 		w.ok("upgrade", "--install", "x", w.chart(a))
 		w.there("configmaps", map[string]bool{"a": true, "b": false})
 	})
-	t.Run("rollback after two failures", func(t *testing.T) { // S87
+	t.Run("rollback after two failures", func(t *testing.T) {
 		w := newWorld(t)
 		w.ok("install", "x", w.chart(a))
 		w.exits(1, "upgrade", "x", w.chart(configMap("a", "2"), b, fails))
@@ -104,7 +104,7 @@ spec: {group: `+w.ns+`.example.com, version: v1, groupPriorityMinimum: 100, vers
 	w.there("configmaps", map[string]bool{"d": true, "e": false})
 }
 
-// TestRemovedVersion is S50: an object whose kind isn't served any more stops
+// TestRemovedVersion: an object whose kind isn't served any more stops
 // neither an upgrade nor an uninstall.
 func TestRemovedVersion(t *testing.T) {
 	w := newWorld(t)

@@ -94,7 +94,7 @@ kind: ConfigMap
 metadata: {name: "n-{{ uuidv4 }}"}
 `
 
-// TestRandomChangesAreMarked is S126: what changes only because templates make
+// TestRandomChangesAreMarked: what changes only because templates make
 // values up, or look at the clock, is marked and counted when it isn't kept; what looks its value up
 // first isn't changed.
 func TestRandomChangesAreMarked(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 const budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: x}\nspec: {minAvailable: 1, selector: {matchLabels: {app: x}}}\n"
 
-// TestRollbackToRemovedAPIs is S61: a revision has an API version that the cluster
+// TestRollbackToRemovedAPIs: a revision has an API version that the cluster
 // has removed since. It is refused before anything is recorded, or deployed, and
 // recorded, in the version that took its place.
 func TestRollbackToRemovedAPIs(t *testing.T) {

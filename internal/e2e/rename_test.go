@@ -56,7 +56,7 @@ func TestHelmLeavesOrphans(t *testing.T) {
 	w.containers("app", "backend", "frontend", "main")
 }
 
-// TestHealsHelmOrphans is scenario S02: the state that Helm 3 made of the story
+// TestHealsHelmOrphans: the state that Helm 3 made of the story
 // is put right by the first release of deployer, without any change of values.
 func TestHealsHelmOrphans(t *testing.T) {
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestHealsHelmOrphans(t *testing.T) {
 	}
 }
 
-// TestRollbackHealsHelmOrphans is S02 by a rollback.
+// TestRollbackHealsHelmOrphans: a rollback removes the containers that a failed release of Helm has left.
 func TestRollbackHealsHelmOrphans(t *testing.T) {
 	w := newWorld(t)
 	helmStory(w, testcharts.Dir(t, "rename"))

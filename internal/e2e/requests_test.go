@@ -9,7 +9,7 @@ import (
 
 // TestThousandUnchangedObjects holds the upgrade that changes nothing of a
 // thousand objects to forty requests, with those for records and the lock, and
-// to no write but theirs (S98).
+// to no write but theirs.
 func TestThousandUnchangedObjects(t *testing.T) {
 	w := newWorld(t)
 	var all strings.Builder

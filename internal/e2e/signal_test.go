@@ -12,7 +12,7 @@ import (
 // TestSignalAtEveryCall sends SIGTERM, SIGINT or SIGHUP to install, upgrade, rollback and
 // uninstall at each call to the API server. The run has to end by itself with the
 // shell's code of the signal, the record has to say so, and the next run has to
-// work (S112). Without DEPLOYER_TEST_LONG a sample is run.
+// work. Without DEPLOYER_TEST_LONG a sample is run.
 func TestSignalAtEveryCall(t *testing.T) {
 	all := maps.Clone(deaths)
 	atomic := deaths["upgrade"]
