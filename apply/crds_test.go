@@ -141,7 +141,7 @@ func TestGateTwo(t *testing.T) {
 	p := s.plan(definition(0, "") + config("a") + foo(0, "size: 500"))
 	a := s.applier()
 	for _, wave := range p.Waves[:1] {
-		if err := a.Run(bg, wave.Changes, func(apply.Change) {}); err != nil {
+		if err := a.Run(bg, wave.Changes, func(*apply.Change) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

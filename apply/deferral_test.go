@@ -37,7 +37,7 @@ func TestNotJudgedByTheOldDefinition(t *testing.T) {
 				t.Fatalf("%s waits for %v (%s), want %s among it", c.ID, d, c.Unverified, name)
 			}
 			a := s.applier()
-			nothing := func(apply.Change) {}
+			nothing := func(*apply.Change) {}
 			if err := a.Run(bg, p.CRDs, nothing); err != nil {
 				t.Fatal(err)
 			}

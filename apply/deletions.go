@@ -61,7 +61,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 
 // executeDeletions carries deletions out, one turn after the other, and ensures that the deleted
 // objects stay gone.
-func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone func(Change)) error {
+func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone func(*Change)) error {
 	d := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for rest := changes; len(rest) > 0; {

@@ -35,7 +35,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
 		}
 		pauseAfterRace(ctx, try)
 		gone = slices.Clone(back)
-		if err := errors.Join(a.executeAll(ctx, back, func(Change) {})...); err != nil {
+		if err := errors.Join(a.executeAll(ctx, back, func(*Change) {})...); err != nil {
 			return err
 		}
 	}

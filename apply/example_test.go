@@ -36,7 +36,7 @@ func Example() {
 		for _, change := range wave.Changes {
 			fmt.Println("planned:", change.Action, change.ID.Kind, change.ID.Name)
 		}
-		err := applier.Run(ctx, wave.Changes, func(done apply.Change) {
+		err := applier.Run(ctx, wave.Changes, func(done *apply.Change) {
 			fmt.Println("done:", done.Action, done.ID.Kind, done.ID.Name)
 		})
 		if err != nil {

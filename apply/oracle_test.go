@@ -202,8 +202,8 @@ func (s *story) interrupted(chart string, l *lot) string {
 		if left == 0 {
 			break
 		}
-		_ = a.Run(ctx, list, func(c apply.Change) {
-			done = append(done, c)
+		_ = a.Run(ctx, list, func(c *apply.Change) {
+			done = append(done, *c)
 			if left--; left == 0 {
 				cancel()
 			}

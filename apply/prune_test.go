@@ -188,7 +188,7 @@ func TestCancelled(t *testing.T) {
 	p := s.plan(chart)
 	ctx, cancel := cancelled(t)
 	n := 0
-	err := s.applier().Run(ctx, p.Waves[0].Changes, func(apply.Change) {
+	err := s.applier().Run(ctx, p.Waves[0].Changes, func(*apply.Change) {
 		if n++; n == 10 {
 			cancel()
 		}

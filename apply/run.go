@@ -14,12 +14,12 @@ import (
 
 // Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune. onDone is
 // called for each change that succeeds, unchanged and kept ones too, one after the other,
-// with Applied set to the server's object. When ctx ends no new request is started; Run
+// with Applied set to the server's object; the pointer stays valid. When ctx ends no new request is started; Run
 // returns when the last running one has ended. The changes in the slice are replaced by
 // what was done, except deletions, so that predictions can be freed. The error joins an *ObjectError for
 // each failed change. Changes with a Deferral are decided first. If the server rejects
 // some of them, the error is a late *RejectedError and nothing was carried out.
-func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)) error {
+func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func prerequisitesOf(changes []Change) *prerequisites {
 
 // executeAll carries changes out side by side. Each has its error, nil for those
 // that ended well; the last one is that of the whole.
-func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(Change)) []error {
+func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(*Change)) []error {
 	errs := make([]error, len(changes)+1)
 	var mu sync.Mutex
 	errs[len(changes)] = a.forEach(ctx, len(changes), func(i int) error {
@@ -69,7 +69,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
-		onDone(done)
+		onDone(&changes[i])
 		return nil
 	})
 	return errs

@@ -164,7 +164,7 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	var done []apply.Change
 	a := s.applier()
 	for _, list := range lists(p) {
-		if err := a.Run(s.t.Context(), list, func(c apply.Change) { done = append(done, c) }); err != nil {
+		if err := a.Run(s.t.Context(), list, func(c *apply.Change) { done = append(done, *c) }); err != nil {
 			return done, err
 		}
 	}

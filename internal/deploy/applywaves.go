@@ -34,11 +34,13 @@ func (r *run) applyWaves(ctx context.Context) error {
 
 // awaitDependencies tracks the objects that the next wave waits for.
 func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency) error {
-	var done []apply.Change
+	var done []*apply.Change
 	var outside []track.Target
 	for _, need := range needs {
 		if !need.Outside {
-			done = append(done, r.journal.applied[need.ID])
+			if c := r.journal.applied[need.ID]; c != nil {
+				done = append(done, c)
+			}
 			continue
 		}
 		target := track.Target{ID: need.ID, GVK: need.GVK, MayAppearLater: true}
@@ -61,7 +63,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 // no status, and nobody has made a rule for it.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.journal.applied[id]
-	return c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)
+	return c != nil && c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)
 }
 
 // applyTogether applies consecutive waves. No wave after the first waits for readiness.

@@ -22,7 +22,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
 		applier: d.newApplier(op), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
-	r.journal = &journalWriter{op: op, lock: lock, applied: map[kube.ID]apply.Change{}}
+	r.journal = &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}}
 	r.applier = r.applier.WithOnAdoption(r.journal.recordAdoption)
 	r.emit(Began{Operation: op})
 	if err := op.CheckPermissions(); err != nil {
@@ -117,13 +117,13 @@ func (r *run) applyCRDs(ctx context.Context) error {
 }
 
 func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Change) error {
-	return r.applier.Run(ctx, changes, func(c apply.Change) { r.reportApplied(step, c) })
+	return r.applier.Run(ctx, changes, func(c *apply.Change) { r.reportApplied(step, c) })
 }
 
 // reportApplied notes a change that was carried out.
-func (r *run) reportApplied(step Step, c apply.Change) {
+func (r *run) reportApplied(step Step, c *apply.Change) {
 	r.journal.applied[c.ID] = c
-	r.emit(Applied{Step: step, Change: c})
+	r.emit(Applied{Step: step, Change: *c})
 	if c.Warning != "" {
 		r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
 	}

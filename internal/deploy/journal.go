@@ -15,7 +15,7 @@ type journalWriter struct {
 	op   *Operation
 	lock *release.Lock
 
-	applied map[kube.ID]apply.Change // changes that were carried out
+	applied map[kube.ID]*apply.Change // changes that were carried out
 
 	mu        sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
 	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
@@ -35,7 +35,7 @@ func (j *journalWriter) update() {
 		key := apply.Key(c.ID)
 		now, carriedOut := j.applied[c.ID]
 		if carriedOut {
-			c = now
+			c = *now
 		}
 		state, known := j.objectState(c, carriedOut)
 		if carriedOut {

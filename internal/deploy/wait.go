@@ -26,11 +26,11 @@ func (r *run) skipsFinalWait(id kube.ID) bool {
 }
 
 // appliedInOrder lists what was applied, in the order of the plan.
-func (r *run) appliedInOrder() []apply.Change {
-	var out []apply.Change
+func (r *run) appliedInOrder() []*apply.Change {
+	var out []*apply.Change
 	for _, wave := range r.op.Plan.Waves {
-		for _, c := range wave.Changes {
-			if done, ok := r.journal.applied[c.ID]; ok {
+		for i := range wave.Changes {
+			if done := r.journal.applied[wave.Changes[i].ID]; done != nil {
 				out = append(out, done)
 			}
 		}
@@ -45,7 +45,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 }
 
 // trackTargets returns the targets to track for changes, except those that skip reports.
-func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
+func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
 		if c.Applied == nil || skip != nil && skip(c.ID) {

@@ -247,7 +247,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
 		c.append(Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message,
-			Source: c.state.changes[s.ID].Source, Next: nextSteps(of, s.ID, track.Problem{})})
+			Source: c.state.changes[s.ID].source, Next: nextSteps(of, s.ID, track.Problem{})})
 	}
 }
 
@@ -282,11 +282,11 @@ func (t *runState) cause(from track.Cause) Cause {
 	}
 	id := from.Objects[0]
 	change := t.changes[id]
-	out.Source = change.Source
+	out.Source = change.source
 	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changesToBlame(change, p.Container, p.Class, t.hidden())
+	out.Changed = changesToBlame(change.update, p.Container, p.Class, t.hidden())
 	out.Next = nextSteps(p.Class, id, p)
 	return out
 }
@@ -300,7 +300,7 @@ func namesOf(ids []kube.ID) []string {
 }
 
 // impact says how much of a failed object still works.
-func (t *runState) impact(from track.Cause, change apply.Change) string {
+func (t *runState) impact(from track.Cause, change change) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:
@@ -313,7 +313,7 @@ func (t *runState) impact(from track.Cause, change apply.Change) string {
 		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Desired, textfmt.Count(r.OldServing, "pod"))
 	case r.Available > 0:
 		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Desired)
-	case change.Live == nil:
+	case !change.existed:
 		return newObject
 	}
 	return nothingAvailable

@@ -42,13 +42,13 @@ const maxChanged = 8
 
 // changesToBlame lists what the release changed in the container that fails, and in
 // those fields of its pod that the class makes suspect. An unknown container
-// means all of them.
-func changesToBlame(c apply.Change, container string, of class.Class, hidden *hide.Texts) []string {
-	if c.Action != apply.Update && c.Action != apply.Recreate || hide.IsSecretKind(c.ID.GroupKind()) {
+// means all of them. c is nil for an object that wasn't updated.
+func changesToBlame(c *apply.Change, container string, of class.Class, hidden *hide.Texts) []string {
+	if c == nil || hide.IsSecretKind(c.ID.GroupKind()) {
 		return nil
 	}
 	var fields []diff.Field
-	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
+	for _, f := range plan.FieldsOf(*c, deploy.Nondeterminism{}) {
 		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
 		if ok {
 			f = f.WithoutHidden(hidden)

@@ -234,7 +234,7 @@ func (t *runState) objects() []ObjectResult {
 	}
 	for id := range t.tracked {
 		if _, planned := t.changes[id]; !planned {
-			out = append(out, t.objectResult(id, apply.Change{}))
+			out = append(out, t.objectResult(id, change{}))
 		}
 	}
 	slices.SortFunc(out, func(a, b ObjectResult) int {
@@ -243,8 +243,8 @@ func (t *runState) objects() []ObjectResult {
 	return out
 }
 
-func (t *runState) objectResult(id kube.ID, c apply.Change) ObjectResult {
-	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.Action, Source: c.Source}
+func (t *runState) objectResult(id kube.ID, c change) ObjectResult {
+	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.action, Source: c.source}
 	o := t.tracked[id]
 	if o == nil {
 		return out

@@ -22,15 +22,32 @@ type runState struct {
 	began time.Time
 	now   func() time.Time
 
-	changes  map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step              // the current step; recording between steps
-	actions  map[apply.Action]int     // carried out
+	changes  map[kube.ID]change   // as planned, then as done: main objects, CRDs and prunes
+	step     deploy.Step          // the current step; recording between steps
+	actions  map[apply.Action]int // carried out
 	progress progress
 
 	tracked  map[kube.ID]*trackedObject
 	order    []kube.ID // of tracked, as first seen
 	warnings []string
 	ended    *deploy.Ended
+}
+
+// A change is what reports say of a change. It is small, because a release may have thousands.
+type change struct {
+	action  apply.Action
+	source  string
+	existed bool          // before the run
+	update  *apply.Change // nil for a change that isn't an update or a recreation
+}
+
+func changeOf(c apply.Change) change {
+	out := change{action: c.Action, source: c.Source, existed: c.Live != nil}
+	if c.Action == apply.Update || c.Action == apply.Recreate {
+		update := c
+		out.update = &update
+	}
+	return out
 }
 
 // progress is how much is done of how much.
@@ -59,7 +76,7 @@ func (o *trackedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+	return &runState{now: now, began: now(), changes: map[kube.ID]change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
 
 // handle takes an event in.
@@ -106,7 +123,7 @@ func (t *runState) start(op *deploy.Operation) {
 	t.progress.pruned.total = len(op.Plan.Prune)
 	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
 	for c := range op.Plan.Changes() {
-		t.changes[c.ID] = c
+		t.changes[c.ID] = changeOf(c)
 	}
 	for _, w := range op.Warnings {
 		t.warn(op.Hidden.Hide(w))
@@ -119,7 +136,7 @@ func (t *runState) start(op *deploy.Operation) {
 
 func (t *runState) recordApplied(e deploy.Applied) {
 	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
-		t.changes[e.Change.ID] = e.Change // lets go of what was predicted
+		t.changes[e.Change.ID] = changeOf(e.Change)
 	}
 	switch e.Step {
 	case deploy.StepHook:
