@@ -372,6 +372,9 @@ func TestHelmRollbackDuringARun(t *testing.T) {
 		t.Errorf("want exit code 1:\n%s", r)
 	}
 	w.says(r, "stderr", "another tool recorded revision 3, which is (deployed|pending-rollback), during the run")
+	if strings.Contains(r.err, "roll back") {
+		t.Errorf("it suggests to undo what the other tool does:\n%s", r)
+	}
 	if w.get("configmaps", "later") != nil {
 		t.Error("the run has changed an object after it was overtaken")
 	}

@@ -104,7 +104,8 @@ func (c *collector) collect(err error) {
 	if !c.walk(err) {
 		c.plain(err)
 	}
-	if len(c.causes) > 0 && c.verdict != "REJECTED" {
+	overtaken := errors.As(err, new(*release.LockLostError)) // a rollback would undo what another run does now
+	if len(c.causes) > 0 && c.verdict != "REJECTED" && !overtaken {
 		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSteps(c.causes[0].BeforeRelease)...)
 	}
 }
