@@ -50,7 +50,7 @@ func TestFailuresNameTheirCause(t *testing.T) {
 			[]string{"mount_missing_object", "non-existent secret key: nosuch"},
 		},
 		"exec format error": {
-			"containers:\n- {name: app, image: \"deployer.test/busybox:1\", command: [/s/run], volumeMounts: [{name: s, mountPath: /s}]}\n" +
+			"containers:\n- name: app\n  image: deployer.test/busybox:1\n  command: [/s/run]\n  volumeMounts: [{name: s, mountPath: /s}]\n" +
 				lateProbe + "volumes: [{name: s, configMap: {name: own, defaultMode: 0755}}]\n",
 			[]string{"exec format error"},
 		},
