@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -16,6 +18,15 @@ import (
 	"deployer/apply"
 	"deployer/internal/kube"
 )
+
+// validateNamespace returns an error unless name can be a namespace's name.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
+func validateNamespace(name string) error {
+	if problems := validation.ValidateNamespaceName(name, false); len(problems) > 0 {
+		return fmt.Errorf("namespace %q: %s", name, strings.Join(problems, ", "))
+	}
+	return nil
+}
 
 // createNamespace creates the release's namespace if the operation needs it.
 func (l *lifecycle) createNamespace(ctx context.Context) error {

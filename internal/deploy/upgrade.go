@@ -51,7 +51,7 @@ const (
 
 // Upgrade decides an install or upgrade of a chart. It only reads.
 func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation, error) {
-	if err := errors.Join(release.ValidateName(req.Name), release.ValidateLabels(req.Labels)); err != nil {
+	if err := errors.Join(release.ValidateName(req.Name), validateNamespace(d.Namespace), release.ValidateLabels(req.Labels)); err != nil {
 		return nil, err
 	}
 	d.Hidden.AddValues(req.Values)
