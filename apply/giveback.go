@@ -85,7 +85,7 @@ func (a *Applier) writeRestored(ctx context.Context, m kube.Mapping, live *unstr
 	}
 	ops := jsonPatchOf("", compare.Content(live), compare.Content(r.Becomes))
 	t := &target{id: kube.IDOf(live), mapping: m, obj: live} // warnings hide what live has confidential
-	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, setManagedFields(owners)), asWrite)
+	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, managedFieldsOperation(owners)), asWrite)
 	if err != nil || !r.StillOurs(result) {
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *Applier) removeOurEntry(ctx context.Context, t *target, result *unstruc
 		if err != nil {
 			return err
 		}
-		_, err = a.sendJSONPatch(ctx, t, result.GetResourceVersion(), []patchOperation{setManagedFields(owners)}, asWrite)
+		_, err = a.sendJSONPatch(ctx, t, result.GetResourceVersion(), []patchOperation{managedFieldsOperation(owners)}, asWrite)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -116,6 +116,7 @@ func (a *Applier) removeOurEntry(ctx context.Context, t *target, result *unstruc
 	return nil // its content is given back, and another client keeps writing it
 }
 
-func setManagedFields(owners []metav1.ManagedFieldsEntry) patchOperation {
+// managedFieldsOperation replaces the managedFields of an object.
+func managedFieldsOperation(owners []metav1.ManagedFieldsEntry) patchOperation {
 	return patchOperation{"add", "/metadata/managedFields", owners}
 }

@@ -27,8 +27,8 @@ type orphan struct {
 	mapping      kube.Mapping
 	lastDeclared declaredObject // zero if the object is only known from Request.Revisit
 	kept         bool           // an earlier release has kept it
-	fromHook     bool           // a hook had it
-	becameHook   bool           // a hook had it whose objects stay; it is deleted if a template made it
+	fromHook     bool           // a hook had it whose objects are deleted when the chart drops it
+	fromKeptHook bool           // a hook had it whose objects stay: it is only deleted if a template made it
 	kindUnlisted bool           // the server can't say where its kind is served
 	// listForbidden says that the account may not list the objects of the generateName that it stands for.
 	listForbidden bool
@@ -61,7 +61,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	for i, o := range list {
 		s := seen[i]
 		switch {
-		case o.becameHook && (s.forbidden || s.meta == nil || !p.isOfTemplate(s.meta)):
+		case o.fromKeptHook && (s.forbidden || s.meta == nil || !p.isMadeByTemplate(s.meta)):
 			// A hook made it, or that is unknown.
 		case s.forbidden:
 			out, there = append(out, p.keepUnreadable(o)), append(there, o)
@@ -150,7 +150,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		if len(p.history.objects[id]) > 0 || !runs && strings.HasSuffix(id.Name, allGenerated) {
 			continue
 		}
-		if err := add(orphan{id: id, lastDeclared: last, fromHook: runs, becameHook: !runs}); err != nil {
+		if err := add(orphan{id: id, lastDeclared: last, fromHook: runs, fromKeptHook: !runs}); err != nil {
 			return nil, err
 		}
 	}
@@ -227,8 +227,8 @@ func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []stri
 	})
 }
 
-// isOfTemplate reports whether a live object is the release's and no hook has made it.
-func (p *pruner) isOfTemplate(live metav1.Object) bool {
+// isMadeByTemplate reports whether a live object is the release's and no hook has made it.
+func (p *pruner) isMadeByTemplate(live metav1.Object) bool {
 	return provenance.OwnerOf(live) == p.a.owner && !decide.IsHook(live)
 }
 

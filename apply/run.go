@@ -14,8 +14,8 @@ import (
 
 // Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune. onDone is
 // called for each change that succeeds, unchanged and kept ones too, one after the other,
-// with Applied set to the server's object; the pointer stays valid. When ctx ends no new request is started; Run
-// returns when the last running one has ended. The changes in the slice are replaced by
+// with Applied set to the server's object; it may keep the pointer. When ctx ends no new
+// request is started; Run returns when the last running one has ended. The changes in the slice are replaced by
 // what was done, except deletions, so that predictions can be freed. The error joins an *ObjectError for
 // each failed change. Changes with a Deferral are decided first. If the server rejects
 // some of them, the error is a late *RejectedError and nothing was carried out.
@@ -29,7 +29,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	if len(changes) > 0 && changes[0].removes() {
 		return a.executeDeletions(ctx, changes, onDone)
 	}
-	awaited := prerequisitesOf(changes)
+	awaited := prerequisitesOf(changes) // executed changes don't know them any more
 	errs := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
 	for i, c := range changes {

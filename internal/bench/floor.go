@@ -20,7 +20,7 @@ const atOnce = 30
 // measureFloor sends the objects of an install as an install sends them, with the
 // label and the annotations that mark them as Helm's, once as dry runs and once for
 // real, and does nothing else: what an install that asks first can't fall below.
-func measureFloor(ctx context.Context, n, i int) (time.Duration, error) {
+func measureFloor(ctx context.Context, n, round int) (time.Duration, error) {
 	config, _, err := connect()
 	if err != nil {
 		return 0, err
@@ -29,7 +29,7 @@ func measureFloor(ctx context.Context, n, i int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	namespace := fmt.Sprintf("bench-floor-%d-%d-%d", n, os.Getpid(), i)
+	namespace := fmt.Sprintf("bench-floor-%d-%d-%d", n, os.Getpid(), round)
 	if err := createNamespace(ctx, namespace); err != nil {
 		return 0, err
 	}
@@ -55,17 +55,17 @@ func sendAll(ctx context.Context, client *http.Client, host, namespace string, n
 		all.Go(func() {
 			defer func() { <-slots }()
 			url := host + fmt.Sprintf(places[i%len(places)], namespace) + fmt.Sprintf("o-%d?fieldManager=floor&force=true%s", i, query)
-			errs[i] = send(ctx, client, url, marked(fmt.Sprintf(kinds[i%len(kinds)], i, "old"), namespace))
+			errs[i] = send(ctx, client, url, withOwnership(fmt.Sprintf(kinds[i%len(kinds)], i, "old"), namespace))
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// marked gives an object what an install adds to it:
+// withOwnership adds to an object what an install adds to it:
 // https://helm.sh/docs/chart_best_practices/labels/ has the label, and
 // helm.sh/helm/v3/pkg/action/validate.go the annotations.
-func marked(object, namespace string) string {
+func withOwnership(object, namespace string) string {
 	annotations := "  annotations:\n    meta.helm.sh/release-name: bench\n    meta.helm.sh/release-namespace: " + namespace + "\n"
 	object = strings.Replace(object, "metadata:\n", "metadata:\n  labels:\n    app.kubernetes.io/managed-by: Helm\n", 1)
 	if strings.Contains(object, "  annotations:\n") {

@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // options are the command line.
@@ -167,7 +166,7 @@ func measureSize(ctx context.Context, o options, n int) (run, error) {
 		}
 		defer removeNamespace(ctx, p.namespace)
 	}
-	var floors []time.Duration
+	var floors []measurement
 	for _, ph := range phases(n) {
 		row := row{phase: ph}
 		for i := range r.times {
@@ -186,7 +185,7 @@ func measureSize(ctx context.Context, o options, n int) (run, error) {
 				if err != nil {
 					return r, err
 				}
-				floors = append(floors, floor)
+				floors = append(floors, measurement{wall: floor})
 			}
 		}
 		if ph.plan {
@@ -194,7 +193,6 @@ func measureSize(ctx context.Context, o options, n int) (run, error) {
 		}
 		r.rows = append(r.rows, row)
 	}
-	slices.Sort(floors)
-	r.floor = floors[len(floors)/2]
+	r.floor = median(floors).wall
 	return r, nil
 }

@@ -101,9 +101,9 @@ func (c *Cluster) Audit(t testing.TB, who string) []AuditEvent {
 // An auditReader reads what one client has asked, from where it left off: the log grows
 // to hundreds of megabytes in a long run, and tests look again and again.
 type auditReader struct {
-	who    string // the whole name of a user or the beginning of a user agent
-	offset int64  // where the log goes on that hasn't been read
-	seen   map[string]bool
+	who    string          // the whole name of a user or the beginning of a user agent
+	offset int64           // where the log goes on that hasn't been read
+	seen   map[string]bool // by ID
 	events []AuditEvent
 }
 

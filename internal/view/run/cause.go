@@ -301,7 +301,7 @@ func namesOf(ids []kube.ID) []string {
 }
 
 // impact says how much of a failed object still works.
-func (t *runState) impact(from track.Cause, change change) string {
+func (t *runState) impact(from track.Cause, change changeSummary) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:

@@ -234,7 +234,7 @@ func (t *runState) objects() []ObjectResult {
 	}
 	for id := range t.tracked {
 		if _, planned := t.changes[id]; !planned {
-			out = append(out, t.objectResult(id, change{}))
+			out = append(out, t.objectResult(id, changeSummary{}))
 		}
 	}
 	slices.SortFunc(out, func(a, b ObjectResult) int {
@@ -243,7 +243,7 @@ func (t *runState) objects() []ObjectResult {
 	return out
 }
 
-func (t *runState) objectResult(id kube.ID, c change) ObjectResult {
+func (t *runState) objectResult(id kube.ID, c changeSummary) ObjectResult {
 	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.action, Source: c.source}
 	o := t.tracked[id]
 	if o == nil {

@@ -22,9 +22,9 @@ type runState struct {
 	began time.Time
 	now   func() time.Time
 
-	changes  map[kube.ID]change   // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step          // the current step; recording between steps
-	actions  map[apply.Action]int // carried out
+	changes  map[kube.ID]changeSummary // as planned, then as done: main objects, CRDs and prunes
+	step     deploy.Step               // the current step; recording between steps
+	actions  map[apply.Action]int      // carried out
 	progress progress
 
 	tracked  map[kube.ID]*trackedObject
@@ -33,16 +33,17 @@ type runState struct {
 	ended    *deploy.Ended
 }
 
-// A change is what reports say of a change. It is small, because a release may have thousands.
-type change struct {
+// A changeSummary is what reports need of a change. A release may have thousands, so only those
+// whose fields may explain a failure are kept whole.
+type changeSummary struct {
 	action  apply.Action
 	source  string
 	existed bool          // before the run
 	update  *apply.Change // nil for a change that isn't an update or a recreation
 }
 
-func changeOf(c apply.Change) change {
-	out := change{action: c.Action, source: c.Source, existed: c.Live != nil}
+func summaryOf(c apply.Change) changeSummary {
+	out := changeSummary{action: c.Action, source: c.Source, existed: c.Live != nil}
 	if c.Action == apply.Update || c.Action == apply.Recreate {
 		update := c
 		out.update = &update
@@ -76,7 +77,7 @@ func (o *trackedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{now: now, began: now(), changes: map[kube.ID]change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+	return &runState{now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
 
 // handle takes an event in.
@@ -123,7 +124,7 @@ func (t *runState) start(op *deploy.Operation) {
 	t.progress.pruned.total = len(op.Plan.Prune)
 	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
 	for c := range op.Plan.Changes() {
-		t.changes[c.ID] = changeOf(c)
+		t.changes[c.ID] = summaryOf(c)
 	}
 	for _, w := range op.Warnings {
 		t.warn(op.Hidden.Hide(w))
@@ -136,7 +137,7 @@ func (t *runState) start(op *deploy.Operation) {
 
 func (t *runState) recordApplied(e deploy.Applied) {
 	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
-		t.changes[e.Change.ID] = changeOf(e.Change)
+		t.changes[e.Change.ID] = summaryOf(e.Change)
 	}
 	switch e.Step {
 	case deploy.StepHook:
