@@ -85,7 +85,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
 	}
 	if entry != nil {
-		f.FieldManager = entry.FieldManager()
+		f.FieldManager = entry.FieldManager
 	}
 	f.Manager = by
 	c.Conflicts = append(c.Conflicts, f)

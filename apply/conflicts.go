@@ -57,7 +57,7 @@ func (u *updateDecision) conflictOf(con predict.Conflict) FieldConflict {
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	f := FieldConflict{
 		Path:         secret.HidePath(fields.String(con.Path), nil),
-		FieldManager: con.By.FieldManager(), Outcome: u.policy.outcome(), path: con.Path,
+		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), path: con.Path,
 	}
 	f.Before, f.After = shownPair(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
 	return f

@@ -161,7 +161,7 @@ func (s States) change(path fieldpath.Path, how ChangeType) (FieldChange, bool) 
 	}
 	for _, e := range s.Managed {
 		if fields.Owns(e.Set, path) {
-			c.Owners = append(c.Owners, e.FieldManager())
+			c.Owners = append(c.Owners, e.FieldManager)
 		}
 	}
 	return c, true

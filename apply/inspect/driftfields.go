@@ -92,7 +92,7 @@ func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *Drift
 func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	e := l.ownerOf(path)
 	if e != nil {
-		f.Owner = e.FieldManager()
+		f.Owner = e.FieldManager
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:

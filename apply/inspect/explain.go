@@ -232,7 +232,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	for _, e := range x.entries {
 		// The owner of a map doesn't own its fields.
 		if f.HasLive && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty()) {
-			f.Owners = append(f.Owners, e.FieldManager())
+			f.Owners = append(f.Owners, e.FieldManager)
 		}
 	}
 	slices.SortStableFunc(f.Owners, func(a, b ownership.FieldManager) int { return b.Time.Compare(a.Time) })

@@ -23,37 +23,18 @@ const Manager = "helm"
 
 // An Entry is one line of metadata.managedFields.
 type Entry struct {
-	Manager     string
-	Operation   metav1.ManagedFieldsOperationType
-	APIVersion  string
-	Subresource string
-	Time        time.Time // zero when the entry has none
-	Set         *fieldpath.Set
+	FieldManager
+	APIVersion string
+	Set        *fieldpath.Set
 
 	raw metav1.ManagedFieldsEntry
-}
-
-// Label names the entry for people: helm (Update), kubectl (Update, scale).
-func (e Entry) Label() string { return e.FieldManager().Label() }
-
-// IsOurs reports whether an entry is of our name, however it was written.
-func (e Entry) IsOurs() bool { return e.Manager == Manager && e.Subresource == "" }
-
-// IsOurs is Entry.IsOurs of an entry as the API has it.
-func IsOurs(e metav1.ManagedFieldsEntry) bool {
-	return Entry{Manager: e.Manager, Subresource: e.Subresource}.IsOurs()
-}
-
-// FieldManager is the entry without its fields.
-func (e Entry) FieldManager() FieldManager {
-	return FieldManager{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
 // A FieldManager is the owner of a field: an entry of metadata.managedFields without its
 // fields. The zero value is nobody.
 type FieldManager struct {
 	Manager     string // or the autoscaler
-	Operation   string // Apply or Update
+	Operation   metav1.ManagedFieldsOperationType
 	Subresource string
 	Time        time.Time // when that manager last wrote the object; zero when unknown
 }
@@ -66,21 +47,34 @@ func (f FieldManager) Label() string {
 	return fmt.Sprintf("%s (%s)", f.Manager, f.Operation)
 }
 
+// managerOf returns the owner of the fields of an entry as the API has it.
+func managerOf(e metav1.ManagedFieldsEntry) FieldManager {
+	out := FieldManager{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
+	if e.Time != nil {
+		out.Time = e.Time.Time
+	}
+	return out
+}
+
+// IsOurs reports whether a manager is of our name, however it wrote.
+func (f FieldManager) IsOurs() bool { return f.Manager == Manager && f.Subresource == "" }
+
+// isOurApply reports whether what a manager owns is what we have applied.
+func (f FieldManager) isOurApply() bool {
+	return f.IsOurs() && f.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// IsOurs is FieldManager.IsOurs of an entry as the API has it.
+func IsOurs(e metav1.ManagedFieldsEntry) bool { return managerOf(e).IsOurs() }
+
+// IsOurApply reports whether an entry, as the API has it, is of what we have applied.
+func IsOurApply(e metav1.ManagedFieldsEntry) bool { return managerOf(e).isOurApply() }
+
 // Parse reads managedFields. Entries without a field set have an empty one.
 func Parse(list []metav1.ManagedFieldsEntry) ([]Entry, error) {
 	out := make([]Entry, 0, len(list))
 	for _, raw := range list {
-		e := Entry{
-			Manager:     raw.Manager,
-			Operation:   raw.Operation,
-			APIVersion:  raw.APIVersion,
-			Subresource: raw.Subresource,
-			Set:         fieldpath.NewSet(),
-			raw:         raw,
-		}
-		if raw.Time != nil {
-			e.Time = raw.Time.Time
-		}
+		e := Entry{FieldManager: managerOf(raw), APIVersion: raw.APIVersion, Set: fieldpath.NewSet(), raw: raw}
 		if raw.FieldsV1 != nil {
 			if err := e.Set.FromJSON(raw.FieldsV1.GetRawReader()); err != nil {
 				return nil, fmt.Errorf("reading the fields managed by %s: %w", e.Label(), err)
@@ -152,22 +146,14 @@ func Appliable(v *typed.TypedValue) (*fieldpath.Set, error) {
 // ApplyEntry finds the entry of what we have applied; nil when there is none.
 func ApplyEntry(entries []Entry) *Entry {
 	for i, e := range entries {
-		if isApplyEntry(e) {
+		if e.isOurApply() {
 			return &entries[i]
 		}
 	}
 	return nil
 }
 
-func isApplyEntry(e Entry) bool {
-	return e.IsOurs() && e.Operation == metav1.ManagedFieldsOperationApply
-}
-
-// IsOurApply reports whether an entry, as the API has it, is of what we have applied.
-func IsOurApply(e metav1.ManagedFieldsEntry) bool {
-	return IsOurs(e) && e.Operation == metav1.ManagedFieldsOperationApply
-}
-
 func newApplyEntry(apiVersion string, set *fieldpath.Set, at time.Time) Entry {
-	return Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: at, Set: set}
+	ours := FieldManager{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, Time: at}
+	return Entry{FieldManager: ours, APIVersion: apiVersion, Set: set}
 }

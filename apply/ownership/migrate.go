@@ -58,7 +58,7 @@ func Migrate(m Migration) Migrated {
 		c.ours, c.time, c.changed = entry.Set, entry.Time, !m.Served(entry.APIVersion)
 	}
 	for _, e := range m.Entries {
-		if !isApplyEntry(e) {
+		if !e.isOurApply() {
 			c.claimFrom(e)
 		}
 	}
@@ -155,7 +155,7 @@ func (c *claim) result() Migrated {
 func (m Migrated) WithOurs(apiVersion string, set *fieldpath.Set) []Entry {
 	out := make([]Entry, 0, len(m.Entries)+1)
 	for _, e := range m.Entries {
-		if !isApplyEntry(e) {
+		if !e.isOurApply() {
 			out = append(out, e)
 		}
 	}

@@ -27,7 +27,8 @@ func set(paths ...string) *fieldpath.Set {
 }
 
 func update(manager, version string, paths ...string) Entry {
-	return Entry{Manager: manager, Operation: "Update", APIVersion: version, Set: set(paths...), Time: time.Unix(1, 0)}
+	by := FieldManager{Manager: manager, Operation: "Update", Time: time.Unix(1, 0)}
+	return Entry{FieldManager: by, APIVersion: version, Set: set(paths...)}
 }
 
 func applied(manager, version string, paths ...string) Entry {
@@ -126,7 +127,7 @@ func FuzzMigrate(f *testing.F) {
 			after := show(folded.Entries)
 			lost := e.Set.Difference(folded.Ours)
 			switch class := e.Class(); {
-			case isApplyEntry(e):
+			case e.isOurApply():
 			case class == Helm && !s.Adopting && !lost.Intersection(s.Live).Difference(s.Relinquished).Empty():
 				t.Fatalf("lost %s of %s:\n%s", lost, show(s.Entries), after)
 			case class == Controller && !strings.Contains(after, show([]Entry{e})):

@@ -39,7 +39,7 @@ type Conflict struct {
 func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, error) {
 	others := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if !isApplyEntry(e) && ClassOf(e.Manager) != Helm {
+		if !e.isOurApply() && ClassOf(e.Manager) != Helm {
 			others = append(others, e)
 		}
 	}
@@ -76,7 +76,7 @@ func versioned(entries []Entry) (fieldpath.ManagedFields, string) {
 	out := fieldpath.ManagedFields{}
 	for i, e := range entries {
 		key := strconv.Itoa(i)
-		if isApplyEntry(e) {
+		if e.isOurApply() {
 			key = mine
 		}
 		out[key] = fieldpath.NewVersionedSet(e.Set, version, e.Operation == "Apply")

@@ -188,9 +188,9 @@ func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.FieldManager {
 		if !fields.Owns(e.Set, path) {
 			continue
 		}
-		all = append(all, e.FieldManager())
+		all = append(all, e.FieldManager)
 		if e.Manager != ownership.Manager {
-			others = append(others, e.FieldManager())
+			others = append(others, e.FieldManager)
 		}
 	}
 	switch {

@@ -44,7 +44,8 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 	var entries []ownership.Entry
 	for _, name := range slices.Sorted(maps.Keys(wrote)) {
 		manager, operation, _ := strings.Cut(name, " ")
-		e := ownership.Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: obj.GetAPIVersion(), Time: time.Unix(1, 0)}
+		by := ownership.FieldManager{Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), Time: time.Unix(1, 0)}
+		e := ownership.Entry{FieldManager: by, APIVersion: obj.GetAPIVersion()}
 		entries = append(entries, e.With(set(wrote[name])))
 	}
 	raw, err := ownership.Encode(entries)

@@ -82,12 +82,15 @@ func (r *Restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 		return live, err
 	}
 	entries := slices.DeleteFunc(slices.Clone(r.entries), ownership.Entry.IsOurs)
-	ours := ownership.Entry{Manager: ownership.Manager, Operation: metav1.ManagedFieldsOperationApply}
 	rest, err := restOf(live, added)
 	if err != nil {
 		return nil, err
 	}
-	entries = append(entries, ours.With(r.ours.Intersection(added)), ownership.Entry{Manager: "rest", Operation: metav1.ManagedFieldsOperationApply}.With(rest))
+	applied := func(manager string, set *fieldpath.Set) ownership.Entry {
+		by := ownership.FieldManager{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
+		return ownership.Entry{FieldManager: by, Set: set}
+	}
+	entries = append(entries, applied(ownership.Manager, r.ours.Intersection(added)), applied("rest", rest))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
 	if ns := r.live.GetNamespace(); ns != "" {

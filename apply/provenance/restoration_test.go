@@ -36,7 +36,7 @@ func fieldsOf(t *testing.T, conv managedfields.TypeConverter, obj *unstructured.
 // ownedBy returns the object with managedFields that give all of it to one manager.
 func ownedBy(t *testing.T, conv managedfields.TypeConverter, manager string, operation metav1.ManagedFieldsOperationType, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	list, err := ownership.Encode([]ownership.Entry{ownership.Entry{Manager: manager, Operation: operation, APIVersion: obj.GetAPIVersion()}.With(fieldsOf(t, conv, obj))})
+	list, err := ownership.Encode([]ownership.Entry{ownership.Entry{FieldManager: ownership.FieldManager{Manager: manager, Operation: operation}, APIVersion: obj.GetAPIVersion()}.With(fieldsOf(t, conv, obj))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func changedBy(t *testing.T, conv managedfields.TypeConverter, manager string, o
 	part := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": changed}}
 	theirs := fieldsOf(t, conv, part)
 	entries[0] = entries[0].With(entries[0].Set.Difference(theirs))
-	entries = append(entries, ownership.Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1"}.With(theirs))
+	entries = append(entries, ownership.Entry{FieldManager: ownership.FieldManager{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}, APIVersion: "v1"}.With(theirs))
 	list, err := ownership.Encode(entries)
 	if err != nil {
 		t.Fatal(err)

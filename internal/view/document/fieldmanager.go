@@ -37,7 +37,7 @@ func (w FieldManager) Described(name string) string {
 
 // FieldManagerOf is the writer of a managedFields entry.
 func FieldManagerOf(w ownership.FieldManager) FieldManager {
-	out := FieldManager{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource}
+	out := FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource}
 	if !w.Time.IsZero() {
 		out.Since = w.Time.UTC().Format(time.RFC3339)
 	}
