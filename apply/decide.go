@@ -102,7 +102,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 	case GiveBack:
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
-		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
+		c.execution.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
 		return c, p.permissions.denyUnlessAllowed(ctx, &c, "patch", t.mapping)
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"

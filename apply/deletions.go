@@ -23,11 +23,8 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	nodes := make([]ordering.Node, len(list))
 	var first []ordering.Precedence
 	for i, o := range list {
-		nodes[i].ID = o.id
-		if o.lastDeclared.obj == nil {
-			continue
-		}
-		constraints := annotation.OrderOf(o.lastDeclared.obj.GetAnnotations())
+		nodes[i].ID = o.ID
+		constraints := annotation.OrderOf(o.DeclaredAnnotations())
 		nodes[i].Weight = constraints.Weight
 		for _, r := range constraints.Dependencies {
 			kinds, err := p.resolver.kindsNamedBy(ctx, r)
@@ -35,16 +32,16 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.id)) {
+				if i != j && ordering.Matches(r, other.ID, other.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.ID)) {
 					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}
 		}
-		if !ordering.IsAggregated(o.lastDeclared.obj) {
+		if !ordering.IsAggregated(o.Declared) {
 			continue // as almost all, of which there may be thousands
 		}
 		for j, part := range list {
-			if i != j && ordering.Aggregates(o.lastDeclared.obj, part.lastDeclared.obj, changes[j].Live) {
+			if i != j && ordering.Aggregates(o.Declared, part.Declared, changes[j].Live) {
 				first = append(first, ordering.Precedence{First: i, Then: j})
 			}
 		}

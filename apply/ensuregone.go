@@ -48,7 +48,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 	for i, c := range gone {
 		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
 		o := c.execution.orphan
-		lookups[i] = lookup{o.collection(), o.id.Name, ordering.IsAggregated(o.lastDeclared.obj)}
+		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
 	}
 	var mu sync.Mutex
 	var out []Change

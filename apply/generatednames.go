@@ -48,19 +48,19 @@ const allGenerated = "*"
 func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
 	var out []orphan
 	isKnown := func(id kube.ID) bool {
-		return slices.ContainsFunc(out, func(o orphan) bool { return o.id == id }) ||
-			slices.ContainsFunc(list, func(o orphan) bool { return o.id == id })
+		return slices.ContainsFunc(out, func(o orphan) bool { return o.ID == id }) ||
+			slices.ContainsFunc(list, func(o orphan) bool { return o.ID == id })
 	}
 	for _, o := range list {
-		generateName, isGenerated := strings.CutSuffix(o.id.Name, allGenerated)
-		gk := o.id.GroupKind()
-		if !isGenerated || generateName == "" || o.kindUnlisted || gk != kube.JobKind && gk != kube.PodKind {
+		generateName, isGenerated := strings.CutSuffix(o.ID.Name, allGenerated)
+		gk := o.ID.GroupKind()
+		if !isGenerated || generateName == "" || o.obstacle != (obstacle{}) || gk != kube.JobKind && gk != kube.PodKind {
 			out = append(out, o)
 			continue
 		}
 		all, err := p.observer.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
 		if apierrors.IsForbidden(err) {
-			o.listForbidden = true
+			o.obstacle = obstacle{"there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"}
 			out = append(out, o)
 			continue
 		}
@@ -69,8 +69,8 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 		}
 		for i := range all.Items {
 			found, meta := o, &all.Items[i]
-			found.id.Name = meta.Name
-			if p.isGeneratedByHook(meta, generateName) && !isKnown(found.id) {
+			found.ID.Name = meta.Name
+			if p.isGeneratedByHook(meta, generateName) && !isKnown(found.ID) {
 				out = append(out, found)
 			}
 		}

@@ -32,7 +32,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if provenance.OwnerOf(live) != provenance.OwnerOf(c.Live) {
 		return c, apierrors.NewConflict(mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
 	}
-	r, err := provenance.NewRestoration(c.Provenance, live, c.execution.orphan.lastDeclared.obj)
+	r, err := provenance.NewRestoration(c.Provenance, live, c.execution.orphan.Declared)
 	if err != nil {
 		return c, err
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,17 +22,22 @@ type pruner struct {
 	rules decide.Pruning
 }
 
-// An orphan is an object that a revision had and the chart no longer has.
+// An orphan is an object that a revision had and the chart no longer has, and how it is found.
 type orphan struct {
-	id           kube.ID
-	mapping      kube.Mapping
-	lastDeclared declaredObject // zero if the object is only known from Request.Revisit
-	kept         bool           // an earlier release has kept it
-	fromHook     bool           // a hook had it whose objects are deleted when the chart drops it
-	fromKeptHook bool           // a hook had it whose objects stay: it is only deleted if a template made it
-	kindUnlisted bool           // the server can't say where its kind is served
-	// listForbidden says that the account may not list the objects of the generateName that it stands for.
-	listForbidden bool
+	decide.Orphan // without what is read: Live and Provenance
+	source        string
+	mapping       kube.Mapping
+	obstacle      obstacle
+}
+
+// An obstacle is why an object can't be looked at. The zero value is none.
+type obstacle struct {
+	reason      string
+	missingVerb string // that the account may not use; empty when that isn't the reason
+}
+
+func newOrphan(id kube.ID, origin decide.Origin, last declaredObject) orphan {
+	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.obj, Revision: last.revision, Status: last.status}, source: last.source}
 }
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
@@ -61,7 +67,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	for i, o := range list {
 		s := seen[i]
 		switch {
-		case o.fromKeptHook && (s.forbidden || s.meta == nil || !p.isMadeByTemplate(s.meta)):
+		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || !p.isMadeByTemplate(s.meta)):
 			// A hook made it, or that is unknown.
 		case s.forbidden:
 			out, there = append(out, p.keepUnreadable(o)), append(there, o)
@@ -90,19 +96,12 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
 func (p *pruner) keepUnreadable(o orphan) Change {
-	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
-	c.Reason = "there is no permission to read it, so its owner is unknown"
-	verb := "get"
-	switch {
-	case o.listForbidden:
-		c.Reason, verb = "there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"
-	case o.kindUnlisted:
-		c.Reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
-	}
+	why := cmp.Or(o.obstacle, obstacle{"there is no permission to read it, so its owner is unknown", "get"})
+	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
-		if !o.kindUnlisted {
-			p.permissions.deny(&c, verb, o.mapping.Resource)
+		if why.missingVerb != "" {
+			p.permissions.deny(&c, why.missingVerb, o.mapping.Resource)
 		}
 	}
 	return c
@@ -116,28 +115,27 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		return nil, err
 	}
 	var out []orphan
-	add := func(c orphan) error {
-		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
-		var unknown *kube.NoKindMatchError
+	add := func(o orphan) error {
+		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
 		switch {
-		case errors.As(err, &unknown):
+		case errors.As(err, new(*kube.NoKindMatchError)):
 			return nil // the kind is gone, and its objects with it
-		case err != nil && p.resolver.isUnlisted(c.id.Group):
-			c.kindUnlisted = true
+		case err != nil && p.resolver.isUnlisted(o.ID.Group):
+			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
 		case err != nil:
-			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for objects of earlier revisions:", Err: err}
+			return &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
 		case !mapping.Namespaced:
-			c.id.Namespace = "" // was not known when its kind could not be looked up
+			o.ID.Namespace = "" // was not known when its kind could not be looked up
 		}
-		c.mapping = mapping
-		if p.targetsByID[c.id] == nil && !elsewhere[c.id] {
-			out = append(out, c)
-			elsewhere[c.id] = true // once, also if an earlier release has kept it
+		o.mapping = mapping
+		if p.targetsByID[o.ID] == nil && !elsewhere[o.ID] {
+			out = append(out, o)
+			elsewhere[o.ID] = true // once, also if an earlier release has kept it
 		}
 		return nil
 	}
 	for _, id := range p.history.order {
-		if err := add(orphan{id: id, lastDeclared: p.history.latestDeclared(id)}); err != nil {
+		if err := add(newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id))); err != nil {
 			return nil, err
 		}
 	}
@@ -145,12 +143,14 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	// hooks create Secrets once, which later revisions read. What a template made, and became a hook
 	// that has never run since, is none of these.
 	for id, last := range p.history.hooks {
-		gk := id.GroupKind()
-		runs := gk == kube.JobKind || gk == kube.PodKind
-		if len(p.history.objects[id]) > 0 || !runs && strings.HasSuffix(id.Name, allGenerated) {
+		origin := decide.FromKeptHook
+		if gk := id.GroupKind(); gk == kube.JobKind || gk == kube.PodKind {
+			origin = decide.FromHook
+		}
+		if len(p.history.objects[id]) > 0 || origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated) {
 			continue
 		}
-		if err := add(orphan{id: id, lastDeclared: last, fromHook: runs, fromKeptHook: !runs}); err != nil {
+		if err := add(newOrphan(id, origin, last)); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +159,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		if !ok || len(p.history.objects[id]) > 0 {
 			continue
 		}
-		if err := add(orphan{id: id, kept: true}); err != nil {
+		if err := add(newOrphan(id, decide.KeptEarlier, declaredObject{})); err != nil {
 			return nil, err
 		}
 	}
@@ -189,11 +189,11 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	var open []int
 	var lookups []lookup
 	for i, o := range list {
-		if o.kindUnlisted || o.listForbidden {
+		if o.obstacle != (obstacle{}) {
 			out[i].forbidden = true
 			continue
 		}
-		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.id.Name})
+		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.ID.Name})
 	}
 	listed := func(n int, meta *metav1.PartialObjectMetadata, _ bool) bool {
 		out[open[n]].meta = meta
@@ -201,25 +201,23 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	}
 	return out, p.observer.listOrGet(ctx, lookups, listed, func(n int) (err error) {
 		o := list[open[n]]
-		out[open[n]], err = p.observer.observeMeta(ctx, o.mapping, o.id, o.lastDeclared.source)
+		out[open[n]], err = p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
 		return err
 	})
 }
 
 func (o orphan) collection() collection {
-	return collection{mapping: o.mapping, namespace: o.id.Namespace}
+	return collection{mapping: o.mapping, namespace: o.ID.Namespace}
 }
 
 // blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
 func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []string {
 	leaving := map[string]bool{}
-	for i, c := range list {
-		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
-			continue
+	for i, o := range list {
+		if live := seen[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
+			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
 		}
-		live := seen[i].meta
-		leaving[c.id.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(c.annotations())
 	}
 	return slices.DeleteFunc(slices.Clone(p.resolver.unlistedGroupVersions), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
@@ -245,14 +243,12 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
-	from := p.history.provenance[o.id]
-	d := p.rules.DecideOrphan(decide.Orphan{
-		ID: o.id, Live: meta, Declared: o.lastDeclared.obj, Revision: o.lastDeclared.revision, Status: o.lastDeclared.status,
-		FromHook: o.fromHook, Kept: o.kept, Provenance: from,
-	})
-	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
-	if from.Describes(meta) {
-		c.Provenance = from
+	found := o.Orphan
+	found.Live, found.Provenance = meta, p.history.provenance[o.ID]
+	d := p.rules.DecideOrphan(found)
+	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
+	if found.Provenance.Describes(meta) {
+		c.Provenance = found.Provenance
 	}
 	switch {
 	case d.Action == GiveBack:
@@ -279,11 +275,4 @@ func (p *pruner) redecideOrphan(ctx context.Context, c Change) (Change, error) {
 		return c, nil
 	}
 	return p.decideOrphan(o, meta), nil
-}
-
-func (o orphan) annotations() map[string]string {
-	if o.lastDeclared.obj == nil {
-		return nil
-	}
-	return o.lastDeclared.obj.GetAnnotations()
 }

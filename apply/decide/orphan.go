@@ -18,15 +18,25 @@ import (
 type Orphan struct {
 	ID       kube.ID
 	Live     metav1.Object
-	Declared *unstructured.Unstructured // as Revision had it; nil when only an earlier release's decision to keep it is known
+	Origin   Origin
+	Declared *unstructured.Unstructured // as Revision had it; nil when it is KeptEarlier
 	Revision int                        // the latest that had it
 	Status   string                     // of that revision, in Helm's words
-	FromHook bool                       // a hook had it
-	Kept     bool                       // an earlier release kept it
 
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
 }
+
+// An Origin says how the records of a release know of an orphan.
+type Origin int
+
+// The origins.
+const (
+	FromTemplate Origin = iota
+	FromHook            // a hook had it whose objects are deleted when the chart drops it
+	FromKeptHook        // a hook had it whose objects stay: it is only deleted if a template made it
+	KeptEarlier         // only that an earlier release kept it is known
+)
 
 // Pruning says which orphans of a release are deleted.
 type Pruning struct {
@@ -47,9 +57,9 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 	if o.remadeByAggregator() {
 		owner = p.Owner // the controller has recreated our object
 	}
-	annotations := []map[string]string{o.Live.GetAnnotations(), o.declaredAnnotations()}
+	annotations := []map[string]string{o.Live.GetAnnotations(), o.DeclaredAnnotations()}
 	switch controller := metav1.GetControllerOf(o.Live); {
-	case owner == (provenance.Owner{}) && o.FromHook:
+	case owner == (provenance.Owner{}) && o.Origin == FromHook:
 		return keep("a hook created it before deployer was used, and no release owns it")
 	case owner == (provenance.Owner{}):
 		return keep("no longer belongs to a release")
@@ -61,7 +71,7 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return keep(KeepAnnotation + " has an unknown value: not deleted")
 	case o.ID.IsNamespace() && o.ID.Name == p.Owner.Namespace:
 		return keep("it holds the release records")
-	case protectedKinds[kind] && p.Uninstall && o.Kept:
+	case protectedKinds[kind] && p.Uninstall && o.Origin == KeptEarlier:
 		return keep("was kept when the chart dropped it")
 	case protectedKinds[kind] && !slices.Contains(p.Kinds, o.ID.Kind) && p.Undo:
 		return keepForNow("objects of this kind are kept when a failed run is rolled back: delete it yourself if it isn't needed")
@@ -105,9 +115,9 @@ func (p Pruning) whyDelete(o Orphan) string {
 	switch {
 	case p.Uninstall:
 		return "the release is uninstalled"
-	case o.Kept:
+	case o.Origin == KeptEarlier:
 		return "kept by an earlier revision for a reason that no longer applies"
-	case o.FromHook:
+	case o.Origin == FromHook:
 		return fmt.Sprintf("left by a hook of revision %d that the chart no longer has", o.Revision)
 	case o.Status == "deployed" || o.Status == "superseded":
 		return "removed from the chart"
@@ -115,7 +125,8 @@ func (p Pruning) whyDelete(o Orphan) string {
 	return fmt.Sprintf("left by %s revision %d", o.Status, o.Revision)
 }
 
-func (o Orphan) declaredAnnotations() map[string]string {
+// DeclaredAnnotations are those that Revision states.
+func (o Orphan) DeclaredAnnotations() map[string]string {
 	if o.Declared == nil {
 		return nil
 	}
