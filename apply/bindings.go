@@ -25,10 +25,8 @@ func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.
 	if err != nil {
 		return false, err
 	}
-	var answer *authenticationv1.SelfSubjectReview
-	err = p.a.try(ctx, func() error {
-		answer, err = typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		return err
+	answer, err := answerTo(ctx, p.a.requester, func() (*authenticationv1.SelfSubjectReview, error) {
+		return typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	})
 	switch {
 	case apierrors.IsNotFound(err):

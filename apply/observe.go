@@ -250,16 +250,12 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 	return metas, false, nil
 }
 
-func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (list *metav1.PartialObjectMetadataList, err error) {
+func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	client, err := o.a.metaClient(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}
-	err = o.a.try(ctx, func() error {
-		list, err = client.List(ctx, opts)
-		return err
-	})
-	return list, err
+	return answerTo(ctx, o.a.requester, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
@@ -315,11 +311,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 	}
 	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
 	for {
-		var list *unstructured.UnstructuredList
-		err := o.a.try(ctx, func() error {
-			list, err = client.List(ctx, opts)
-			return err
-		})
+		list, err := answerTo(ctx, o.a.requester, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
 		if apierrors.IsResourceExpired(err) {
 			break // the list expired between two pages: the rest is read one by one
 		}

@@ -110,10 +110,6 @@ func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttr
 }
 
 // MayRequest is kube.Cluster.MayRequest, tried again after transient failures as all requests of a plan.
-func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (allowed bool, err error) {
-	err = a.try(ctx, func() error {
-		allowed, err = a.cluster.MayRequest(ctx, what)
-		return err
-	})
-	return allowed, err
+func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	return answerTo(ctx, a.requester, func() (bool, error) { return a.cluster.MayRequest(ctx, what) })
 }

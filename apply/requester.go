@@ -206,11 +206,7 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	var list *unstructured.UnstructuredList
-	err = r.try(ctx, func() error {
-		list, err = client.List(ctx, metav1.ListOptions{})
-		return err
-	})
+	list, err := answerTo(ctx, r, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
 	if err != nil {
 		return nil, err
 	}

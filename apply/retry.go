@@ -38,13 +38,17 @@ func (b *budget) take(d time.Duration) bool {
 	return b.left > 0
 }
 
-// try is tryWhile for transient failures.
-func (r *requester) try(ctx context.Context, f func() error) error {
-	return r.tryWhile(ctx, verify.Transient, f)
+// answerTo makes a request, again after transient failures.
+func answerTo[T any](ctx context.Context, r *requester, request func() (T, error)) (answer T, err error) {
+	err = r.tryWhile(ctx, verify.Transient, func() (err error) {
+		answer, err = request()
+		return err
+	})
+	return answer, err
 }
 
-// tryFor is try for a request about t. If t had to wait for its kind or namespace, these
-// are new, and the server may not know them yet: that is retried too. So is a conflict
+// tryFor is tryWhile for a request about t. If t had to wait for its kind or namespace, these
+// are new, and the server may not know them yet: that is retried like transient failures. So is a conflict
 // about a ResourceQuota other than t, which admission has and which passes.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(discoveryLagWindow)

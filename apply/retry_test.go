@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -93,7 +94,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began, tries := New(nil, Owner{}, Options{}), time.Now(), 0
 		busy := apierrors.NewTooManyRequests("later", 20)
-		if err := a.try(t.Context(), func() error {
+		if err := a.tryWhile(t.Context(), verify.Transient, func() error {
 			if tries++; tries == 1 {
 				return busy
 			}
@@ -102,7 +103,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		began = time.Now()
-		if err := a.try(t.Context(), func() error { return apierrors.NewTooManyRequests("tomorrow", 86400) }); err == nil || time.Since(began) > time.Minute {
+		if err := a.tryWhile(t.Context(), verify.Transient, func() error { return apierrors.NewTooManyRequests("tomorrow", 86400) }); err == nil || time.Since(began) > time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
@@ -113,7 +114,7 @@ func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began := New(nil, Owner{}, Options{Parallel: 4, RetryTimeout: time.Minute}), time.Now()
 		err := a.forEach(t.Context(), 1000, func(int) error {
-			return a.try(t.Context(), func() error { return answer(http.StatusServiceUnavailable, "", false) })
+			return a.tryWhile(t.Context(), verify.Transient, func() error { return answer(http.StatusServiceUnavailable, "", false) })
 		})
 		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {
 			t.Errorf("%d objects took %s", 1000, took)
@@ -127,7 +128,7 @@ func TestTheCallersDeadlineEndsRetrying(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		a, began := New(nil, Owner{}, Options{}), time.Now()
-		if err := a.try(ctx, func() error { return answer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
+		if err := a.tryWhile(ctx, verify.Transient, func() error { return answer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
