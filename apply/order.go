@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -67,7 +68,7 @@ func (o *releaseOrder) refuse(t *target, text, what string) {
 
 // readConstraints reads the order annotations of one object.
 func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks []*target) error {
-	t, namespace := o.targets[i], o.p.resolver.namespaceForReferences(o.targets[i].id)
+	t := o.targets[i]
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
 		o.refuse(t, problem, "")
@@ -78,7 +79,15 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 		if err != nil {
 			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
 		}
-		found := o.referencedObjects(r, kinds, t)
+		isNamed := func(other *target) bool {
+			return ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.resolver.namespaceForReferences(t.id))
+		}
+		var found []int // of the release
+		for j, other := range o.targets {
+			if isNamed(other) && !(r.IsPattern && other == t) {
+				found = append(found, j)
+			}
+		}
 		switch {
 		case len(found) > 1 && !r.IsPattern:
 			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
@@ -86,9 +95,9 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 			for _, j := range found {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
 			}
-		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, namespace) }):
+		case slices.ContainsFunc(crds, isNamed):
 			// Objects of crds/ are applied before everything else.
-		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, namespace) }):
+		case slices.ContainsFunc(hooks, isNamed):
 			if !r.IsPattern {
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
@@ -169,17 +178,6 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 	return out
 }
 
-// referencedObjects returns the objects of the release that a reference of t matches.
-func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
-	var out []int
-	for j, other := range o.targets {
-		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.resolver.namespaceForReferences(t.id)) && !(r.IsPattern && other == t) {
-			out = append(out, j)
-		}
-	}
-	return out
-}
-
 func (o *releaseOrder) names(list []int) string {
 	names := make([]string, len(list))
 	for n, i := range list {
@@ -204,19 +202,19 @@ func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annota
 		o.refuse(t, r.String()+problem, "")
 		return nil
 	}
-	need := ordering.Dependency{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK}
-	if need.ID.Namespace = r.Namespace; mapping.Namespaced && r.Namespace == "" {
-		need.ID.Namespace = o.p.resolver.namespaceForReferences(t.id)
-	}
 	if !mapping.Namespaced && r.Namespace != "" {
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
 		return nil
 	}
-	if refused, err := o.refuseMissing(ctx, t, r, need.ID, mapping); refused || err != nil {
-		return err
+	id := kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}
+	if mapping.Namespaced {
+		id.Namespace = cmp.Or(r.Namespace, o.p.resolver.namespaceForReferences(t.id))
 	}
-	o.nodes[i].Outside = append(o.nodes[i].Outside, need)
-	return nil
+	refused, err := o.refuseMissing(ctx, t, r, id, mapping)
+	if err == nil && !refused {
+		o.nodes[i].Outside = append(o.nodes[i].Outside, ordering.Dependency{ID: id, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK})
+	}
+	return err
 }
 
 // onlyKind returns the kind of a reference to an object outside of the release, or why it

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -145,8 +146,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
-	t.mapping = mapping
-	t.obj = r.inNamespace(obj, mapping)
+	t.mapping, t.obj = mapping, r.inNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	return t, nil
 }
@@ -272,8 +272,5 @@ func (r *resolver) kindsNamedBy(ctx context.Context, named annotation.Dependency
 
 // namespaceForReferences is the namespace that the references of an object mean.
 func (r *resolver) namespaceForReferences(id kube.ID) string {
-	if id.Namespace != "" {
-		return id.Namespace
-	}
-	return r.a.owner.Namespace
+	return cmp.Or(id.Namespace, r.a.owner.Namespace)
 }
