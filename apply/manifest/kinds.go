@@ -19,15 +19,15 @@ func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 		{Kind: "ConfigMap"}:      (*normaliser).normaliseConfigMap,
 		{Kind: "Service"}:        (*normaliser).normaliseService,
 		{Kind: "ServiceAccount"}: (*normaliser).normaliseServiceAccount,
-		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*normaliser).normaliseNetworkPolicy,
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*normaliser).normaliseClusterRole,
-		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*normaliser).normaliseWebhooks,
-		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*normaliser).normaliseWebhooks,
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*normaliser).normaliseCRD,
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*normaliser).normaliseAPIService,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       (*normaliser).normaliseNetworkPolicy,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: (*normaliser).normaliseClusterRole,
 	}
-	if rule, ok := rules[obj.GroupVersionKind().GroupKind()]; ok {
+	kind := obj.GroupVersionKind().GroupKind()
+	if rule, ok := rules[kind]; ok {
 		rule(n, obj)
+	}
+	if fields, ok := caBundleParents[kind]; ok {
+		dropPlaceholderCABundles(obj.Object, fields, injected(obj))
 	}
 }
 
@@ -154,43 +154,34 @@ func (n *normaliser) normaliseClusterRole(obj *unstructured.Unstructured) {
 	delete(obj.Object, "rules")
 }
 
-func (n *normaliser) normaliseWebhooks(obj *unstructured.Unstructured) {
-	hooks, _ := obj.Object["webhooks"].([]any)
-	for _, h := range hooks {
-		if hook, ok := h.(map[string]any); ok {
-			n.dropPlaceholderCABundle(hook["clientConfig"], injected(obj))
-		}
-	}
-}
-
-func (n *normaliser) normaliseCRD(obj *unstructured.Unstructured) {
-	config, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "conversion", "webhook", "clientConfig")
-	n.dropPlaceholderCABundle(config, injected(obj))
-}
-
-func (n *normaliser) normaliseAPIService(obj *unstructured.Unstructured) {
-	n.dropPlaceholderCABundle(obj.Object["spec"], injected(obj))
+// caBundleParents are the kinds with caBundles, which controllers fill in, and the fields that lead to what has one.
+var caBundleParents = map[schema.GroupKind][]string{
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   {"webhooks", "clientConfig"},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: {"webhooks", "clientConfig"},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               {"spec", "conversion", "webhook", "clientConfig"},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           {"spec"},
 }
 
 // HasCABundle says that controllers fill in the caBundles of a kind.
-func HasCABundle(kind schema.GroupKind) bool {
-	switch kind.Group + "/" + kind.Kind {
-	case "admissionregistration.k8s.io/MutatingWebhookConfiguration", "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-		"apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService":
-		return true
-	}
-	return false
-}
+func HasCABundle(kind schema.GroupKind) bool { return caBundleParents[kind] != nil }
 
-// dropPlaceholderCABundle drops a caBundle that is a placeholder for what a controller fills in.
-func (n *normaliser) dropPlaceholderCABundle(config any, injected bool) {
-	m, ok := config.(map[string]any)
-	if !ok {
-		return
-	}
-	bundle, has := m["caBundle"]
-	if text, _ := bundle.(string); has && (injected || !isPEM(text)) {
-		delete(m, "caBundle")
+// dropPlaceholderCABundles drops caBundles that are placeholders for what a controller fills in. fields lead to
+// their parents, through all items of lists.
+func dropPlaceholderCABundles(v any, fields []string, injected bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			dropPlaceholderCABundles(item, fields, injected)
+		}
+	case map[string]any:
+		if len(fields) > 0 {
+			dropPlaceholderCABundles(v[fields[0]], fields[1:], injected)
+			return
+		}
+		bundle, has := v["caBundle"]
+		if text, _ := bundle.(string); has && (injected || !isPEM(text)) {
+			delete(v, "caBundle")
+		}
 	}
 }
 
