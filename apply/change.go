@@ -85,16 +85,15 @@ type Change struct {
 	// next release decides about it again if its Key is in Request.Revisit.
 	RevisitNextRelease bool
 
-	// Contribution is what the release has to record about a definition of crds/ after
-	// the change was carried out; nil when no part of the definition is its own.
+	// Contribution is what the release has contributed to a definition of crds/: before the
+	// change, and after Run what it has to record. Nil when no part of the definition is its own.
 	Contribution *Contribution
 
-	deletion             ordering.Deletion       // when its turn comes, and what has to be gone before, where it is deleted
-	fingerprint          Fingerprint             // by which it was recognised
-	previousContribution *Contribution           // what the release had contributed to the definition before
-	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint
-	execution            *execution              // how Run carries it out; nil when there is nothing to do
-	denied               *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
+	deletion     ordering.Deletion       // when its turn comes, and what has to be gone before, where it is deleted
+	fingerprint  Fingerprint             // by which it was recognised
+	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
+	execution    *execution              // how Run carries it out; nil when there is nothing to do
+	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 
 // A FieldChange is one field that a change adds, removes or gives another value.

@@ -36,7 +36,7 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 	if err != nil {
 		return c, err
 	}
-	c.previousContribution = contribution
+	c.Contribution = contribution
 	if c.Action != Update || c.Predicted == nil {
 		return c, nil
 	}
@@ -88,7 +88,7 @@ func (c Change) contributionAfter() *Contribution {
 		contribution := ContributionOf(c.Applied)
 		return &contribution
 	case c.Action == Update && c.Live != nil:
-		return c.previousContribution.After(c.Live, c.Applied)
+		return c.Contribution.After(c.Live, c.Applied)
 	}
-	return c.previousContribution
+	return c.Contribution
 }

@@ -241,7 +241,7 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}
 	if contribution, ok := p.req.Contributions[key]; ok && t.fromCRDs {
-		c.previousContribution = &contribution // nobody has written it since
+		c.Contribution = &contribution // nobody has written it since
 	}
 	return &c
 }

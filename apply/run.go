@@ -62,7 +62,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 			errs[i] = err
 			return nil
 		}
-		if done.previousContribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
+		if done.Contribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
 			done.Contribution = done.contributionAfter()
 		}
 		done.execution, done.Predicted = nil, nil // the last execution dropped frees the planning
