@@ -270,19 +270,15 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 	}
 	declared := history.objects[o.ID]
 	read := i.p.predictor.declaredFieldsOf(ctx, o.target, conv, declared)
-	out := make([]DeclaredObject, len(revisions))
+	out, at := make([]DeclaredObject, len(revisions)), map[int]int{}
 	for n, r := range revisions {
-		out[n].Revision = r.Revision
-		for _, d := range read {
-			if d.Revision == r.Revision {
-				out[n].Object = d.Object
-			}
-		}
-		for _, s := range declared {
-			if s.revision == r.Revision {
-				out[n].Source = s.source
-			}
-		}
+		out[n].Revision, at[r.Revision] = r.Revision, n
+	}
+	for _, s := range declared {
+		out[at[s.revision]].Source = s.source
+	}
+	for _, d := range read {
+		out[at[d.Revision]].Object = d.Object
 	}
 	return out, nil
 }

@@ -21,7 +21,9 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.explainStatefulSet(immutable)
-	permission := u.recreationPermission()
+	permission := decide.Recreation{
+		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
+	}.Permission()
 	may := permission == decide.Permitted
 	immutable.Never = permission == decide.NeverPermitted
 	if may {
@@ -97,15 +99,6 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 		return u.fullDesired
 	}
 	return out
-}
-
-// recreationPermission says whether the object may be recreated.
-func (u *updateDecision) recreationPermission() decide.RecreationPermission {
-	return decide.Recreation{
-		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(),
-		Allowed: u.p.a.opts.AllowRecreate,
-		Adopted: u.wasAdopted(),
-	}.Permission()
 }
 
 // wasAdopted reports whether this run adopts the object, or only failed runs have adopted it.

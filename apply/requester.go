@@ -54,35 +54,29 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	absent, err := r.tryUnlessAbsent(ctx, m, retriable, func() error {
+	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if absent {
-		return nil, nil
-	}
 	return r.interner.Intern(out), err
 }
 
-// tryUnlessAbsent is tryWhile for a request about one object. absent says that the object certainly isn't there. An answer
+// tryUnlessAbsent is tryWhile for a request about one object. It is no error if the object certainly isn't there. An answer
 // that leaves this open is repeated for discoveryLagWindow, unless the kind is served in another version:
 // see kube.Cluster.ConfirmAbsent.
-func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriable func(error) bool, f func() error) (absent bool, err error) {
+func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriable func(error) bool, f func() error) error {
 	deadline := time.Now().Add(discoveryLagWindow)
 	mayPass := func(err error) bool {
 		var unserved *kube.UnservedError
 		return retriable(err) || errors.As(err, &unserved) && unserved.Mapping.Resource == m.Resource && time.Now().Before(deadline)
 	}
-	err = r.tryWhile(ctx, mayPass, func() error {
+	return r.tryWhile(ctx, mayPass, func() error {
 		err := f()
-		if !apierrors.IsNotFound(err) {
-			return err
+		if apierrors.IsNotFound(err) {
+			return r.cluster.ConfirmAbsent(ctx, m, err)
 		}
-		err = r.cluster.ConfirmAbsent(ctx, m, err)
-		absent = err == nil
 		return err
 	})
-	return absent, err
 }
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
@@ -165,10 +159,9 @@ func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, cond
 	if condition.resourceVersion != "" {
 		conditions.ResourceVersion = &condition.resourceVersion
 	}
-	_, err = r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
+	return r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
 		return client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
 	})
-	return err
 }
 
 // metaClient reads the metadata of objects of a kind.
@@ -190,13 +183,10 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 		return nil, err
 	}
 	var out *metav1.PartialObjectMetadata
-	absent, err := r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
+	err = r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if absent {
-		return nil, nil
-	}
 	return out, err
 }
 

@@ -81,7 +81,7 @@ func (c Claims) claim(e Existing) (adopts, permitted bool) {
 		return false, true // Helm writes no ownership on the objects of hooks. (helm#8944)
 	case owner == (provenance.Owner{}) && e.OursUnowned:
 		return false, true
-	case isAnyOf(c.Adopt, e.ID):
+	case slices.ContainsFunc(c.Adopt, func(entry string) bool { return isNamedBy(e.ID, entry) }):
 		return true, true
 	case owner == (provenance.Owner{}):
 		return c.TakeOwnership, c.TakeOwnership
@@ -103,21 +103,14 @@ func (c Claims) OwnerOf(live metav1.Object) provenance.Owner {
 // UnusedAdoptions returns the entries of Adopt that name none of the objects, such as misspelt ones.
 func (c Claims) UnusedAdoptions(ids []kube.ID) []string {
 	return slices.DeleteFunc(slices.Clone(c.Adopt), func(entry string) bool {
-		return slices.ContainsFunc(ids, func(id kube.ID) bool { return isAnyOf([]string{entry}, id) })
+		return slices.ContainsFunc(ids, func(id kube.ID) bool { return isNamedBy(id, entry) })
 	})
 }
 
-// isAnyOf reports whether a list of kind/name or kind/namespace/name has id.
-func isAnyOf(list []string, id kube.ID) bool {
-	return slices.ContainsFunc(list, func(entry string) bool {
-		switch parts := strings.Split(entry, "/"); len(parts) {
-		case 2:
-			return strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Name
-		case 3:
-			return strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Namespace && parts[2] == id.Name
-		}
-		return false
-	})
+// isNamedBy reports whether an object is the one of a kind/name or kind/namespace/name.
+func isNamedBy(id kube.ID, entry string) bool {
+	kind, name, _ := strings.Cut(entry, "/")
+	return strings.EqualFold(kind, id.Kind) && (name == id.Name || name == id.Namespace+"/"+id.Name)
 }
 
 func nameOf(owner provenance.Owner) string {

@@ -125,8 +125,7 @@ func isUnknownField(err error) bool {
 // side effects. The real request may succeed.
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func refusesDryRun(err error) bool {
-	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") ||
-		apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dryRun is not supported") ||
+	return apierrors.IsBadRequest(err) && contains(err.Error(), []string{"does not support dry run", "dryRun is not supported"}) ||
 		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
 }
 
