@@ -74,8 +74,8 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 
 // fingerprintInput returns the hash that a fingerprint covers: the object's manifest and
 // the generation of its CRD. Empty when a fingerprint would prove nothing.
-func (p *planning) fingerprintInput(t *target) string {
-	state, ok := p.definitions.generationOf(t)
+func (d *definitions) fingerprintInput(t *target) string {
+	state, ok := d.generationOf(t)
 	if !ok || t.manifestHash == "" {
 		return ""
 	}

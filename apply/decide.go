@@ -15,7 +15,7 @@ import (
 
 // newChange returns a change of a target, without its live and its desired object.
 func (p *planning) newChange(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.fingerprintInput(t)}
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.definitions.fingerprintInput(t)}
 }
 
 // decide decides what to do with one target. The error is a *Rejection when nothing can
@@ -64,7 +64,7 @@ func (p *planning) checkDeferred(ctx context.Context, t *target, c *Change) erro
 	if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, c, t); err != nil || c.denied != nil {
 		return err
 	}
-	valid, err := p.validateElsewhere(ctx, t, c.Desired, c.Deferral)
+	valid, err := p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral)
 	if valid {
 		c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
 	}
@@ -170,20 +170,29 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		Verdict:         verify.VerdictOf(t.id, err),
 		UnconvertedKind: t.failsConversion(err),
 		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		BuiltinSchema:   p.schemas.isBuiltin(t.mapping.GVK),
-		WasRead:         c.Live != nil,
-		TriesLeft:       t.progress.attempts < maxAttempts,
+		ComesLater:      t.isHook && missesServiceAccount(err),
+		BuiltinSchema:   !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
+		MayReadAgain:    !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
 	}
 	switch refusal.Next() {
 	case decide.LeaveUnverified:
-		c.Unverified = "an admission webhook doesn't support dry runs: " + verify.Explain(t.obj, err).Error()
+		c.Unverified = "an admission webhook doesn't support dry runs"
+		switch explained := verify.Explain(t.obj, err).Error(); {
+		case refusal.ComesLater:
+			c.Unverified = "it needs something that comes with this release: " + explained
+		case !t.isHook:
+			c.Unverified += ": " + explained
+		}
 		return c, nil
 	case decide.EstimateLocally:
 		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
 	case decide.AwaitConverter:
 		return p.deferChange(t, c, t.conversionDeferral()), nil
-	case decide.AwaitKind:
-		return c, nil // decide defers it
+	case decide.AwaitKind: // decide defers an object; a hook's own turn tells
+		if t.isHook {
+			c.Deferral, c.Unverified = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}, changingKind
+		}
+		return c, nil
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.readAndDecide(ctx, t)

@@ -79,7 +79,7 @@ func fingerprintOf(manifestHash string, obj metav1.Object) Fingerprint {
 func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	recorded := p.req.Fingerprints[Key(t.id)]
 	isOurs := t.fromCRDs || provenance.OwnerOf(meta) == p.a.owner
-	return recorded.Hash != "" && isOurs && meta.GetDeletionTimestamp() == nil && recorded == fingerprintOf(p.fingerprintInput(t), meta)
+	return recorded.Hash != "" && isOurs && meta.GetDeletionTimestamp() == nil && recorded == fingerprintOf(p.definitions.fingerprintInput(t), meta)
 }
 
 // statedMetadata returns the labels, annotations, finalizers and owner references in our

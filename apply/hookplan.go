@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
-	"deployer/apply/verify"
-	"deployer/internal/kube"
 )
 
 // decideHook asks the server whether it would create one hook.
@@ -43,36 +41,10 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
 	}
-	return p.decideRefusedHook(t, c, err)
-}
-
-// decideRefusedHook decides what a refusal of a hook's dry run means for the plan.
-func (p *planning) decideRefusedHook(t *target, c Change, err error) (Change, error) {
 	if errors.As(err, new(*HookExistsError)) {
 		return c, t.reject(err)
 	}
-	refusal := decide.Refusal{
-		Verdict:      verify.VerdictOf(t.id, err),
-		ChangingKind: p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		ComesLater:   missesServiceAccount(err),
-	}
-	switch refusal.Next() {
-	case decide.LeaveUnverified:
-		c.Unverified = "an admission webhook doesn't support dry runs"
-		if refusal.ComesLater {
-			c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
-		}
-	case decide.EstimateLocally:
-		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
-	case decide.AwaitKind:
-		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
-		c.Unverified = changingKind
-	case decide.Fail:
-		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
-	default:
-		return c, t.reject(verify.Explain(t.obj, err))
-	}
-	return c, nil
+	return p.decideRefused(ctx, t, c, err)
 }
 
 // dryRunHook asks the server what it would create. If the name is taken by an object that is gone

@@ -17,11 +17,11 @@ import (
 // validation fails; valid is false if nothing was learnt. What webhooks, policies, quotas and
 // permissions say about one namespace needn't be true of another one, so it is ignored. Pods aren't
 // asked about, because admission completes them by what their namespace has.
-func (p *planning) validateElsewhere(ctx context.Context, t *target, desired *unstructured.Unstructured, d *Deferral) (valid bool, err error) {
-	if p.a.opts.Gate == GateOff || len(d.Until) != 1 || !d.waitsFor(namespaceID(t.id.Namespace)) || t.id.GroupKind() == kube.PodKind {
+func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *unstructured.Unstructured, d *Deferral) (valid bool, err error) {
+	if r.opts.Gate == GateOff || len(d.Until) != 1 || !d.waitsFor(namespaceID(t.id.Namespace)) || t.id.GroupKind() == kube.PodKind {
 		return false, nil
 	}
-	client, err := p.a.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault)
+	client, err := r.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault)
 	if err != nil {
 		return false, err
 	}

@@ -287,18 +287,17 @@ func TestRefusal(t *testing.T) {
 		refusal  Refusal
 		expected Reaction
 	}{
-		"the object is wrong":                {Refusal{Verdict: verify.Rejected, WasRead: true, TriesLeft: true}, Reject},
-		"no answer":                          {Refusal{Verdict: verify.Unanswered, TriesLeft: true}, Fail},
+		"the object is wrong":                {Refusal{Verdict: verify.Rejected, MayReadAgain: true}, Reject},
+		"no answer":                          {Refusal{Verdict: verify.Unanswered, MayReadAgain: true}, Fail},
 		"a webhook without dry runs":         {Refusal{Verdict: verify.Unverified, ChangingKind: true}, LeaveUnverified},
 		"no permission":                      {Refusal{Verdict: verify.Forbidden, ChangingKind: true}, EstimateLocally},
 		"no converter":                       {Refusal{Verdict: verify.Unanswered, UnconvertedKind: true}, AwaitConverter},
 		"the old definition refuses":         {Refusal{Verdict: verify.Rejected, ChangingKind: true}, AwaitKind},
 		"a ServiceAccount comes later":       {Refusal{Verdict: verify.Rejected, ComesLater: true}, LeaveUnverified},
-		"gone since it was read":             {Refusal{Verdict: verify.Vanished, WasRead: true, TriesLeft: true}, ReadAgain},
-		"something else is gone":             {Refusal{Verdict: verify.Vanished, TriesLeft: true}, Reject},
-		"gone again and again":               {Refusal{Verdict: verify.Vanished, WasRead: true}, Reject},
-		"written since it was read":          {Refusal{Verdict: verify.Modified, WasRead: true, TriesLeft: true}, ReadAgainAfterPause},
-		"written again and again":            {Refusal{Verdict: verify.Modified, WasRead: true}, Reject},
+		"gone since it was read":             {Refusal{Verdict: verify.Vanished, MayReadAgain: true}, ReadAgain},
+		"gone again and again":               {Refusal{Verdict: verify.Vanished}, Reject}, // or something else is
+		"written since it was read":          {Refusal{Verdict: verify.Modified, MayReadAgain: true}, ReadAgainAfterPause},
+		"written again and again":            {Refusal{Verdict: verify.Modified}, Reject},
 		"unknown field, by our schema":       {Refusal{Verdict: verify.UnknownField, BuiltinSchema: true}, AskForSchema},
 		"unknown field, by the server's own": {Refusal{Verdict: verify.UnknownField}, Reject},
 	} {

@@ -10,8 +10,7 @@ type Refusal struct {
 	ChangingKind    bool // the release changes the definition of the kind
 	ComesLater      bool // the server misses something else that comes with the release
 	BuiltinSchema   bool // the object was made to fit the schema in this program, not the server's
-	WasRead         bool // the decision was about an object that was there
-	TriesLeft       bool // the object may be read and decided again
+	MayReadAgain    bool // the decision was about an object that was read, and that may be read and decided again
 }
 
 // A Reaction is how a decision goes on after a refusal.
@@ -43,11 +42,11 @@ func (r Refusal) Next() Reaction {
 		return AwaitKind
 	case r.ComesLater:
 		return LeaveUnverified
-	case r.Verdict == verify.Vanished && r.WasRead && r.TriesLeft:
+	case r.Verdict == verify.Vanished && r.MayReadAgain:
 		return ReadAgain // such as a Job by its TTL
 	case r.Verdict == verify.UnknownField && r.BuiltinSchema:
 		return AskForSchema // ours is of a newer Kubernetes than the server
-	case r.Verdict == verify.Modified && r.TriesLeft:
+	case r.Verdict == verify.Modified && r.MayReadAgain:
 		return ReadAgainAfterPause // such as by a controller that writes its status
 	case r.Verdict == verify.Unanswered:
 		return Fail
