@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -200,4 +201,17 @@ func notServed(condition func(kind string) (bool, string)) string {
 		}
 	}
 	return ""
+}
+
+// conditionOf reports whether a condition of an object is true, and its message.
+func conditionOf(obj *unstructured.Unstructured, kind string) (bool, string) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		c, ok := item.(map[string]any)
+		if ok && c["type"] == kind {
+			message, _ := c["message"].(string)
+			return c["status"] == "True", message
+		}
+	}
+	return false, ""
 }

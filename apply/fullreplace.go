@@ -2,9 +2,14 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/manifest"
 	"deployer/apply/predict"
+	"deployer/apply/verify"
+	"deployer/internal/kube"
 )
 
 // Real charts have Services with two ports of the same number and protocol, one name used
@@ -39,4 +44,52 @@ func (u *updateDecision) prepareFullReplace() {
 	desired := u.prediction.Desired.DeepCopy()
 	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, desired.Object)
 	u.change.Desired, u.change.TakenFrom = desired, nil
+}
+
+// An object is stored with its managedFields. If both together are too large, the API
+// server stores the object without managedFields for POST and PUT, but rejects an apply.
+// Such an object is written by POST or PUT.
+// k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
+
+const tooLargeForManagedFields = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
+
+// leastSizeWithoutManagedFields is the size from which an object without managedFields counts as stored
+// without them because of its size. The default limit of an etcd request is 1.5 MiB, and
+// managedFields take less than the fields.
+// https://etcd.io/docs/latest/dev-guide/limit/
+const leastSizeWithoutManagedFields = 512 << 10
+
+// storedWithoutManagedFields reports whether a live object was stored without the owners of its
+// fields because of its size.
+func storedWithoutManagedFields(live *unstructured.Unstructured) bool {
+	if len(live.GetManagedFields()) > 0 {
+		return false
+	}
+	data, err := json.Marshal(live.Object)
+	return err == nil && len(data) >= leastSizeWithoutManagedFields
+}
+
+// writeLarge writes a whole object after its apply was refused as too large.
+func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal error) (Change, error) {
+	t := c.execution.t
+	var err error
+	switch {
+	case w.verb == createObject:
+		c.Applied, err = a.post(ctx, t, c.Desired, asWrite)
+	case c.Predicted == nil || c.Live == nil:
+		return c, refusal // there is no predicted object to write
+	default:
+		body := kube.ShallowCopy(c.Predicted)
+		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
+		body.SetUID(w.precondition.uid)
+		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
+			body.SetResourceVersion(w.precondition.resourceVersion)
+		}
+		c.Applied, err = a.put(ctx, t, body, asWrite)
+	}
+	if verify.TooLarge(err) {
+		err = refusal
+	}
+	c.Warning = tooLargeForManagedFields
+	return c, err
 }

@@ -47,3 +47,97 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// Policies decide what is done to objects. Every zero value is the default. Plan
+// files hold them: fields are added, never renamed.
+type Policies struct {
+	Conflicts  ConflictPolicy  `json:"conflicts,omitempty"`
+	Validation FieldValidation `json:"field_validation,omitempty"`
+	Gate       Gate            `json:"gate,omitempty"`
+	CRDs       CRDPolicy       `json:"crds,omitempty"`
+
+	// AllowRecreate permits deleting and creating an object again when the server refuses
+	// its change because a field is immutable. Jobs need no permission.
+	// CustomResourceDefinitions, Namespaces and PersistentVolumes are never recreated. A
+	// PersistentVolumeClaim also needs the annotation deployer.io/recreate: "true". For
+	// other kinds that annotation alone is enough.
+	AllowRecreate bool `json:"allow_recreate,omitempty"`
+
+	// RevertManual removes fields that people have added to objects of the release, such
+	// as by kubectl edit, except in metadata. Without it such fields stay, with a
+	// warning.
+	RevertManual bool `json:"revert_manual_changes,omitempty"`
+
+	TakeOwnership     bool     `json:"take_ownership,omitempty"`      // adopt objects that belong to no release
+	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"` // releases, as "namespace/name", whose objects may be taken; "*" means any
+	Adopt             []string `json:"adopt,omitempty"`               // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
+
+	// PruneKinds permits the deletion of those ProtectedKinds that it names when the
+	// chart drops them. Uninstall as Helm does it passes all of them.
+	PruneKinds []string `json:"prune_kinds,omitempty"`
+
+	// PartialDiscovery permits pruning even if the server couldn't list all its API
+	// groups, so that templates may have rendered too little.
+	PartialDiscovery bool `json:"partial_discovery,omitempty"`
+
+	// Propagation says how the dependents of pruned objects are deleted; empty means in
+	// the background.
+	Propagation metav1.DeletionPropagation `json:"cascade,omitempty"`
+}
+
+// ConflictPolicy says what to do with a field that the chart states and that another
+// manager has set to another value. The annotation deployer.io/conflicts on an object,
+// with one of the same words, overrides the option. The number of replicas of an
+// autoscaled workload always yields.
+type ConflictPolicy string
+
+// The policies. The zero value is TakeConflicts.
+const (
+	TakeConflicts  ConflictPolicy = "take"  // the chart's value wins; the plan names who loses what
+	FailOnConflict ConflictPolicy = "fail"  // refuse before the first change
+	YieldConflicts ConflictPolicy = "yield" // leave the field, and its ownership, to whoever set it
+)
+
+// outcome returns what becomes of a field with a conflict.
+func (p ConflictPolicy) outcome() FieldOutcome {
+	switch p {
+	case FailOnConflict:
+		return OutcomeRefused
+	case YieldConflicts:
+		return OutcomeYielded
+	}
+	return OutcomeTaken
+}
+
+// FieldValidation says what to do with fields that a kind's schema doesn't have.
+type FieldValidation string
+
+// The policies. The zero value is ValidationWarn: server-side apply rejects unknown fields, so they
+// are dropped here, with a warning, as the API server dropped them for Helm 3.
+const (
+	ValidationWarn   FieldValidation = "warn"
+	ValidationStrict FieldValidation = "strict"
+	ValidationIgnore FieldValidation = "ignore"
+)
+
+// Gate says how much of the release the server must have accepted in a dry run
+// before the first change.
+type Gate string
+
+// The modes. The zero value is GateStrict.
+const (
+	GateStrict     Gate = "strict"      // any rejection stops the release; what couldn't be asked is marked Unverified
+	GateBestEffort Gate = "best-effort" // rejections become warnings; the object is tried when its turn comes
+	GateOff        Gate = "off"         // no dry run of objects that are to be created; existing ones are still compared
+)
+
+// CRDPolicy says what to do with the objects of a chart's crds/ directory.
+type CRDPolicy string
+
+// The modes. The zero value is AddCRDs.
+const (
+	AddCRDs     CRDPolicy = "add"     // create, and update unless that removes what the release didn't add
+	UpgradeCRDs CRDPolicy = "upgrade" // create or update
+	CreateCRDs  CRDPolicy = "create"  // create missing ones only
+	SkipCRDs    CRDPolicy = "skip"
+)

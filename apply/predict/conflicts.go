@@ -1,6 +1,12 @@
 package predict
 
 import (
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
@@ -42,4 +48,209 @@ func (p *Prediction) Conflicts() ([]Conflict, error) {
 func (p *Prediction) isRepeated(c ownership.Conflict, wanted any) bool {
 	ours := ownership.ApplyEntry(p.Live.Entries)
 	return ours != nil && c.By.Class() == ownership.Controller && !c.By.Time.Before(ours.Time) && p.HasDeclaredValue(c.Path, wanted)
+}
+
+// A Collision is a list item, or a field of one, that the chart doesn't state and that
+// can't coexist with an item that the chart states.
+type Collision struct {
+	Theirs         fieldpath.Path
+	Ours           fieldpath.Path           // the chart's item
+	Relinquishable fieldpath.Path           // what is left out if Theirs stays: our item, or its colliding field
+	Why            string                   // "has the name http, as"
+	Owners         []ownership.FieldManager // of Theirs; never empty
+}
+
+// A listItem is an item of a keyed list in the predicted object.
+type listItem struct {
+	list   string
+	path   fieldpath.Path
+	now    map[string]any
+	stated map[string]any // by the chart; nil when it doesn't have the item
+}
+
+// Collisions finds the collisions in the predicted object.
+func (p *Prediction) Collisions() []Collision {
+	v, err := compare.Typed(p.Live.Converter, p.Predicted)
+	if err != nil || v.Schema() == nil {
+		return nil // the server will say what is wrong with it
+	}
+	f := &collisionFinder{p: p, schema: v.Schema()}
+	f.walk(nil, p.Predicted.Object, v.TypeRef())
+	return f.found
+}
+
+// A collisionFinder looks for collisions in an object by its schema.
+type collisionFinder struct {
+	p      *Prediction
+	schema *schema.Schema
+	found  []Collision
+}
+
+func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
+	atom, ok := f.schema.Resolve(ref)
+	if !ok {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if atom.Map == nil {
+			return
+		}
+		for _, rule := range uniqueRules {
+			if ref.NamedType != nil && *ref.NamedType == rule.in {
+				f.check(rule, f.items(rule, path, v, atom.Map))
+			}
+		}
+		for name, child := range v {
+			if field, ok := atom.Map.FindField(name); ok {
+				f.walk(extended(path, fieldpath.PathElement{FieldName: &name}), child, field.Type)
+			}
+		}
+	case []any:
+		if atom.List == nil || len(atom.List.Keys) == 0 {
+			return
+		}
+		for _, item := range v {
+			if e, ok := f.keyOf(item, atom.List); ok {
+				f.walk(extended(path, e), item, atom.List.ElementType)
+			}
+		}
+	}
+}
+
+func extended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
+	return append(path[:len(path):len(path)], e)
+}
+
+// items returns the items of the lists that a rule is about.
+func (f *collisionFinder) items(rule uniqueRule, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
+	var out []listItem
+	for _, list := range rule.lists {
+		out = append(out, f.itemsAt(list, strings.Split(list, "."), path, in, t)...)
+	}
+	return out
+}
+
+func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
+	field, ok := t.FindField(names[0])
+	if !ok {
+		return nil
+	}
+	atom, ok := f.schema.Resolve(field.Type)
+	if !ok || atom.List == nil || len(atom.List.Keys) == 0 {
+		return nil
+	}
+	element, _ := f.schema.Resolve(atom.List.ElementType)
+	path = extended(path, fieldpath.PathElement{FieldName: &names[0]})
+	var out []listItem
+	all, _ := in[names[0]].([]any)
+	for _, item := range all {
+		m, _ := item.(map[string]any)
+		e, ok := f.keyOf(item, atom.List)
+		switch {
+		case !ok:
+		case len(names) > 1:
+			out = append(out, f.itemsAt(list, names[1:], extended(path, e), m, element.Map)...)
+		default:
+			at := extended(path, e)
+			stated, _ := fields.Value(f.p.Desired.Object, at)
+			s, _ := stated.(map[string]any)
+			out = append(out, listItem{list: list, path: at, now: m, stated: s})
+		}
+	}
+	return out
+}
+
+// keyOf names an item by its keys, or their defaults.
+func (f *collisionFinder) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return fieldpath.PathElement{}, false
+	}
+	element, _ := f.schema.Resolve(t.ElementType)
+	var key value.FieldList
+	for _, name := range t.Keys {
+		v, has := m[name]
+		if !has && element.Map != nil {
+			field, _ := element.Map.FindField(name)
+			v = field.Default
+		}
+		key = append(key, value.Field{Name: name, Value: value.NewValueInterface(v)})
+	}
+	key.Sort()
+	return fieldpath.PathElement{Key: &key}, true
+}
+
+// check compares each item that the chart states with all others.
+func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
+	for _, ours := range items {
+		for _, theirs := range items {
+			if ours.stated == nil || ours.path.Equals(theirs.path) || rule.across && ours.list == theirs.list {
+				continue
+			}
+			why := rule.clash(theirs.now, ours.stated)
+			if at, ok := theirs.undeclaredPart(rule.field); why != "" && ok {
+				f.found = append(f.found, Collision{Theirs: at, Ours: ours.path, Relinquishable: f.relinquishable(ours, rule.field), Why: why, Owners: f.p.ownersOf(at)})
+			}
+		}
+	}
+}
+
+// undeclaredPart returns what the chart doesn't state of an item: the whole item, or the
+// colliding field. It is false when the chart states both: then the chart is wrong, and
+// the server rejects it.
+func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
+	if i.stated == nil {
+		return i.path, true
+	}
+	if field == "" || i.stated[field] != nil || i.now[field] == nil {
+		return nil, false
+	}
+	return extended(i.path, fieldpath.PathElement{FieldName: &field}), true
+}
+
+// relinquishable returns the path to leave out if the other item stays: the colliding field if the
+// item is already live, otherwise the whole item.
+func (f *collisionFinder) relinquishable(ours listItem, field string) fieldpath.Path {
+	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
+	if _, stated := fields.Value(f.p.Desired.Object, at); field == "" || !f.p.Live.Fields.Has(ours.path) || !stated {
+		return ours.path
+	}
+	return at
+}
+
+// ownersOf returns the owners of another manager's item.
+func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.FieldManager {
+	var others, all []ownership.FieldManager
+	for _, e := range p.Live.Entries {
+		if !fields.Owns(e.Set, path) {
+			continue
+		}
+		all = append(all, e.FieldManager)
+		if e.Manager != ownership.Manager {
+			others = append(others, e.FieldManager)
+		}
+	}
+	switch {
+	case len(others) > 0:
+		return others
+	case len(all) > 0:
+		return all
+	}
+	return []ownership.FieldManager{{Manager: "unknown"}} // as the server calls a manager without a name
+}
+
+// RemoveTheirs takes another manager's item out of what is predicted, from the next Compute on.
+func (p *Prediction) RemoveTheirs(theirs fieldpath.Path) { p.removedItems.Insert(theirs) }
+
+// removeCollidingItems takes what collides with the chart out of the predicted object.
+func (p *Prediction) removeCollidingItems() bool {
+	found := false
+	p.removedItems.Iterate(func(path fieldpath.Path) {
+		if fields.Remove(p.Predicted.Object, path) {
+			found = true
+			removeEmpty(p.Predicted.Object, path[:len(path)-1])
+		}
+	})
+	return found
 }
