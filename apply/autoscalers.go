@@ -81,7 +81,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 		c.ScaledReplicasPath = at
 	}
 	f := FieldConflict{
-		Path: fields.String(path), Outcome: OutcomeYielded, path: path,
+		Path: fields.String(path), Outcome: OutcomeYielded, FieldPath: path,
 		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
 	}
 	if entry != nil {

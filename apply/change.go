@@ -121,13 +121,8 @@ type FieldConflict struct {
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.
 	CollidesWith string
-
-	path fieldpath.Path
+	FieldPath    fieldpath.Path // Path as structured-merge-diff has it
 }
-
-// FieldPath is Path as structured-merge-diff has it; nil for the number of replicas of
-// a kind that isn't known to have one.
-func (c FieldConflict) FieldPath() fieldpath.Path { return c.path }
 
 func (c FieldConflict) String() string {
 	if c.CollidesWith != "" {

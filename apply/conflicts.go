@@ -62,7 +62,7 @@ func (u *updateDecision) conflictOf(con predict.Conflict) FieldConflict {
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	f := FieldConflict{
 		Path:         secret.HidePath(fields.String(con.Path), nil),
-		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), path: con.Path,
+		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), FieldPath: con.Path,
 	}
 	f.Before, f.After = shownPair(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
 	return f
@@ -140,7 +140,7 @@ func (u *updateDecision) conflictsOf(col predict.Collision) []FieldConflict {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), FieldManager: owner,
 			Before: before, After: after,
-			Outcome: u.policy.outcome(), CollidesWith: fields.String(col.Ours), path: col.Theirs,
+			Outcome: u.policy.outcome(), CollidesWith: fields.String(col.Ours), FieldPath: col.Theirs,
 		})
 	}
 	return out

@@ -42,13 +42,6 @@ type Inspected struct {
 	target *target
 }
 
-// A DeclaredObject is an object as a revision states it.
-type DeclaredObject struct {
-	Revision int
-	Source   string         // template; empty when unknown
-	Object   map[string]any // nil when the revision hasn't the object, or states one of another form
-}
-
 // Owner is the release that the live object belongs to; empty for nobody, and where
 // there is no live object.
 func (o *Inspected) Owner() Owner {
@@ -171,7 +164,7 @@ func (i *Inspection) One(ctx context.Context, id kube.ID) (*Inspected, error) {
 func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*Inspected, error) {
 	o := &Inspected{
 		Change: Change{ID: t.id, Source: t.source, Live: s.full}, Declared: t.obj, FromCRDs: t.fromCRDs, FromHook: i.ofHooks[t.id],
-		Forbidden: s.forbidden, History: i.history(t.id), target: t,
+		Forbidden: s.forbidden, History: i.p.history.objects[t.id], target: t,
 	}
 	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Orphans doesn't count it as an orphan
 	owner := o.Owner()
@@ -190,14 +183,6 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	}
 	o.Change = c
 	return o, nil
-}
-
-func (i *Inspection) history(id kube.ID) []DeclaredObject {
-	var out []DeclaredObject
-	for _, s := range i.p.history.objects[id] {
-		out = append(out, DeclaredObject{s.revision, s.source, s.obj.Object})
-	}
-	return out
 }
 
 // predict computes the change of applying the manifest again: from the server's dry run,
@@ -252,13 +237,13 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 	changes, err := (&pruner{planning: i.p}).decideOrphans(ctx)
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {
-		out[n] = OrphanChange{c, i.p.history.latestDeclared(c.ID).revision}
+		out[n] = OrphanChange{c, i.p.history.latestDeclared(c.ID).Revision}
 	}
 	return out, err
 }
 
 // HistoryIn returns what each of some revisions declares of an object, in the API version
-// in which it is compared.
+// in which it is compared. Object is empty when the revision hasn't the object, or states one of another form.
 func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
 	conv, _, err := i.p.schemas.of(ctx, o.gvk())
 	if err != nil {
@@ -272,13 +257,13 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 	read := i.p.predictor.declaredFieldsOf(ctx, o.target, conv, declared)
 	out, at := make([]DeclaredObject, len(revisions)), map[int]int{}
 	for n, r := range revisions {
-		out[n].Revision, at[r.Revision] = r.Revision, n
+		out[n], at[r.Revision] = DeclaredObject{Revision: r.Revision, Object: &unstructured.Unstructured{}}, n
 	}
 	for _, s := range declared {
-		out[at[s.revision]].Source = s.source
+		out[at[s.Revision]].Source = s.Source
 	}
 	for _, d := range read {
-		out[at[d.Revision]].Object = d.Object
+		out[at[d.Revision]].Object.Object = d.Object
 	}
 	return out, nil
 }

@@ -41,15 +41,15 @@ func (r *predictor) begin(ctx context.Context, t *target, desired, live *unstruc
 // declaredFieldsOf returns the fields that stored revisions declared for an object, in
 // the API version that is applied. A revision that doesn't fit this version's schema is
 // skipped: the kind was a different one then.
-func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []predict.Declared {
+func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []DeclaredObject) []predict.Declared {
 	var out []predict.Declared
 	var last *unstructured.Unstructured
 	for _, s := range stored {
-		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
-			out = append(out, predict.Declared{Revision: s.revision, Fields: out[len(out)-1].Fields, Object: out[len(out)-1].Object})
+		if last != nil && reflect.DeepEqual(last.Object, s.Object.Object) {
+			out = append(out, predict.Declared{Revision: s.Revision, Fields: out[len(out)-1].Fields, Object: out[len(out)-1].Object})
 			continue
 		}
-		obj := kube.ShallowCopy(s.obj)
+		obj := kube.ShallowCopy(s.Object)
 		obj.SetGroupVersionKind(t.mapping.GVK)
 		res, err := r.normaliseBySchema(ctx, t, obj, false)
 		if err != nil {
@@ -63,8 +63,8 @@ func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv manage
 		if err != nil {
 			continue
 		}
-		last = s.obj
-		out = append(out, predict.Declared{Revision: s.revision, Fields: set, Object: res.Object.Object})
+		last = s.Object
+		out = append(out, predict.Declared{Revision: s.Revision, Fields: set, Object: res.Object.Object})
 	}
 	return out
 }

@@ -36,8 +36,8 @@ type obstacle struct {
 	missingVerb string // that the account may not use; empty when that isn't the reason
 }
 
-func newOrphan(id kube.ID, origin decide.Origin, last declaredObject) orphan {
-	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.obj, Revision: last.revision, Status: last.status}, source: last.source}
+func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
+	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
 }
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
@@ -159,7 +159,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		if !ok || len(p.history.objects[id]) > 0 {
 			continue
 		}
-		if err := add(newOrphan(id, decide.KeptEarlier, declaredObject{})); err != nil {
+		if err := add(newOrphan(id, decide.KeptEarlier, DeclaredObject{})); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +175,7 @@ func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error)
 		if p.req.Uninstall && m.Object.GetName() == "" {
 			continue // a hook that runs under a new name: what its earlier runs have made goes
 		}
-		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true }); err != nil {
+		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ DeclaredObject) { out[id] = true }); err != nil {
 			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
 		}
 	}

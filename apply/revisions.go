@@ -16,30 +16,30 @@ import (
 
 // releaseHistory has the objects that earlier revisions may have left.
 type releaseHistory struct {
-	objects       map[kube.ID][]declaredObject // oldest first
-	hooks         map[kube.ID]declaredObject
+	objects       map[kube.ID][]DeclaredObject // oldest first
+	hooks         map[kube.ID]DeclaredObject
 	order         []kube.ID
 	provenance    map[kube.ID]*Provenance // of objects of that name; see noteProvenance
 	lastUninstall int                     // the latest revision that was uninstalled
 }
 
-// declaredObject is an object as a revision had it.
-type declaredObject struct {
-	revision int
-	status   string
-	source   string
-	obj      *unstructured.Unstructured
+// A DeclaredObject is an object as a revision states it.
+type DeclaredObject struct {
+	Revision int
+	Status   string // of that revision, in Helm's words
+	Source   string // template; empty when unknown
+	Object   *unstructured.Unstructured
 }
 
 // indexRevisions indexes the revisions by object. An object of a kind that no longer
 // exists is indexed under the namespace that it would have: the kind may exist under
 // another group, and is no reason to fail (helm#7219).
 func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*releaseHistory, error) {
-	out := &releaseHistory{objects: map[kube.ID][]declaredObject{}, hooks: map[kube.ID]declaredObject{}, provenance: map[kube.ID]*Provenance{}}
+	out := &releaseHistory{objects: map[kube.ID][]DeclaredObject{}, hooks: map[kube.ID]DeclaredObject{}, provenance: map[kube.ID]*Provenance{}}
 	for _, revision := range revisions {
 		var had []kube.ID
 		for _, m := range revision.Objects {
-			err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) {
+			err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s DeclaredObject) {
 				had = append(had, id)
 				if len(out.objects[id]) == 0 {
 					out.order = append(out.order, id)
@@ -51,7 +51,7 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 			}
 		}
 		for _, m := range revision.Hooks {
-			if err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) { out.hooks[id] = s }); err != nil {
+			if err := r.addDeclaredObject(ctx, revision, m, func(id kube.ID, s DeclaredObject) { out.hooks[id] = s }); err != nil {
 				return nil, err
 			}
 		}
@@ -63,7 +63,7 @@ func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*r
 // addDeclaredObject calls add with an object of a revision, in the namespace that it has or had. An
 // object with generateName, which only hooks may have, stands for all that are generated from it. One
 // without any name isn't looked for again.
-func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, add func(kube.ID, declaredObject)) error {
+func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, add func(kube.ID, DeclaredObject)) error {
 	if m.Object.GetName() == "" && (m.Object.GetGenerateName() == "" || !decide.IsHook(m.Object)) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 	if id.Name == "" {
 		id.Name = o.GetGenerateName() + allGenerated
 	}
-	add(id, declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
+	add(id, DeclaredObject{Revision: revision.Revision, Status: revision.Status, Source: m.Source, Object: o})
 	return nil
 }
 
@@ -122,16 +122,16 @@ func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 
 // latestDeclared returns an object as the latest revision declared it; zero when none
 // did.
-func (h *releaseHistory) latestDeclared(id kube.ID) declaredObject {
+func (h *releaseHistory) latestDeclared(id kube.ID) DeclaredObject {
 	if history := h.objects[id]; len(history) > 0 {
 		return history[len(history)-1]
 	}
-	return declaredObject{}
+	return DeclaredObject{}
 }
 
 // hadObject reports whether a revision since the last uninstall had an object.
 func (h *releaseHistory) hadObject(id kube.ID) bool {
-	return max(h.latestDeclared(id).revision, h.hooks[id].revision) > h.lastUninstall
+	return max(h.latestDeclared(id).Revision, h.hooks[id].Revision) > h.lastUninstall
 }
 
 // provenanceOf returns the provenance of a live object of the release us; nil when no record

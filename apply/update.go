@@ -301,8 +301,8 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 		}
 	}
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool {
-		before, _ := fields.Value(u.live.Object, f.path)
-		after, ok := fields.Value(result.Object, f.path)
-		return f.Outcome != OutcomeYielded && f.path != nil && ok && fields.Equal(before, after)
+		before, _ := fields.Value(u.live.Object, f.FieldPath)
+		after, ok := fields.Value(result.Object, f.FieldPath)
+		return f.Outcome != OutcomeYielded && f.FieldPath != nil && ok && fields.Equal(before, after)
 	})
 }

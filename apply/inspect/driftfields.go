@@ -143,7 +143,7 @@ func (l *fieldList) revisionStating(path fieldpath.Path) int {
 		if s.Revision == l.deployed {
 			continue
 		}
-		says, does := fields.Value(s.Object, path)
+		says, does := fields.Value(s.Object.Object, path)
 		later := s.Revision > l.deployed
 		switch {
 		case has && does && fields.Equal(is, says):
@@ -158,7 +158,7 @@ func (l *fieldList) revisionStating(path fieldpath.Path) int {
 // addRelinquished adds fields that a deployment leaves to others.
 func (l *fieldList) addRelinquished() {
 	for _, f := range l.object.Conflicts {
-		path := f.FieldPath()
+		path := f.FieldPath
 		if f.Outcome != apply.OutcomeYielded || path == nil {
 			continue
 		}

@@ -253,7 +253,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 // outcomeOf returns what applying again would do to a field.
 func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	for _, c := range x.object.Conflicts {
-		if at := c.FieldPath(); at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
+		if at := c.FieldPath; at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
 			if c.Outcome == apply.OutcomeTaken && x.refusesConflicts {
 				return apply.OutcomeRefused
 			}
@@ -308,7 +308,7 @@ func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
 // isStatedIn reports whether a stored revision states a field's live value, or states the
 // same as the deployed one and the server takes that for equal to the live value.
 func (x *explainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
-	declared, ok := fields.Value(x.stored[i].Object, path)
+	declared, ok := fields.Value(x.stored[i].Object.Object, path)
 	if !ok {
 		return false
 	}
