@@ -80,7 +80,7 @@ type updateDecision struct {
 }
 
 func (u *updateDecision) computePrediction(ctx context.Context) error {
-	terms := predict.Terms{Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t)}
+	terms := ownership.Terms{Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t)}
 	if err := u.prediction.Compute(terms); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}

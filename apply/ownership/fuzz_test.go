@@ -38,7 +38,7 @@ func FuzzMigrateAsSent(f *testing.F) {
 		}
 		s := Migration{
 			APIVersion: "v1", Entries: entries, Live: all.Leaves(), Desired: fieldpath.NewSet(),
-			Adopting: how&1 != 0, Served: func(v string) bool { return how&2 == 0 || v == "v1" },
+			Terms: Terms{Adopting: how&1 != 0, Served: func(v string) bool { return how&2 == 0 || v == "v1" }},
 		}
 		if how&4 != 0 {
 			s.Desired = all

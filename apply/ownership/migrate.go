@@ -20,6 +20,11 @@ type Migration struct {
 	// the next apply would remove them. Nil means none.
 	Relinquished *fieldpath.Set
 
+	Terms
+}
+
+// Terms say how ownership is migrated.
+type Terms struct {
 	// Adopting is true when the object isn't the release's yet. Then only
 	// desired fields become ours, so nothing of others disappears.
 	Adopting bool

@@ -87,7 +87,7 @@ func TestMigrate(t *testing.T) {
 			"helm (Apply) apps/v1: spec.a\nkube-controller-manager (Update, scale) apps/v1: spec.replicas",
 		},
 		"adoption takes only what is wanted": {
-			Migration{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Desired: set("spec.a"), Adopting: true},
+			Migration{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Desired: set("spec.a"), Terms: Terms{Adopting: true}},
 			"helm (Apply) apps/v1: spec.a\nkubectl-create (Update) apps/v1: spec.b",
 		},
 		"a version that is gone": {
@@ -163,7 +163,7 @@ func arbitrary(random *rand.Rand) Migration {
 	managers := []string{"helm", "Helm", "werf-2", "controller", "kubectl-edit", "kubectl-client-side-apply", "before-first-apply", "terraform-provider-helm_v1", "embedder"}
 	s := Migration{
 		APIVersion: "v2", Live: some(), Desired: some(), Declared: some(), Relinquished: fieldpath.NewSet(),
-		Adopting: random.IntN(4) == 0, RevertManual: random.IntN(3) == 0, Served: func(string) bool { return true },
+		Terms: Terms{Adopting: random.IntN(4) == 0, RevertManual: random.IntN(3) == 0, Served: func(string) bool { return true }},
 	}
 	if random.IntN(2) == 0 {
 		s.Relinquished = some()

@@ -28,17 +28,10 @@ type Prediction struct {
 	Predicted     *unstructured.Unstructured
 	Repaired      bool // Predicted can't be reached by an apply
 
-	terms        Terms
+	terms        ownership.Terms
 	declared     []Declared
 	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
 	removedItems *fieldpath.Set // what is removed because it collides with the desired object
-}
-
-// Terms say how ownership is migrated. See ownership.Migration.
-type Terms struct {
-	Adopting     bool
-	RevertManual bool
-	Served       func(apiVersion string) bool
 }
 
 // Declared is what one earlier revision said about an object.
@@ -56,7 +49,7 @@ func New(live *compare.Live, desired *unstructured.Unstructured, declared []Decl
 
 // Compute computes the migrated ownership and the predicted object from what is desired by
 // now. It fails if the desired object doesn't fit its schema.
-func (p *Prediction) Compute(terms Terms) error {
+func (p *Prediction) Compute(terms ownership.Terms) error {
 	p.terms = terms
 	desired, err := compare.Typed(p.Live.Converter, p.Desired)
 	if err != nil {
@@ -72,9 +65,7 @@ func (p *Prediction) Compute(terms Terms) error {
 		Desired:      p.DesiredFields,
 		Declared:     p.everDeclared(),
 		Relinquished: p.relinquished,
-		Adopting:     terms.Adopting,
-		RevertManual: terms.RevertManual,
-		Served:       terms.Served,
+		Terms:        terms,
 	})
 	if err := p.simulate(p.Live.Value, desired); err != nil {
 		return err

@@ -64,7 +64,7 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 	return New(l, kubetest.Object(t, desired), revisions)
 }
 
-func compute(t *testing.T, p *Prediction, terms Terms) {
+func compute(t *testing.T, p *Prediction, terms ownership.Terms) {
 	t.Helper()
 	terms.Served = func(string) bool { return true }
 	if err := p.Compute(terms); err != nil {
@@ -92,7 +92,7 @@ func TestPredictions(t *testing.T) {
 		wrote    managers
 		desired  string
 		declared []string
-		terms    Terms
+		terms    ownership.Terms
 		want     string
 		repaired bool
 	}{
@@ -124,7 +124,7 @@ func TestPredictions(t *testing.T) {
 			live:    deployment + "  {replicas: 1, paused: true}",
 			wrote:   managers{"helm Apply": deployment + "  {replicas: 1}", "kubectl-edit Update": deployment + "  {paused: true}"},
 			desired: deployment + "  {replicas: 1}",
-			terms:   Terms{RevertManual: true},
+			terms:   ownership.Terms{RevertManual: true},
 			want:    deployment + "  {replicas: 1}",
 		},
 		"what an earlier revision declared is the chart's, whoever wrote it": {
@@ -138,7 +138,7 @@ func TestPredictions(t *testing.T) {
 			live:    deployment + "  {replicas: 1, paused: true}",
 			wrote:   managers{"helm Update": deployment + "  {replicas: 1, paused: true}"},
 			desired: deployment + "  {replicas: 1}",
-			terms:   Terms{Adopting: true},
+			terms:   ownership.Terms{Adopting: true},
 			want:    deployment + "  {replicas: 1, paused: true}",
 		},
 		"a default that the new type of a strategy forbids is removed": {
@@ -189,7 +189,7 @@ func TestFieldsLeftToOthersAreNeitherAppliedNorRemoved(t *testing.T) {
 	p := begin(t, text, managers{"helm Apply": text}, deployment+"  {replicas: 1, paused: true}")
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	p.RelinquishField(replicas)
-	compute(t, p, Terms{})
+	compute(t, p, ownership.Terms{})
 	if v, ok := fields.Value(p.Predicted.Object, replicas); !ok || !fields.Equal(v, 3) {
 		t.Errorf("replicas became %v", v)
 	}
@@ -226,7 +226,7 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			theirs := service + "  {ports: [" + c.theirs + "]}"
 			p := begin(t, theirs, managers{"controller Update": theirs}, service+"  {ports: ["+c.ours+"]}")
-			compute(t, p, Terms{})
+			compute(t, p, ownership.Terms{})
 			have := ""
 			for _, col := range p.Collisions() {
 				have = strings.Join([]string{fields.String(col.Theirs), col.Why, fields.String(col.Ours)}, " ")
@@ -238,7 +238,7 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 			if have != c.want {
 				t.Errorf("have %q\nwant %q", have, c.want)
 			}
-			compute(t, p, Terms{})
+			compute(t, p, ownership.Terms{})
 			if rest := p.Collisions(); len(rest) > 0 {
 				t.Errorf("the removed item is still there: %+v", rest)
 			}
