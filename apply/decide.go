@@ -185,7 +185,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		}
 		return c, nil
 	case decide.EstimateLocally:
-		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
+		return p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
 	case decide.AwaitConverter:
 		return p.deferChange(t, c, t.conversionDeferral()), nil
 	case decide.AwaitKind: // decide defers an object; a hook's own turn tells

@@ -53,6 +53,16 @@ func (p *prerequisites) expect(ids ...kube.ID) {
 	}
 }
 
+// expectNew notes that objects are still to come and don't exist before that.
+func (p *prerequisites) expectNew(ids ...kube.ID) {
+	p.expect(ids...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		p.created[id] = true
+	}
+}
+
 // markPresent notes that objects are present, if they are expected.
 func (p *prerequisites) markPresent(ids ...kube.ID) {
 	p.mu.Lock()
@@ -99,24 +109,13 @@ func (t *target) definition() kube.ID { return definition.ID(t.mapping.Resource.
 // definitions that it changes, and namespaces that don't exist.
 func (p *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
-		c := t.decided
-		switch {
-		case t.id.IsCRD() && (c == nil || c.Action != Unchanged && c.Action != Keep),
-			t.id.IsNamespace() && (c == nil || c.Action == Create):
+		switch c := t.decided; {
+		case !t.id.IsCRD() && !t.id.IsNamespace():
+		case c != nil && c.Action == Create:
+			p.expectNew(t.id)
+		case c == nil, t.id.IsCRD() && c.Action != Unchanged && c.Action != Keep:
 			p.expect(t.id)
-			if c != nil && c.Action == Create {
-				p.markCreated(t.id)
-			}
 		}
-	}
-}
-
-// markCreated notes that objects don't exist before the release is carried out.
-func (p *prerequisites) markCreated(ids ...kube.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, id := range ids {
-		p.created[id] = true
 	}
 }
 

@@ -193,19 +193,16 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 		return Change{}, err
 	}
 	c, err := i.p.decideUpdate(ctx, t, desired, live, false)
-	var rejected *Rejection
-	switch {
-	case errors.As(err, &rejected):
-		c, err = i.estimateLocally(ctx, t, desired, live)
-		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
-		if _, immutable := rejected.Err.(*ImmutableError); immutable {
-			c.Unverified = ""
+	unverified := c.Unverified
+	if rejected, ok := errors.AsType[*Rejection](err); ok {
+		if _, immutable := rejected.Err.(*ImmutableError); !immutable {
+			unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
 		}
-	case err == nil && (c.Action == Recreate || c.Predicted == nil):
-		unverified := c.Unverified
-		c, err = i.estimateLocally(ctx, t, desired, live)
-		c.Unverified = unverified
+	} else if err != nil || c.Action != Recreate && c.Predicted != nil {
+		return c, err
 	}
+	c, err = i.estimateLocally(ctx, t, desired, live)
+	c.Unverified = unverified
 	return c, err
 }
 

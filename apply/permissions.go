@@ -15,7 +15,7 @@ import (
 
 // markEstimated turns a change that the server may not be asked about into a local estimate.
 // Under a strict gate it can't be carried out: see Plan.CheckPermissions.
-func (p *planning) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
+func (p *permissions) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
 	c.Unverified = "local estimate: " + missing.Missing()
 	if p.a.opts.Gate == GateStrict {
 		c.denied = missing
@@ -53,8 +53,9 @@ func permitted(lists ...[]Change) error {
 
 // permissions caches what the account may do; see may.
 type permissions struct {
-	a     *Applier
-	asked memo[authorizationv1.ResourceAttributes, bool]
+	a        *Applier
+	warnings *warnings
+	asked    memo[authorizationv1.ResourceAttributes, bool]
 }
 
 // denyUnlessAllowed marks a change as denied if the account may not make the request. It is for

@@ -122,8 +122,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		applied = nil
 	}
 	prerequisites, warned := &prerequisites{present: map[kube.ID]bool{}, created: map[kube.ID]bool{}}, &warnings{}
-	prerequisites.expect(namespaceIDs(req.NewNamespaces)...)
-	prerequisites.markCreated(namespaceIDs(req.NewNamespaces)...)
+	prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
 	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects))
 	p = &planning{
 		a:             a,
@@ -134,7 +133,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
-		permissions:   &permissions{a: a},
+		permissions:   &permissions{a: a, warnings: warned},
 		warnings:      warned,
 	}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
