@@ -77,7 +77,7 @@ func isUntyped(a schema.Atom) bool {
 func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		at := join(path, key)
-		ref, known := fieldType(t, key)
+		ref, known := FieldType(t, key)
 		if !known {
 			n.dropUnknownField(at, m, key)
 			continue
@@ -92,7 +92,8 @@ func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) 
 	}
 }
 
-func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
+// FieldType returns the type of a field of a structure, or of a key of a map; false when there can be no such.
+func FieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	if f, ok := t.FindField(key); ok {
 		return f.Type, true
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
@@ -85,22 +84,15 @@ func isItemOrMapKey(v *typed.TypedValue, path fieldpath.Path) bool {
 		case atom.Map == nil:
 			return true
 		default:
-			f, named := atom.Map.FindField(*e.FieldName)
-			if !named {
-				if i == len(path)-1 || isNone(atom.Map.ElementType) {
-					return true
-				}
-				ref = atom.Map.ElementType
-				continue
+			_, named := atom.Map.FindField(*e.FieldName)
+			field, known := manifest.FieldType(atom.Map, *e.FieldName)
+			if !known || !named && i == len(path)-1 {
+				return true
 			}
-			ref = f.Type
+			ref = field
 		}
 	}
 	return false
-}
-
-func isNone(ref schema.TypeRef) bool {
-	return ref.NamedType == nil && ref.Inlined == (schema.Atom{})
 }
 
 // ChangedDefaults returns the fields that the migration of ownership would change
