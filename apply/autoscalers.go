@@ -52,11 +52,10 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 	if !t.mapping.HasScale {
 		return nil
 	}
-	at, err := s.replicasPath(ctx, t)
+	path, err := s.replicasPath(ctx, t)
 	if err != nil {
 		return err
 	}
-	path := pathOf(at)
 	wanted, stated := fields.Value(prediction.Desired.Object, path)
 	if !stated {
 		prediction.RelinquishField(path)
@@ -77,11 +76,8 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 	if has && fields.Equal(live, wanted) {
 		return nil
 	}
-	if has {
-		c.ScaledReplicasPath = at
-	}
 	f := FieldConflict{
-		Path: fields.String(path), Outcome: OutcomeYielded, FieldPath: path,
+		Path: fields.String(path), Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
 		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
 	}
 	if entry != nil {
@@ -95,25 +91,21 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 // replicasPath is where a kind with a scale subresource has its number. For custom
 // resources their definition says it: the release's, or the cluster's.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
-func (s *autoscalers) replicasPath(ctx context.Context, t *target) ([]string, error) {
-	usual := []string{"spec", "replicas"}
+func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Path, error) {
+	usual := fieldpath.MakePathOrDie("spec", "replicas")
 	if scheme.Scheme.IsGroupRegistered(t.mapping.GVK.Group) {
 		return usual, nil
 	}
 	version, err := s.definitions.version(ctx, t)
-	path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
-	if err != nil || path == "" {
+	stated, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
+	if err != nil || stated == "" {
 		return usual, err
 	}
-	return strings.Split(strings.TrimPrefix(path, "."), "."), nil // of names only
-}
-
-func pathOf(names []string) fieldpath.Path {
-	path := make(fieldpath.Path, len(names))
-	for i := range names {
-		path[i].FieldName = &names[i]
+	var path fieldpath.Path
+	for name := range strings.SplitSeq(strings.TrimPrefix(stated, "."), ".") { // of names only
+		path = append(path, fieldpath.FieldNameElement(name))
 	}
-	return path
+	return path, nil
 }
 
 // scaledBy returns what scales a target, and the entry of its managed fields if there is

@@ -58,8 +58,6 @@ type Change struct {
 	// from the live one. For a Create, it lists the values that the server changes.
 	Fields    []FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
-	// ScaledReplicasPath is where an existing object has its number of replicas, if something else sets that; nil otherwise.
-	ScaledReplicasPath []string
 
 	// DependsOn is what the object says it waits for: others to be ready or there, or,
 	// where it is deleted, to be gone.
@@ -122,6 +120,8 @@ type FieldConflict struct {
 	// name. Empty for a field with two values.
 	CollidesWith string
 	FieldPath    fieldpath.Path // Path as structured-merge-diff has it
+	// ScaledReplicas says that it is the number of replicas of an existing object, which an autoscaler sets.
+	ScaledReplicas bool
 }
 
 func (c FieldConflict) String() string {

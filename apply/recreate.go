@@ -93,13 +93,13 @@ func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
 // asScaled returns the desired object, with the live replica count if something other than
 // the chart controls it.
 func (u *updateDecision) asScaled() *unstructured.Unstructured {
-	at := u.change.ScaledReplicasPath
-	n, ok := fields.Value(u.live.Object, pathOf(at))
-	if !ok || at == nil {
+	i := slices.IndexFunc(u.change.Conflicts, func(f FieldConflict) bool { return f.ScaledReplicas })
+	if i < 0 {
 		return u.fullDesired
 	}
-	out := u.fullDesired.DeepCopy()
-	if err := unstructured.SetNestedField(out.Object, n, at...); err != nil {
+	out, path := u.fullDesired.DeepCopy(), u.change.Conflicts[i].FieldPath
+	n, _ := fields.Value(u.live.Object, path)
+	if err := unstructured.SetNestedField(out.Object, n, fields.Names(path)...); err != nil {
 		return u.fullDesired
 	}
 	return out

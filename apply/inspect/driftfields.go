@@ -163,7 +163,7 @@ func (l *fieldList) addRelinquished() {
 			continue
 		}
 		was, had := fields.Value(l.object.Declared.Object, path)
-		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.ScaledReplicasPath) {
+		if noted := l.add(path, was, had, true); noted != nil && f.ScaledReplicas {
 			noted.Origin = OriginController
 			noted.Owner = f.FieldManager
 		}
