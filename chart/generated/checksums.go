@@ -2,6 +2,7 @@ package generated
 
 import (
 	"encoding/base64"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,17 +18,17 @@ func (d *decider) decideChecksums() {
 	var checksums []*token
 	for _, t := range d.tokens {
 		switch {
-		case t.reason != "" || t.nonText != nil && !t.inPodAnnotation:
+		case t.reason != "" || t.nonText != nil && !t.inPodAnnotation():
 		case t.kept:
-			if isHash(t.text) && !t.isDerived && d.in.MakesHashes {
+			if isHash(t.rendered) && !t.isDerived && d.in.MakesHashes {
 				checksums = append(checksums, t)
 			}
-		case !t.inPodAnnotation:
+		case !t.inPodAnnotation():
 		case t.owner.policy == Renew:
 			t.renew(annotation.Generated.Name + ": renew")
 		case d.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
-		case t.nonText != nil || !isHash(t.text) || !d.in.MakesHashes:
+		case t.nonText != nil || !isHash(t.rendered) || !d.in.MakesHashes:
 			t.renew("it is random, which restarts the pods each time")
 		case t.recorded == nil:
 			t.renew(t.missingReason)
@@ -87,20 +88,20 @@ func (d *decider) isContentHash(t *token) bool {
 		text = string(plain)
 	}
 	runs := base64Run().FindAllString(text, -1)
-	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
 	if len(runs) == 0 {
 		return false
 	}
-	run := strings.TrimRight(runs[0], "=")
-	data, err := base64.RawStdEncoding.DecodeString(run[:len(run)/4*4])
-	if rest, rerr := base64.RawStdEncoding.DecodeString(run); rerr == nil {
-		data, err = rest, nil
+	longest := slices.MaxFunc(runs, func(a, b string) int { return len(a) - len(b) })
+	run := strings.TrimRight(longest, "=")
+	data, err := base64.RawStdEncoding.DecodeString(run)
+	if err != nil { // the run may be cut off
+		data, err = base64.RawStdEncoding.DecodeString(run[:len(run)/4*4])
 	}
 	if err != nil {
 		return false
 	}
 	content := string(data)
-	if !t.inPodAnnotation {
+	if !t.inPodAnnotation() {
 		// Of other text than a whole object it may be a password's.
 		return manifestStart().MatchString(content)
 	}
@@ -115,7 +116,7 @@ func (d *decider) isContentHash(t *token) bool {
 // containsGenerated reports whether a text contains a generated value of the same rendering.
 func (d *decider) containsGenerated(text string) bool {
 	for _, t := range d.tokens {
-		if t.inPodAnnotation || t.nonText != nil {
+		if t.inPodAnnotation() || t.nonText != nil {
 			continue
 		}
 		o := d.withHashInputs[d.objectKey(t.owner.id)]
@@ -142,11 +143,7 @@ func (d *decider) configChanged() bool {
 			last = r
 		}
 	}
-	var was, now []string
-	was = documentTexts(last)
-	for _, doc := range d.documents {
-		now = append(now, doc.text)
-	}
+	was, now := documentTexts(last), documentTexts(d.in.Rendered)
 	old, next := index{}, index{}
 	for _, text := range was {
 		if !slices.Contains(now, text) {
@@ -158,15 +155,7 @@ func (d *decider) configChanged() bool {
 			d.addConfigObjects(next, doc)
 		}
 	}
-	if len(old) != len(next) {
-		return true
-	}
-	for id, o := range next {
-		if old[id] == nil || !reflect.DeepEqual(o.content, old[id].content) {
-			return true
-		}
-	}
-	return false
+	return !maps.EqualFunc(old, next, func(a, b *object) bool { return reflect.DeepEqual(a.content, b.content) })
 }
 
 // addConfigObjects adds the ConfigMaps and Secrets of a document, with its edits.

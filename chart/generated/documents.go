@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,12 +27,11 @@ type document struct {
 
 // An object stands in a document, maybe in a list.
 type object struct {
-	id               kube.ID
-	content          map[string]any
-	path             []any // in its document
-	doc              *document
-	policy           Policy // its annotation's; empty without
-	hasGeneratedName bool   // its name is generated
+	id      kube.ID
+	content map[string]any
+	path    []any // in its document
+	doc     *document
+	policy  Policy // its annotation's; empty without
 }
 
 // An index finds objects of a revision.
@@ -48,29 +48,32 @@ func documentTexts(r Revision) []string {
 	return out
 }
 
+// countDocuments says in how many revisions each document is.
+func countDocuments(revisions []Revision) map[string]int {
+	counts := map[string]int{}
+	for _, r := range revisions {
+		texts := documentTexts(r)
+		slices.Sort(texts)
+		for _, text := range slices.Compact(texts) {
+			counts[text]++
+		}
+	}
+	return counts
+}
+
 // readInputs finds the documents that differ between renderings, and the documents to compare
 // them with. Only these are parsed.
 func (d *decider) readInputs() {
-	counts := map[string]int{}
-	for _, again := range d.in.Rerendered {
-		seen := map[string]bool{}
-		for _, text := range documentTexts(again) {
-			if !seen[text] {
-				seen[text] = true
-				counts[text]++
-			}
-		}
-	}
-	same, rendered := map[string]bool{}, map[string]bool{}
+	counts := countDocuments(d.in.Rerendered)
+	same := map[string]bool{}
 	for _, text := range documentTexts(d.in.Rendered) {
 		doc := &document{text: text}
 		d.documents = append(d.documents, doc)
-		rendered[text] = true
 		if counts[text] == len(d.in.Rerendered) {
 			same[text] = true
 			continue
 		}
-		d.objects = append(d.objects, d.parse(doc)...)
+		d.objects = append(d.objects, doc.objects()...)
 	}
 	if len(d.objects) == 0 {
 		return
@@ -92,7 +95,7 @@ func (d *decider) indexOf(r Revision, without map[string]bool) index {
 		if without[text] {
 			continue
 		}
-		for _, o := range d.parse(&document{text: text}) {
+		for _, o := range (&document{text: text}).objects() {
 			out[d.objectKey(o.id)] = o
 		}
 	}
@@ -107,15 +110,15 @@ func (d *decider) objectKey(id kube.ID) kube.ID {
 	return id
 }
 
-// parse reads a document; one that can't be read has no objects: planning says what
+// objects reads a document; one that can't be read has none: planning says what
 // is wrong with it.
-func (d *decider) parse(doc *document) []*object {
-	root, err := decode(doc.text)
+func (d *document) objects() []*object {
+	root, err := decode(d.text)
 	if err != nil {
 		return nil
 	}
-	doc.root = root
-	return objectsIn(doc, root, nil)
+	d.root = root
+	return objectsIn(d, root, nil)
 }
 
 // decode reads YAML as Helm does; numbers stay as they are written.

@@ -123,15 +123,11 @@ type decider struct {
 // result puts everything together.
 func (d *decider) result() *Result {
 	r := &Result{Unsure: d.unsure, WantsHashInputs: d.wantsHashInputs, Warnings: d.warnings}
-	texts := map[*document]string{}
-	for _, doc := range d.documents {
-		texts[doc] = doc.rewritten()
-	}
 	next := 0
 	rewrite := func(manifest string) string {
 		return chart.RewriteDocuments(manifest, func(string) string {
 			next++
-			return texts[d.documents[next-1]]
+			return d.documents[next-1].rewritten()
 		})
 	}
 	r.Manifest = rewrite(d.in.Rendered.Manifest)
@@ -140,8 +136,8 @@ func (d *decider) result() *Result {
 	}
 	r.Values = d.listValues()
 	for _, t := range d.tokens {
-		if t.kept && len(t.text) >= minCopyLength && t.text != t.final {
-			r.replacements = append(r.replacements, t.text, t.final)
+		if t.kept && len(t.rendered) >= minCopyLength && t.rendered != t.final {
+			r.replacements = append(r.replacements, t.rendered, t.final)
 		}
 	}
 	return r
@@ -150,21 +146,20 @@ func (d *decider) result() *Result {
 // listValues lists the fields with generated parts. One with several parts is kept when
 // all of them are.
 func (d *decider) listValues() []Value {
-	type place struct {
-		id   kube.ID
-		path string
-	}
 	var out []Value
-	at := map[place]int{}
+	at := map[Value]int{} // by ID and Path
 	for _, t := range d.tokens {
-		v := Value{ID: t.owner.id, Path: t.fieldPath, Reason: t.reason}
+		field := Value{ID: t.owner.id, Path: t.fieldPath}
+		v := field
 		if t.kept {
-			v = Value{ID: t.owner.id, Path: t.fieldPath, Revision: t.revision}
+			v.Revision = t.revision
+		} else {
+			v.Reason = t.reason
 		}
-		i, known := at[place{v.ID, v.Path}]
+		i, known := at[field]
 		switch {
 		case !known:
-			at[place{v.ID, v.Path}] = len(out)
+			at[field] = len(out)
 			out = append(out, v)
 		case out[i].Kept() && !v.Kept():
 			out[i] = v

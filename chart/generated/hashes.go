@@ -44,24 +44,24 @@ func (d derivation) apply(text string) string { return d.hash(text + d.ending)[:
 func derivations(tokens []*token) map[*token]derivation {
 	byHash := map[string]derivation{}
 	for _, t := range tokens {
-		if len(t.text) < 6 || t.nonText != nil {
+		if len(t.rendered) < 6 || t.nonText != nil {
 			continue
 		}
 		for _, hash := range hashes {
 			for _, ending := range []string{"", "\n"} {
-				sum := hash(t.text + ending)
+				sum := hash(t.rendered + ending)
 				byHash[sum[:8]] = derivation{t, ending, hash, 0}
 			}
 		}
 	}
 	out := map[*token]derivation{}
 	for _, t := range tokens {
-		if !isHash(t.text) {
+		if !isHash(t.rendered) {
 			continue
 		}
-		d, ok := byHash[t.text[:8]]
-		if ok && d.source.text != t.text && strings.HasPrefix(d.hash(d.source.text+d.ending), t.text) {
-			d.length = len(t.text)
+		d, ok := byHash[t.rendered[:8]]
+		if ok && d.source.rendered != t.rendered && strings.HasPrefix(d.hash(d.source.rendered+d.ending), t.rendered) {
+			d.length = len(t.rendered)
 			out[t] = d
 		}
 	}
@@ -71,7 +71,7 @@ func derivations(tokens []*token) map[*token]derivation {
 // bcryptInputs returns the inputs of a bcrypt hash, which the repeated renderings have in
 // hexadecimal; nil when the token isn't one, or any of them isn't known.
 func (t *token) bcryptInputs() []string {
-	if !bcrypted().MatchString(t.text) {
+	if !bcrypted().MatchString(t.rendered) {
 		return nil
 	}
 	var out []string
@@ -103,7 +103,7 @@ func (t *token) cipherInput() (password, text string, ok bool) {
 	first, second, found := strings.Cut(t.rerendered[0], ".")
 	a, err := hex.DecodeString(first)
 	b, berr := hex.DecodeString(second)
-	data, derr := base64.StdEncoding.DecodeString(t.text)
+	data, derr := base64.StdEncoding.DecodeString(t.rendered)
 	ok = found && err == nil && berr == nil && derr == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
 	return string(a), string(b), ok
 }

@@ -63,7 +63,7 @@ func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) 
 // keepOrder keeps the recorded order of the same items, each of which has a label.
 func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string) {
 	if w.field == "" {
-		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
+		w.keys = path
 	}
 	positions, same := positionsOf(labels, recorded)
 	w.orders = append(w.orders, order{path, w.orderToken(name, same), positions})

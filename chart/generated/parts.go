@@ -110,16 +110,12 @@ func (w *fieldWalker) compareComments(name string, v versions[string]) map[int]p
 
 // A token is a piece of text, or a field, that is generated.
 type token struct {
+	versions[string]
+	missingReason string // why nothing is recorded
+
 	owner     *object
 	fieldPath string // of the field it is in
 	keys      []any  // the same, as keys and positions
-	// inPodAnnotation says that it is in an annotation of a pod template.
-	inPodAnnotation bool
-
-	text          string   // as rendered
-	rerendered    []string // as rendered again
-	recorded      *string  // as recorded; nil when it isn't
-	missingReason string   // why nothing is recorded
 
 	// Of a field that isn't text, or changes as a whole:
 	nonText, recordedNonText any
@@ -129,9 +125,11 @@ type token struct {
 	final    string
 	reason   string // why it isn't kept
 
-	derivedHashes []*group // annotations that are hashes of it
-	isDerived     bool     // it is such a hash of another token
+	isDerived bool // it is a hash of another token
 }
+
+// inPodAnnotation reports whether it is in an annotation of a pod template.
+func (t *token) inPodAnnotation() bool { return isPodTemplateAnnotation(t.keys) }
 
 func (t *token) value() any {
 	switch {
@@ -152,5 +150,5 @@ func (t *token) keep(value string, revision int) {
 
 // renew leaves the token as it was rendered.
 func (t *token) renew(reason string) {
-	t.kept, t.final, t.revision, t.reason = false, t.text, 0, reason
+	t.kept, t.final, t.revision, t.reason = false, t.rendered, 0, reason
 }

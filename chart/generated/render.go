@@ -86,13 +86,6 @@ func NewRevision(manifest string, hooks []*helmrelease.Hook) Revision {
 // hasNewDocument reports whether a result has a document that not every earlier revision has.
 // One that some of them have may be there by chance.
 func (in Input) hasNewDocument(r *Result) bool {
-	counts := map[string]int{}
-	for _, earlier := range in.Earlier {
-		texts := documentTexts(earlier)
-		slices.Sort(texts)
-		for _, text := range slices.Compact(texts) {
-			counts[text]++
-		}
-	}
+	counts := countDocuments(in.Earlier)
 	return slices.ContainsFunc(documentTexts(Revision{Manifest: r.Manifest, Hooks: r.Hooks}), func(text string) bool { return counts[text] < len(in.Earlier) })
 }

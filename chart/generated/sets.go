@@ -26,15 +26,16 @@ type group struct {
 	derivation *derivation // how it comes from another group
 	source     *group      // of derivation, or of what a salted hash is made of
 
-	recorded   string
-	isRecorded bool
-	revision   int
+	recorded *string // nil when nothing is recorded
+	revision int
+
+	annotationHashes []*group // annotations of pods that are hashes of it; nothing is computed from them
 
 	recordedCert *x509.Certificate // that recorded is; nil when it isn't one
 	recordedKey  crypto.Signer
 }
 
-func (g *group) text() string { return g.tokens[0].text }
+func (g *group) text() string { return g.tokens[0].rendered }
 
 func (g *group) root() *group {
 	for g.parent != g {
@@ -74,14 +75,14 @@ func (d *decider) groupCopies() []*group {
 	var out []*group
 	byText := map[string]*group{}
 	add := func(t *token) {
-		key := strings.TrimSpace(t.text)
-		if t.nonText == nil && len(t.text) >= minCopyLength && strings.ContainsFunc(key, isLetter) {
+		key := strings.TrimSpace(t.rendered)
+		if t.nonText == nil && len(t.rendered) >= minCopyLength && strings.ContainsFunc(key, isLetter) {
 			if g := byText[key]; g != nil {
 				g.tokens = append(g.tokens, t)
 				return
 			}
 		}
-		if t.inPodAnnotation && (byText[key] == nil || t.nonText != nil) {
+		if t.inPodAnnotation() && (byText[key] == nil || t.nonText != nil) {
 			return // see checksums
 		}
 		g := &group{tokens: []*token{t}}
@@ -91,14 +92,14 @@ func (d *decider) groupCopies() []*group {
 	}
 	for _, t := range d.tokens {
 		switch {
-		case t.nonText == nil && len(t.text) >= 4 && slices.ContainsFunc(d.generatedNames, func(name string) bool { return strings.Contains(name, t.text) }):
+		case t.nonText == nil && len(t.rendered) >= 4 && slices.ContainsFunc(d.generatedNames, func(name string) bool { return strings.Contains(name, t.rendered) }):
 			t.renew("it is part of a generated name, which is never kept")
-		case !t.inPodAnnotation:
+		case !t.inPodAnnotation():
 			add(t)
 		}
 	}
 	for _, t := range d.tokens {
-		if t.inPodAnnotation && t.reason == "" {
+		if t.inPodAnnotation() && t.reason == "" {
 			add(t)
 		}
 	}
@@ -137,9 +138,9 @@ func (d *decider) linkGroups(groups []*group) {
 		}
 	}
 	for t, derived := range derivations(d.tokens) {
-		if g, source := of[t], of[derived.source]; g == nil && source != nil && t.inPodAnnotation {
+		if g, source := of[t], of[derived.source]; g == nil && source != nil && t.inPodAnnotation() {
 			g = &group{tokens: []*token{t}, derivation: &derived, source: source}
-			d.addHash(g, source)
+			source.annotationHashes = append(source.annotationHashes, g)
 		} else if g != nil && source != nil && g != source {
 			g.derivation, g.source = &derived, source
 			mergeSets(source, g)
@@ -151,13 +152,6 @@ func (d *decider) linkGroups(groups []*group) {
 			mergeSets(source, g)
 		}
 	}
-}
-
-// addHash adds an annotation that is a hash of a value to the value's set. It isn't one of
-// the groups, because nothing is computed from it.
-func (d *decider) addHash(g, source *group) {
-	g.parent = source
-	source.tokens[0].derivedHashes = append(source.tokens[0].derivedHashes, g)
 }
 
 // saltedHashSource returns the group of the value that a bcrypt hash was made of.
@@ -189,31 +183,31 @@ func (d *decider) decideSet(set []*group) {
 	for _, g := range set {
 		if g.source == nil {
 			g.keepOrRenew(reason)
-			if reason == "" && g.isRecorded {
-				d.renewChangedSalt(g)
+			if reason == "" && g.inputChanged() {
+				g.keepOrRenew("it is made of another value now")
 			}
 		}
 	}
 	derived := map[*group]bool{}
 	for _, g := range set {
-		d.deriveAfterSource(g, reason, derived)
+		g.deriveAfterSource(reason, derived)
 	}
 	for _, g := range set {
-		for _, h := range g.tokens[0].derivedHashes {
-			d.deriveFromSource(h, reason)
+		for _, hash := range g.annotationHashes {
+			hash.deriveFromSource(reason)
 		}
 	}
 }
 
 // deriveAfterSource decides about a value that is made of another one, which may be made of
 // a third one, after that. It does nothing about other values.
-func (d *decider) deriveAfterSource(g *group, reason string, derived map[*group]bool) {
+func (g *group) deriveAfterSource(reason string, derived map[*group]bool) {
 	if g.source == nil || derived[g] {
 		return
 	}
 	derived[g] = true
-	d.deriveAfterSource(g.source, reason, derived)
-	d.deriveFromSource(g, reason)
+	g.source.deriveAfterSource(reason, derived)
+	g.deriveFromSource(reason)
 }
 
 // requestedRenewal returns who asked to renew a set; empty for nobody. An object's annotation
@@ -256,11 +250,8 @@ var clusterScoped = map[string]bool{
 // collectRecorded collects what is recorded of a value.
 func (g *group) collectRecorded() {
 	for _, t := range g.tokens {
-		if t.recorded == nil {
-			continue
-		}
-		if !g.isRecorded || t.revision > g.revision {
-			g.recorded, g.isRecorded, g.revision = *t.recorded, true, t.revision
+		if t.recorded != nil && (g.recorded == nil || t.revision > g.revision) {
+			g.recorded, g.revision = t.recorded, t.revision
 		}
 	}
 }
@@ -273,7 +264,7 @@ func recordedCopiesDiffer(set []*group) string {
 			continue
 		}
 		for _, t := range g.tokens {
-			if t.recorded != nil && strings.TrimSpace(*t.recorded) != strings.TrimSpace(g.recorded) {
+			if t.recorded != nil && strings.TrimSpace(*t.recorded) != strings.TrimSpace(*g.recorded) {
 				return "its copies are recorded with different values"
 			}
 		}
@@ -287,18 +278,18 @@ func (g *group) keepOrRenew(reason string) {
 		switch {
 		case reason != "":
 			t.renew(reason)
-		case !g.isRecorded:
+		case g.recorded == nil:
 			t.renew(t.missingReason)
 		case t.recorded != nil:
 			t.keep(*t.recorded, t.revision)
 		default:
-			t.keep(g.recorded, g.revision)
+			t.keep(*g.recorded, g.revision)
 		}
 	}
 }
 
 // deriveFromSource computes a hash from the final value of its source.
-func (d *decider) deriveFromSource(g *group, reason string) {
+func (g *group) deriveFromSource(reason string) {
 	source := g.source.tokens[0]
 	for _, t := range g.tokens {
 		t.isDerived = true
@@ -316,8 +307,8 @@ func (d *decider) deriveFromSource(g *group, reason string) {
 	switch {
 	case g.derivation != nil:
 		value = g.derivation.apply(source.final)
-	case g.isRecorded && bcryptMatches(g.recorded, source.final):
-		value = g.recorded
+	case g.recorded != nil && bcryptMatches(*g.recorded, source.final):
+		value = *g.recorded
 	default:
 		var err error
 		if value, err = bcryptHash(source.final); err != nil {
@@ -329,19 +320,17 @@ func (d *decider) deriveFromSource(g *group, reason string) {
 	}
 }
 
-// renewChangedSalt renews a salted hash or a cipher that is made of something else now.
-func (d *decider) renewChangedSalt(g *group) {
-	t := g.tokens[0]
-	const changed = "it is made of another value now"
-	if inputs := t.bcryptInputs(); len(inputs) > 0 {
-		if !bcryptMatches(g.recorded, inputs[0]) {
-			g.keepOrRenew(changed)
-		}
-		return
+// inputChanged reports whether a recorded salted hash or cipher was made of something else than the chart makes it of
+// now.
+func (g *group) inputChanged() bool {
+	if g.recorded == nil {
+		return false
 	}
-	if password, text, ok := t.cipherInput(); ok && decryptAES(password, g.recorded) != text {
-		g.keepOrRenew(changed)
+	if inputs := g.tokens[0].bcryptInputs(); len(inputs) > 0 {
+		return !bcryptMatches(*g.recorded, inputs[0])
 	}
+	password, text, ok := g.tokens[0].cipherInput()
+	return ok && decryptAES(password, *g.recorded) != text
 }
 
 // checkCertificates says why a set with certificates can't be kept.
@@ -353,9 +342,9 @@ func (d *decider) checkCertificates(set []*group) string {
 			continue
 		}
 		certsAndKeys = append(certsAndKeys, g)
-		if g.isRecorded {
+		if g.recorded != nil {
 			recorded++
-			g.recordedCert, g.recordedKey = readCertificate(g.recorded), readKey(g.recorded)
+			g.recordedCert, g.recordedKey = readCertificate(*g.recorded), readKey(*g.recorded)
 		}
 	}
 	if recorded == 0 {
@@ -364,7 +353,7 @@ func (d *decider) checkCertificates(set []*group) string {
 	for _, g := range certsAndKeys {
 		t := g.tokens[0]
 		place := d.idOf(t.owner).String() + " " + t.fieldPath
-		if !g.isRecorded {
+		if g.recorded == nil {
 			return fmt.Sprintf("%s belongs to it and is new", place)
 		}
 		if reason := certificateMismatch(g); reason != "" {

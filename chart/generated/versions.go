@@ -27,49 +27,48 @@ func (v versions[T]) recordedOrZero() T {
 	return *v.recorded
 }
 
-// textVersions are versions that all are text; false if one isn't.
-func textVersions(v versions[any]) (versions[string], bool) {
-	rendered, ok := v.rendered.(string)
-	out := versions[string]{rendered: rendered}
+// convert converts all versions; false if one of them can't be converted.
+func convert[A, B any](v versions[A], convertOne func(A) (B, bool)) (versions[B], bool) {
+	ok := true
+	next := func(a A) (b B) {
+		if ok {
+			b, ok = convertOne(a)
+		}
+		return b
+	}
+	out := versions[B]{rendered: next(v.rendered)}
 	for _, other := range v.rerendered {
-		text, isText := other.(string)
-		out.rerendered, ok = append(out.rerendered, text), ok && isText
+		out.rerendered = append(out.rerendered, next(other))
 	}
 	if v.recorded != nil {
-		text, isText := (*v.recorded).(string)
-		out.recorded, ok = &text, ok && isText
+		out.recorded = new(next(*v.recorded))
 	}
 	return out, ok
+}
+
+// textVersions are versions that all are text; false if one isn't.
+func textVersions(v versions[any]) (versions[string], bool) {
+	return convert(v, func(value any) (string, bool) {
+		text, ok := value.(string)
+		return text, ok
+	})
 }
 
 // decodedVersions reads versions that are base64; false if a rendered one isn't. Text that isn't the data of a Secret is
 // taken for base64 only when it is long and what it decodes to can be read.
 func decodedVersions(v versions[string], data bool) (versions[string], bool) {
-	read := func(s string) (string, bool) {
+	recorded := v.recorded
+	v.recorded = nil
+	out, ok := convert(v, func(s string) (string, bool) {
 		plain, err := base64.StdEncoding.DecodeString(s)
-		if err != nil || len(plain) == 0 {
-			return "", false
-		}
-		return string(plain), data || len(s) >= 16 && isReadable(plain)
-	}
-	rendered, ok := read(v.rendered)
-	if !ok {
-		return versions[string]{}, false
-	}
-	out := versions[string]{rendered: rendered}
-	for _, s := range v.rerendered {
-		other, ok := read(s)
-		if !ok {
-			return versions[string]{}, false
-		}
-		out.rerendered = append(out.rerendered, other)
-	}
-	if v.recorded != nil {
-		if plain, err := base64.StdEncoding.DecodeString(*v.recorded); err == nil {
+		return string(plain), err == nil && len(plain) > 0 && (data || len(s) >= 16 && isReadable(plain))
+	})
+	if recorded != nil {
+		if plain, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
 			out.recorded = new(string(plain))
 		}
 	}
-	return out, true
+	return out, ok
 }
 
 // isEncodedText reports whether a text is base64 of text.

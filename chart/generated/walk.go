@@ -1,6 +1,7 @@
 package generated
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -19,7 +20,6 @@ func (d *decider) findGenerated(o *object) {
 		}
 	}
 	if len(v.rerendered) < len(d.rerendered) {
-		o.hasGeneratedName = true
 		d.generatedNames = append(d.generatedNames, o.id.Name)
 		d.values = append(d.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
 		v.rerendered = d.counterpartsByPosition(o)
@@ -55,7 +55,7 @@ func (d *decider) counterpartsByPosition(o *object) []any {
 	for i := range d.rerendered {
 		var others []any
 		for _, text := range documentTexts(d.in.Rerendered[i]) {
-			for _, other := range d.parse(&document{text: text}) {
+			for _, other := range (&document{text: text}).objects() {
 				if like(other) && d.rerendered[i][d.objectKey(other.id)] != nil {
 					others = append(others, other.content)
 				}
@@ -71,14 +71,13 @@ func (d *decider) counterpartsByPosition(o *object) []any {
 
 // A fieldWalker goes through one object, or one text with structure in it.
 type fieldWalker struct {
-	decider         *decider
-	object          *object
-	revision        int    // that is compared with
-	field           string // the field that contains the text; empty for the object
-	keys            []any  // the same, as keys and indexes
-	inPodAnnotation bool
-	edits           []edit
-	orders          []order
+	decider  *decider
+	object   *object
+	revision int    // that is compared with
+	field    string // the field that contains the text; empty for the object
+	keys     []any  // the same, as keys and indexes
+	edits    []edit
+	orders   []order
 }
 
 // compare compares the versions of the value at a path, which has a name in plans.
@@ -110,10 +109,7 @@ func isStructure(v any) bool {
 
 // reportRenewed adds a value that is renewed because it can't be compared in detail.
 func (w *fieldWalker) reportRenewed(name, why string) {
-	if w.field != "" {
-		name = w.field
-	}
-	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: name, Reason: why})
+	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: cmp.Or(w.field, name), Reason: why})
 }
 
 // compareFields compares the fields of a map, the rendered one of the versions.
@@ -190,26 +186,19 @@ func joinName(path, key string) string {
 // compareLeaf handles a single value.
 func (w *fieldWalker) compareLeaf(path []any, name string, v versions[any]) {
 	if w.field == "" {
-		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
+		w.keys = path
 	}
 	if texts, ok := textVersions(v); ok {
 		data := w.field == "" && len(path) == 2 && (w.object.isSecret() && path[0] == "data" || w.object.isConfig() && path[0] == "binaryData")
 		w.edits = append(w.edits, edit{path, w.compareText(name, texts, data)})
 		return
 	}
-	printed := versions[string]{rendered: fmt.Sprint(v.rendered)}
-	for _, other := range v.rerendered {
-		printed.rerendered = append(printed.rerendered, fmt.Sprint(other))
+	if recorded := v.recordedOrZero(); recorded == nil || isStructure(recorded) {
+		v.recorded = nil
 	}
-	recorded := v.recordedOrZero()
-	if recorded != nil && !isStructure(recorded) {
-		printed.recorded = new(fmt.Sprint(recorded))
-	}
+	printed, _ := convert(v, func(value any) (string, bool) { return fmt.Sprint(value), true })
 	t := w.token(name, printed, "")
-	t.nonText = v.rendered
-	if printed.recorded != nil {
-		t.recordedNonText = recorded
-	}
+	t.nonText, t.recordedNonText = v.rendered, v.recordedOrZero()
 	w.edits = append(w.edits, edit{path, t})
 }
 
@@ -222,12 +211,10 @@ func isPodTemplateAnnotation(path []any) bool {
 
 // token adds a generated text. why says why nothing is recorded of it.
 func (w *fieldWalker) token(name string, v versions[string], why string) *token {
-	if w.field != "" {
-		name = w.field
-	}
 	t := &token{
-		owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, revision: w.revision,
-		text: v.rendered, final: v.rendered, rerendered: v.rerendered, recorded: v.recorded, missingReason: why,
+		versions: v, missingReason: why,
+		owner: w.object, fieldPath: cmp.Or(w.field, name), keys: w.keys,
+		revision: w.revision, final: v.rendered,
 	}
 	w.decider.tokens = append(w.decider.tokens, t)
 	return t
@@ -276,29 +263,14 @@ func wordsOf(s string) []string {
 
 // compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
 func (w *fieldWalker) compareStructured(name string, v versions[string]) (part, bool) {
-	root, err := decodeInner(v.rendered)
-	if err != nil || !isStructure(root) {
+	values, ok := convert(v, func(text string) (any, bool) {
+		root, err := decodeInner(text)
+		return root, err == nil && isStructure(root)
+	})
+	if !ok {
 		return nil, false
 	}
-	values := versions[any]{rendered: root}
-	for _, s := range v.rerendered {
-		other, err := decodeInner(s)
-		if err != nil || !isStructure(other) {
-			return nil, false
-		}
-		values.rerendered = append(values.rerendered, other)
-	}
-	if v.recorded != nil {
-		old, err := decodeInner(*v.recorded)
-		if err != nil || !isStructure(old) {
-			return nil, false
-		}
-		values.recorded = &old
-	}
-	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation}
-	if w.field != "" {
-		inner.field = w.field
-	}
+	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: cmp.Or(w.field, name), keys: w.keys}
 	inner.compare(nil, "", values)
 	if keysShuffled(v) {
 		inner.orders = append(inner.orders, order{token: inner.orderToken("", v.recorded != nil)})
