@@ -6,7 +6,6 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
 )
@@ -38,10 +37,7 @@ type Input struct {
 	// Server becomes .Capabilities. Without a version, Helm's offline capabilities are used
 	// and the APIVersions are added to them; see Offline.
 	Server        kube.ServerInfo
-	LookupCluster *kube.Cluster // nil renders offline: the lookup function finds nothing
-	LookupCache   *LookupCache  // shared by several renderings so that lookup returns the same; nil reads each time
-	// OnLookup is called for each object that the lookup function reads; may be nil.
-	OnLookup      func(*unstructured.Unstructured)
+	Lookup        Lookup
 	SubchartNotes bool     // also render the notes of subcharts
 	SkipSchema    bool     // don't check values against values.schema.json
 	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`

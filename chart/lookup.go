@@ -20,15 +20,20 @@ import (
 	"deployer/internal/kube"
 )
 
+// Lookup says what the template function lookup reads. The zero value finds nothing.
+type Lookup struct {
+	Cluster *kube.Cluster                    // nil renders offline: lookup finds nothing
+	Cache   *LookupCache                     // shared by several renderings so that lookup returns the same; nil reads each time
+	OnRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
+}
+
 // A lookupProvider provides the clients of the template function lookup. It uses the
 // cluster's cached discovery, and its requests end with ctx.
 type lookupProvider struct {
-	ctx     context.Context // of the one rendering it was made for
-	cluster *kube.Cluster   // nil: lookup finds nothing
-	cache   *LookupCache
-	onRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
-	tracker *templateTracker                 // told of the lookups that are marks
-	keys    *keySupply                       // what lookups of newKeyKind find; nil when templates have none
+	Lookup
+	ctx     context.Context  // of the one rendering it was made for
+	tracker *templateTracker // told of the lookups that are marks
+	keys    *keySupply       // what lookups of newKeyKind find; nil when templates have none
 }
 
 // A LookupCache caches the results of lookups, so that several renderings see the same
@@ -36,60 +41,52 @@ type lookupProvider struct {
 // concurrent use.
 type LookupCache struct {
 	mu      sync.Mutex
-	answers map[lookupKey]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
-	asking  map[lookupKey]*sync.Mutex
+	answers map[lookupKey]*lookupAnswer
 }
 
 type lookupKey struct{ apiVersion, kind, namespace, name string }
 
-// lock makes renderings that look up the same at the same time ask one after the other: the second gets
-// the first one's answer.
-func (c *LookupCache) lock(q lookupKey) (unlock func()) {
-	if c == nil {
-		return func() {}
-	}
-	c.mu.Lock()
-	if c.asking == nil {
-		c.asking = map[lookupKey]*sync.Mutex{}
-	}
-	asking := c.asking[q]
-	if asking == nil {
-		asking = &sync.Mutex{}
-		c.asking[q] = asking
-	}
-	c.mu.Unlock()
-	asking.Lock()
-	return asking.Unlock
+// A lookupAnswer is an object, a list or a not-found error; none of them before it is known.
+type lookupAnswer struct {
+	mu     sync.Mutex // held while asking: who looks up the same meanwhile waits for the answer
+	object runtime.Object
+	err    error
 }
 
-// get returns a copy of a cached answer, because templates may change it; nil when there is none.
-func (c *LookupCache) get(q lookupKey) any {
+// answer returns the cached answer, or calls ask and caches what it returns. Other errors than not-found
+// errors aren't cached. Each caller gets a copy of its own, because templates may change it.
+func (c *LookupCache) answer(q lookupKey, ask func() (runtime.Object, error)) (runtime.Object, error) {
 	if c == nil {
-		return nil
+		return ask()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch answer := c.answers[q].(type) {
-	case runtime.Object:
-		return answer.DeepCopyObject()
-	default:
-		return answer
+	known := c.entry(q)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	switch {
+	case known.err != nil:
+		return nil, known.err
+	case known.object != nil:
+		return known.object.DeepCopyObject(), nil
 	}
+	object, err := ask()
+	if err == nil {
+		known.object = object.DeepCopyObject()
+	} else if apierrors.IsNotFound(err) {
+		known.err = err
+	}
+	return object, err
 }
 
-// store caches an answer or a not-found error. Other errors aren't cached.
-func (c *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
-	if c == nil || err != nil && !apierrors.IsNotFound(err) {
-		return
-	}
+func (c *LookupCache) entry(q lookupKey) *lookupAnswer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers == nil {
-		c.answers = map[lookupKey]any{}
+		c.answers = map[lookupKey]*lookupAnswer{}
 	}
-	if c.answers[q] = answer.DeepCopyObject(); err != nil {
-		c.answers[q] = err
+	if c.answers[q] == nil {
+		c.answers[q] = &lookupAnswer{}
 	}
+	return c.answers[q]
 }
 
 // GetClientFor implements engine.ClientProvider. For a kind that isn't served lookup finds
@@ -97,17 +94,17 @@ func (c *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 // group isn't served.)
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	client := &lookupClient{lookupProvider: p, apiVersion: apiVersion, kind: kind}
-	if p.cluster == nil || client.isMark() || client.isKey() {
+	if p.Cluster == nil || client.isMark() || client.isKey() {
 		return client, false, nil
 	}
-	mapping, err := p.cluster.Mapping(p.ctx, schema.FromAPIVersionAndKind(apiVersion, kind), false)
+	mapping, err := p.Cluster.Mapping(p.ctx, schema.FromAPIVersionAndKind(apiVersion, kind), false)
 	if errors.As(err, new(*kube.NoKindMatchError)) {
 		return client, false, nil
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	requests, err := p.cluster.Dynamic()
+	requests, err := p.Cluster.Dynamic()
 	if err != nil {
 		return nil, false, err
 	}
@@ -156,23 +153,21 @@ func (c *lookupClient) Get(_ context.Context, name string, opts metav1.GetOption
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, name)
 	}
 	q := lookupKey{c.apiVersion, c.kind, c.namespace, name}
-	defer c.cache.lock(q)()
-	switch answer := c.cache.get(q).(type) {
-	case *unstructured.Unstructured:
-		return answer, nil
-	case error:
-		return nil, answer
-	}
-	obj, err := c.ResourceInterface.Get(c.ctx, name, opts, sub...)
-	c.cache.store(q, obj, err)
+	found, err := c.Cache.answer(q, func() (runtime.Object, error) {
+		obj, err := c.ResourceInterface.Get(c.ctx, name, opts, sub...)
+		if err != nil {
+			id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
+			return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
+		}
+		if c.OnRead != nil {
+			c.OnRead(obj)
+		}
+		return obj, nil
+	})
 	if err != nil {
-		id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
-		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
+		return nil, err
 	}
-	if c.onRead != nil {
-		c.onRead(obj)
-	}
-	return obj, nil
+	return found.(*unstructured.Unstructured), nil
 }
 
 // List reads all objects of the kind.
@@ -181,31 +176,29 @@ func (c *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, "")
 	}
 	q := lookupKey{apiVersion: c.apiVersion, kind: c.kind, namespace: c.namespace}
-	defer c.cache.lock(q)()
-	switch answer := c.cache.get(q).(type) {
-	case *unstructured.UnstructuredList:
-		return answer, nil
-	case error:
-		return nil, answer
-	}
-	list, err := c.ResourceInterface.List(c.ctx, opts)
-	c.cache.store(q, list, err)
-	if err != nil {
-		return nil, fmt.Errorf("listing %s in the cluster: %w", c.kind, err)
-	}
-	for i := range list.Items {
-		if c.onRead != nil {
-			c.onRead(&list.Items[i])
+	found, err := c.Cache.answer(q, func() (runtime.Object, error) {
+		list, err := c.ResourceInterface.List(c.ctx, opts)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s in the cluster: %w", c.kind, err)
 		}
+		for i := range list.Items {
+			if c.OnRead != nil {
+				c.OnRead(&list.Items[i])
+			}
+		}
+		return list, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return list, nil
+	return found.(*unstructured.UnstructuredList), nil
 }
 
-// contextConfig returns the cluster's configuration with requests that end with ctx. onRead is
-// called for every object that is read; may be nil.
-func contextConfig(ctx context.Context, cluster *kube.Cluster, onRead func(*unstructured.Unstructured)) *rest.Config {
-	config := cluster.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, onRead} })
+// contextConfig returns the cluster's configuration with requests that end with ctx and that are reported to
+// l.OnRead.
+func (l Lookup) contextConfig(ctx context.Context) *rest.Config {
+	config := l.Cluster.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, l.OnRead} })
 	return config
 }
 

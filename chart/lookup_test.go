@@ -91,7 +91,7 @@ func TestLookupFinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := render(t, map[string]string{"templates/t.yaml": "v: {{ " + call + " | toJson }}"}, Input{LookupCluster: cluster, Server: server, DNS: dns})
+			r, err := render(t, map[string]string{"templates/t.yaml": "v: {{ " + call + " | toJson }}"}, Input{Lookup: Lookup{Cluster: cluster}, Server: server, DNS: dns})
 			if err != nil {
 				t.Errorf("%s: %v", call, err)
 				continue
@@ -114,7 +114,7 @@ func TestLookupFailsWhenTheServerDoesNotAnswer(t *testing.T) {
 		`lookup "v1" "Secret" "broken" "db"`: "reading Secret/broken/db from the cluster: ",
 	} {
 		cluster, _ := apiServer(t)
-		_, err := render(t, map[string]string{"templates/t.yaml": "v: {{ " + call + " }}"}, Input{LookupCluster: cluster})
+		_, err := render(t, map[string]string{"templates/t.yaml": "v: {{ " + call + " }}"}, Input{Lookup: Lookup{Cluster: cluster}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", call, err, want)
 		}
@@ -125,7 +125,7 @@ func TestLookupFailsWhenTheServerDoesNotAnswer(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
 	cluster := kube.New(&rest.Config{Host: down.URL}, "store")
-	_, err := render(t, map[string]string{"templates/t.yaml": `{{ lookup "v1" "Secret" "a" "b" }}`}, Input{LookupCluster: cluster})
+	_, err := render(t, map[string]string{"templates/t.yaml": `{{ lookup "v1" "Secret" "a" "b" }}`}, Input{Lookup: Lookup{Cluster: cluster}})
 	if err == nil {
 		t.Error("a cluster that is down answers")
 	}
@@ -146,7 +146,7 @@ func TestLookupEndsWithItsContext(t *testing.T) {
 				api.mu.Unlock()
 			}
 		}()
-		_, err := c.Render(ctx, Input{Release: "shop", LookupCluster: cluster, DNS: dns})
+		_, err := c.Render(ctx, Input{Release: "shop", Lookup: Lookup{Cluster: cluster}, DNS: dns})
 		close(api.hold)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)

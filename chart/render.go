@@ -17,7 +17,7 @@ import (
 )
 
 // Render evaluates the templates as Helm does (helm.sh/helm/v3/pkg/action,
-// renderResources). It changes nothing, not even c; with in.LookupCluster set it
+// renderResources). It changes nothing, not even c; with in.Lookup.Cluster set it
 // reads from the cluster.
 //
 // Errors for callers: *SchemaError, *TemplateError, *VersionError, *LimitError. If the error
@@ -128,13 +128,13 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 	}
 	if in.DNS { // Helm's engine takes a client provider or allows DNS, not both
 		e := engine.Engine{}
-		if in.LookupCluster != nil {
-			e = engine.New(contextConfig(ctx, in.LookupCluster, in.OnLookup))
+		if in.Lookup.Cluster != nil {
+			e = engine.New(in.Lookup.contextConfig(ctx))
 		}
 		e.EnableDNS = true
 		return renderWithinLimits(ctx, helm, in.renderings, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
-	clients := &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup}
+	clients := &lookupProvider{Lookup: in.Lookup, ctx: ctx}
 	if files, err := executeWithKeySupply(ctx, helm, values, in, clients); files != nil || err != nil {
 		return files, err
 	}

@@ -85,7 +85,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
-	in.OnLookup = e.hidden.AddObject
+	in.Lookup.OnRead = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
 	if err != nil && e.debug && rendered != nil {
 		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
@@ -118,7 +118,7 @@ func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *char
 		}
 	})
 	defer func() { err = done(err) }()
-	if in.Server, in.LookupCluster, err = o.server(ctx, e); err != nil {
+	if in.Server, in.Lookup.Cluster, err = o.server(ctx, e); err != nil {
 		return nil, err
 	}
 	return loaded.Render(ctx, in)

@@ -153,10 +153,11 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.LookupCluster, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, func(obj *unstructured.Unstructured) {
+	in.Server = server
+	in.Lookup = chart.Lookup{Cluster: d.Cluster, Cache: &chart.LookupCache{}, OnRead: func(obj *unstructured.Unstructured) {
 		d.Hidden.AddObject(obj)
 		read.AddObject(obj)
-	}
+	}}
 	var crdWarnings []string
 	var ofCRDs error
 	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
