@@ -329,7 +329,7 @@ func BenchmarkRepeat(b *testing.B) {
 		c.Helm.Templates = append(c.Helm.Templates, &helmchart.File{Name: "templates/t.yaml", Data: []byte(text)})
 	}
 	for b.Loop() {
-		if c.NewRerenderer(Input{}).Nondeterministic {
+		if c.NewRerenderer(Input{}).Nondeterministic() {
 			b.Fatal("nothing is generated")
 		}
 	}

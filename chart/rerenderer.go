@@ -3,6 +3,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -12,20 +13,9 @@ import (
 // A Rerenderer renders a chart again with the same input to find values that change
 // with each rendering.
 type Rerenderer struct {
-	// Nondeterministic says that a template, value or file calls a function that makes a
-	// difference, or a post-renderer may. Otherwise the chart comes out the same each time.
-	Nondeterministic bool
-	// MakesHashes says that one calls a hash function.
-	MakesHashes bool
-	// MakesKeys says that one calls a function that makes keys or certificates, so that rendering may take seconds.
-	MakesKeys bool
-	// MakesCertificates says that one calls a function that makes a certificate with a new key.
-	MakesCertificates bool
-
 	chart          *Chart
 	in             Input
-	functions      map[string]bool // of nondeterministic that are called
-	usesTpl        bool            // values and files may be templates
+	called         map[string]bool // functions that a template, value or file calls: of nondeterministic and hashInputs, and tpl
 	hasShortRandom func() bool     // reports whether something random is so short that it may come out again
 
 	begun               *rendering // by RenderTwice, for the first RenderAgain; nil when there is none
@@ -37,14 +27,13 @@ type Rerenderer struct {
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
-// get the answers of the first rendering only if both share in.LookupCache.
+// get the answers of the first rendering only if both share in.Lookup.Cache.
 func (c *Chart) NewRerenderer(in Input) *Rerenderer {
-	r := &Rerenderer{chart: c, in: in, functions: map[string]bool{}}
+	r := &Rerenderer{chart: c, in: in, called: map[string]bool{}}
 	note := func(text string) string {
 		return replaceCalls(text, true, nil, func(name string) {
-			r.usesTpl, r.MakesHashes = r.usesTpl || name == "tpl", r.MakesHashes || hashInputs[name].name != ""
-			if nondeterministic[name] > 0 {
-				r.functions[name] = true
+			if nondeterministic[name] > 0 || hashInputs[name].name != "" || name == "tpl" {
+				r.called[name] = true
 			}
 		})
 	}
@@ -55,11 +44,34 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	})
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
-	r.Nondeterministic = len(r.functions) > 0 || len(in.PostRenderer) > 0
-	called := func(name string) bool { return r.functions[name] }
-	r.MakesKeys, r.MakesCertificates = slices.ContainsFunc(keyMaking, called), slices.ContainsFunc(certificateFunctions, called)
 	r.hasShortRandom = sync.OnceValue(r.findShortRandom)
 	return r
+}
+
+// Nondeterministic reports whether a template, value or file calls a function that makes a
+// difference, or a post-renderer may. Otherwise the chart comes out the same each time.
+func (r *Rerenderer) Nondeterministic() bool {
+	return len(r.in.PostRenderer) > 0 || r.callsOneOf(maps.Keys(nondeterministic))
+}
+
+// MakesHashes reports whether a template, value or file calls a hash function.
+func (r *Rerenderer) MakesHashes() bool { return r.callsOneOf(maps.Keys(hashInputs)) }
+
+// MakesKeys reports whether one calls a function that makes keys or certificates, so that rendering may take seconds.
+func (r *Rerenderer) MakesKeys() bool { return r.callsOneOf(slices.Values(keyMaking)) }
+
+// MakesCertificates reports whether one calls a function that makes a certificate with a new key.
+func (r *Rerenderer) MakesCertificates() bool {
+	return r.callsOneOf(slices.Values(certificateFunctions))
+}
+
+func (r *Rerenderer) callsOneOf(names iter.Seq[string]) bool {
+	for name := range names {
+		if r.called[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // RendersNeeded is how many renderings show every difference. If byChance, further ones may show
@@ -67,12 +79,12 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 // lower both.
 func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 	renders = min(1, len(r.in.PostRenderer))
-	for name := range r.functions {
+	for name := range r.called {
 		if n := nondeterministic[name]; n < fewResults || !r.fewResultsUnused.Load() {
 			renders = max(renders, n)
 		}
 	}
-	if len(r.functions) > 0 && renders < fewResults && r.hasShortRandom() {
+	if r.callsOneOf(maps.Keys(nondeterministic)) && renders < fewResults && r.hasShortRandom() {
 		renders = fewResults
 	}
 	return renders, renders >= fewResults
@@ -83,7 +95,7 @@ func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 func (r *Rerenderer) findShortRandom() bool {
 	short := false
 	find := func(text []byte) { short = short || hasShortRandom(text) }
-	if r.usesTpl {
+	if r.called["tpl"] {
 		eachChartText(r.chart.Helm, find)
 		return short
 	}
@@ -97,9 +109,8 @@ func (r *Rerenderer) findShortRandom() bool {
 
 // A rendering is under way in the background: RenderTwice has begun it.
 type rendering struct {
-	done chan struct{} // closed when the others are set
+	done chan struct{} // closed when out is set
 	out  *Rendered     // nil when it failed, or wasn't needed
-	err  error
 }
 
 // RenderTwice renders the chart as Chart.Render does, and begins at the same time to render it again,
@@ -128,10 +139,10 @@ func (r *Rerenderer) renderTwice(ctx context.Context, sharedPrimes bool) (*Rende
 	go func() {
 		defer close(hashed.done)
 		defer cancel()
-		again.out, again.err = r.renderWith(background, in, instead, true)
+		again.out, _ = r.renderWith(background, in, instead, true)
 		close(again.done)
-		if again.err == nil && r.MakesHashes && r.MakesKeys {
-			hashed.out, hashed.err = r.renderHashInputs(background, in)
+		if again.out != nil && r.MakesHashes() && r.MakesKeys() {
+			hashed.out, _ = r.renderHashInputs(background, in)
 		}
 	}()
 	first := in
@@ -153,13 +164,10 @@ func (r *rendering) take(ctx context.Context) *Rendered {
 	}
 	select {
 	case <-r.done:
+		return r.out
 	case <-ctx.Done():
 		return nil
 	}
-	if r.err != nil {
-		return nil
-	}
-	return r.out
 }
 
 // TakeHashInputs gives what RenderTwice has rendered as RenderWithHashInputs does, once; nil when there is none.
@@ -184,7 +192,7 @@ func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 // renderWithOneKey renders the chart with substitutes, and with one new key for all certificates. If
 // that fails, each has its own.
 func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	if r.MakesCertificates {
+	if r.MakesCertificates() {
 		oneKey, err := certificatesOfOneKey()
 		if err != nil {
 			return nil, err
@@ -217,7 +225,7 @@ func (r *Rerenderer) renderWith(ctx context.Context, in Input, instead map[strin
 // functionsOfFewResults lists those that the chart's text has.
 func (r *Rerenderer) functionsOfFewResults() []string {
 	var names []string
-	for name := range r.functions {
+	for name := range r.called {
 		if nondeterministic[name] == fewResults {
 			names = append(names, name)
 		}
@@ -241,7 +249,7 @@ func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error
 }
 
 func (r *Rerenderer) renderHashInputs(ctx context.Context, in Input) (*Rendered, error) {
-	if r.MakesKeys {
+	if r.MakesKeys() {
 		quick := maps.Clone(hashInputs)
 		maps.Copy(quick, quickKeys)
 		if out, err := r.render(ctx, in, quick); err == nil {
@@ -255,8 +263,8 @@ func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]su
 	in.WhileRendering = nil // that of the first rendering is enough
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, true, instead, func(string) {}) }
-	rewriteTexts(changed.Helm, r.usesTpl, change)
-	if r.usesTpl {
+	rewriteTexts(changed.Helm, r.called["tpl"], change)
+	if r.called["tpl"] {
 		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)
 	}
 	out, err := changed.Render(ctx, in)

@@ -170,7 +170,7 @@ func TestRenderTwiceWithSharedPrimes(t *testing.T) {
 // A second rendering that failed only because the first one was under way must not decide anything.
 func TestRenderTwiceTriesAgainWhatFailedAtOnce(t *testing.T) {
 	r := chartWith(`{{ randAlphaNum 9 }}`, nil).NewRerenderer(Input{Release: "r", Namespace: "n"})
-	failed := &rendering{done: make(chan struct{}), err: &LimitError{What: "needs more memory"}}
+	failed := &rendering{done: make(chan struct{})}
 	close(failed.done)
 	r.begun = failed
 	if out, err := r.RenderAgain(context.Background()); err != nil || out == nil {

@@ -23,10 +23,10 @@ const (
 // when nothing can be generated. Render reads the cluster as chart.Chart.Render does.
 func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
-	if !rerenderer.Nondeterministic || in.renewsEverything() || !in.hasNewDocument(unchanged) {
+	if !rerenderer.Nondeterministic() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
 		return unchanged, nil, nil
 	}
-	in.MakesHashes = rerenderer.MakesHashes
+	in.MakesHashes = rerenderer.MakesHashes()
 	var all []*chart.Rendered
 	var result *Result
 	for {

@@ -20,11 +20,11 @@ import (
 // before, has generated something. That of an install doesn't say; then it is so if making keys would take
 // long. base may be nil.
 func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.Record) bool {
-	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.Nondeterministic {
+	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.Nondeterministic() {
 		return false
 	}
 	if base.Journal == nil || base.Version == 1 {
-		return rerenderer.MakesKeys
+		return rerenderer.MakesKeys()
 	}
 	return len(base.Journal.Generated) > 0
 }
@@ -45,7 +45,7 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 		once := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
 		return d.keepGenerated(ctx, rerenderer, once, history)
 	}
-	if rerenderer.MakesCertificates && !slices.ContainsFunc(recordedGenerated(base), mayRenewKey) {
+	if rerenderer.MakesCertificates() && !slices.ContainsFunc(recordedGenerated(base), mayRenewKey) {
 		if rendered, kept, err := d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwiceWithSharedPrimes, history); err == nil && kept.keysKept {
 			return rendered, kept, nil
 		}
@@ -67,7 +67,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerender
 		return nil, nil, err
 	}
 	kept := &keptValues{rerender: rerenderer.RenderRepeatedly}
-	if !rerenderer.Nondeterministic || history.Latest() == nil {
+	if !rerenderer.Nondeterministic() || history.Latest() == nil {
 		return rendered, kept, nil
 	}
 	records, err := history.RecordsWithPossibleObjects(ctx)
