@@ -14,23 +14,17 @@ import (
 	"deployer/internal/kube"
 )
 
-// decodedDocument is what became of one document.
-type decodedDocument struct {
-	manifests []kube.Manifest
-	err       error
-}
-
 // decode reads the objects in a document.
-func (d manifestDocument) decode() decodedDocument {
+func (d manifestDocument) decode() ([]kube.Manifest, error) {
 	objects, err := d.objects()
 	if err != nil {
-		return decodedDocument{err: &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}}
+		return nil, &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
 	}
-	out := decodedDocument{}
+	var out []kube.Manifest
 	for _, o := range objects {
-		out.manifests = append(out.manifests, kube.Manifest{Source: d.source, Object: o})
+		out = append(out, kube.Manifest{Source: d.source, Object: o})
 	}
-	return out
+	return out, nil
 }
 
 // objects reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the

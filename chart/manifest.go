@@ -153,11 +153,11 @@ func readHead(document string) (head releaseutil.SimpleHead, err error) {
 // headOf returns the head of a decoded document. In doubt it isn't ok, and the library decides: it ignores the case of keys,
 // and converts some types.
 func headOf(content map[string]any) (head releaseutil.SimpleHead, ok bool) {
-	version, ok1 := textAt(content, "apiVersion")
-	kind, ok2 := textAt(content, "kind")
-	metadata, ok3 := mapAt(content, "metadata")
-	name, ok4 := textAt(metadata, "name")
-	annotations, ok5 := mapAt(metadata, "annotations")
+	version, ok1 := fieldOf[string](content, "apiVersion")
+	kind, ok2 := fieldOf[string](content, "kind")
+	metadata, ok3 := fieldOf[map[string]any](content, "metadata")
+	name, ok4 := fieldOf[string](metadata, "name")
+	annotations, ok5 := fieldOf[map[string]any](metadata, "annotations")
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 		return head, false
 	}
@@ -182,28 +182,16 @@ func headOf(content map[string]any) (head releaseutil.SimpleHead, ok bool) {
 	return head, true
 }
 
-// textAt is the text at a key, empty when there is none. It isn't ok if there is something else, or a key that differs in
-// case.
-func textAt(m map[string]any, key string) (text string, ok bool) {
-	value, ok := valueAt(m, key)
-	text, isText := value.(string)
-	return text, ok && (isText || value == nil)
-}
-
-// mapAt is textAt for a map; nil when there is none.
-func mapAt(m map[string]any, key string) (inner map[string]any, ok bool) {
-	value, ok := valueAt(m, key)
-	inner, isMap := value.(map[string]any)
-	return inner, ok && (isMap || value == nil)
-}
-
-func valueAt(m map[string]any, key string) (value any, ok bool) {
+// fieldOf is the value of a key, the zero value when there is none. It isn't ok if the value has another type, or a
+// key differs only in case.
+func fieldOf[T any](m map[string]any, key string) (value T, ok bool) {
 	for other := range m {
 		if other != key && strings.EqualFold(other, key) {
-			return nil, false
+			return value, false
 		}
 	}
-	return m[key], true
+	value, ok = m[key].(T)
+	return value, ok || m[key] == nil
 }
 
 // headError says what is wrong with a document whose head can't be read.

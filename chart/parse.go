@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -29,7 +28,7 @@ func Parse(manifest string) ([]kube.Manifest, error) {
 // changed. Of an object itself and its metadata there is one. The zero value is ready to use.
 // It isn't safe for concurrent use.
 type Parser struct {
-	decoded  map[[2]string]decodedDocument
+	decoded  map[[2]string][]kube.Manifest
 	interner *kube.Interner
 }
 
@@ -43,20 +42,20 @@ func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
 const maxInterned = 16 << 10
 
 // decode decodes a document unless that has been done.
-func (p *Parser) decode(d manifestDocument) decodedDocument {
+func (p *Parser) decode(d manifestDocument) ([]kube.Manifest, error) {
 	if p == nil {
 		return d.decode()
 	}
-	out, ok := p.decoded[d.key()]
-	if !ok {
-		out = d.decode()
-		for i := range out.manifests {
-			if len(d.text) <= maxInterned {
-				p.interner.Intern(out.manifests[i].Object)
-			}
+	if known, ok := p.decoded[d.key()]; ok {
+		return known, nil
+	}
+	out, err := d.decode()
+	if len(d.text) <= maxInterned {
+		for _, m := range out {
+			p.interner.Intern(m.Object)
 		}
 	}
-	return out
+	return out, err
 }
 
 // ParseHook returns the objects of a hook: one, unless its template wrote a list.
@@ -181,32 +180,22 @@ func RewriteDocuments(manifest string, change func(text string) string) string {
 // again, and p remembers the others; it may be nil.
 func parseDocuments(documents []manifestDocument, p *Parser) ([]kube.Manifest, error) {
 	if p != nil && p.decoded == nil {
-		p.decoded, p.interner = map[[2]string]decodedDocument{}, kube.NewInterner()
+		p.decoded, p.interner = map[[2]string][]kube.Manifest{}, kube.NewInterner()
 	}
-	results := make([]decodedDocument, len(documents))
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range parseWorkers(documents) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(documents); i = int(next.Add(1)) - 1 {
-				results[i] = p.decode(documents[i])
-			}
-		})
-	}
-	wg.Wait()
-	var manifests []kube.Manifest
-	var problems []error
-	for i, r := range results {
-		if p != nil && r.err == nil {
-			p.decoded[documents[i].key()] = r
+	decoded := make([][]kube.Manifest, len(documents))
+	err := kube.ForEach(len(documents), parseWorkers(documents), func(i int) (err error) {
+		decoded[i], err = p.decode(documents[i])
+		return err
+	})
+	for i, manifests := range decoded {
+		if p != nil && manifests != nil {
+			p.decoded[documents[i].key()] = manifests
 		}
-		manifests = append(manifests, r.manifests...)
-		problems = append(problems, r.err)
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return manifests, nil
+	return slices.Concat(decoded...), nil
 }
 
 // perParseWorker is how many bytes are worth another goroutine.
