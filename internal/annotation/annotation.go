@@ -64,14 +64,11 @@ func (e *ValueError) Unwrap() error { return e.Err }
 // Read gives the value that an object's annotations state. Our name counts before
 // its aliases; ok is false when there is no value that can be read.
 func (k *Key[T]) Read(annotations map[string]string) (value T, ok bool, errs []*ValueError) {
-	for s := range k.stated(annotations) {
-		if s.err != nil {
-			errs = append(errs, s.err)
-			continue
-		}
-		value, ok = s.value, true
+	values, errs := k.ReadAll(annotations)
+	if len(values) == 0 {
+		return value, false, errs
 	}
-	return value, ok, errs
+	return values[len(values)-1], true, errs
 }
 
 // ReadAll gives the values under all names that state one, our own last.

@@ -15,28 +15,23 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// A spelling is a form in which a text is written elsewhere.
-type spelling struct {
-	text          string
-	caseSensitive bool // found only in these upper and lower case letters
-	encoded       bool // it has none of the letters of the text
-	widen         int  // how many adjacent characters of base64 may belong to it
-}
-
 // mostEncoded is the length, in bytes, up to which all spellings of a text are searched for.
 // A longer text is searched for as it is, and by its lines.
 const mostEncoded = 64 << 10
 
-// spellings are the forms of a text.
-func spellings(text string) []spelling {
-	out := []spelling{{text: text}}
-	if len(text) > mostEncoded {
-		return append(out, spelling{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
-	}
+// spellings are the forms in which a text is written elsewhere. like has the options of those with the letters of
+// the text.
+func spellings(text string, like part) []part {
+	var out []part
 	plain := func(texts ...string) {
 		for _, t := range texts {
-			out = append(out, spelling{text: t})
+			like.text = t
+			out = append(out, like)
 		}
+	}
+	plain(text)
+	if len(text) > mostEncoded {
+		return append(out, part{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
 	}
 	// Servers quote values in messages, and what writes the message escapes it again.
 	for _, quoted := range append(escaped(text), text) {
@@ -47,7 +42,7 @@ func spellings(text string) []spelling {
 	plain(numbers(text)...)
 	plain(url.QueryEscape(text), url.PathEscape(text))
 	for _, t := range []string{percent(text), hex.EncodeToString([]byte(text))} {
-		out = append(out, spelling{text: t, encoded: true})
+		out = append(out, part{text: t})
 	}
 	if hasNonASCII(text) {
 		plain(inASCII(text), strings.Trim(strconv.QuoteToASCII(text), `"`))
@@ -77,8 +72,8 @@ const (
 
 // base64Cores returns the base64 of a text inside any other text: for each of the three offsets
 // in a group of three bytes, without the characters that depend on adjacent bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
-func base64Cores(text string) []spelling {
-	var out []spelling
+func base64Cores(text string) []part {
+	var out []part
 	seen := map[string]bool{}
 	for before := range 3 {
 		data := append(make([]byte, before), text...)
@@ -88,7 +83,7 @@ func base64Cores(text string) []spelling {
 			core := all[min(first, last):last]
 			if len(core) >= leastCore && !seen[core] {
 				seen[core] = true
-				out = append(out, spelling{text: core, caseSensitive: true, encoded: true, widen: 1})
+				out = append(out, part{text: core, caseSensitive: true, widen: 1})
 			}
 		}
 	}

@@ -50,23 +50,27 @@ func (t *Texts) hideStrings(a, b string) (any, any) {
 	case slices.Equal(fromA, fromB):
 		return x, y
 	case strings.Contains(a, "\n") || strings.Contains(b, "\n"):
-		return withoutDifferences(x, y)
+		linesOfA, linesOfB := strings.Split(x, "\n"), strings.Split(y, "\n")
+		line := func(l string) string { return l }
+		return strings.Join(hideUnshared(linesOfA, linesOfB, Placeholder, line), "\n"),
+			strings.Join(hideUnshared(linesOfB, linesOfA, Placeholder, line), "\n")
 	}
 	return Placeholder, Placeholder
 }
 
-// withoutDifferences hides the lines that only one of two texts has.
-func withoutDifferences(a, b string) (any, any) {
-	common := func(text string, other map[string]bool) string {
-		all := strings.Split(text, "\n")
-		for i, l := range all {
-			if !other[l] {
-				all[i] = Placeholder
-			}
-		}
-		return strings.Join(all, "\n")
+// hideUnshared puts hidden in place of the items that another list doesn't have. Items that are written alike are the same.
+func hideUnshared[T any](list, other []T, hidden T, written func(T) string) []T {
+	shared := map[string]bool{}
+	for _, item := range other {
+		shared[written(item)] = true
 	}
-	return common(a, setOf(strings.SplitSeq(b, "\n"))), common(b, setOf(strings.SplitSeq(a, "\n")))
+	out := slices.Clone(list)
+	for i, item := range list {
+		if !shared[written(item)] {
+			out[i] = hidden
+		}
+	}
+	return out
 }
 
 func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
@@ -92,32 +96,14 @@ func (t *Texts) hideLists(a, b []any) (any, any) {
 	var fromA, fromB []string
 	t.collectHidden(a, &fromA)
 	t.collectHidden(b, &fromB)
-	x, y := t.HideValue(a), t.HideValue(b)
+	x, y := t.HideValue(a).([]any), t.HideValue(b).([]any)
 	if slices.Equal(fromA, fromB) {
 		return x, y
 	}
-	items := func(list any) map[string]bool {
-		out := map[string]bool{}
-		for _, item := range list.([]any) {
-			out[written(item)] = true
-		}
-		return out
-	}
-	inA, inB := items(x), items(y)
-	return only(x.([]any), inB), only(y.([]any), inA)
+	return hideUnshared(x, y, any(Placeholder), written), hideUnshared(y, x, any(Placeholder), written)
 }
 
-// only hides the items of a list that another list doesn't have.
-func only(list []any, other map[string]bool) any {
-	out := make([]any, len(list))
-	for i, item := range list {
-		if out[i] = item; !other[written(item)] {
-			out[i] = Placeholder
-		}
-	}
-	return out
-}
-
+// written is an item as JSON.
 func written(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

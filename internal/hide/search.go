@@ -13,7 +13,7 @@ import (
 type search struct {
 	filter [1 << 10]uint64 // bit set of the hashed first bytes of all parts
 	byHead map[uint32][]*part
-	known  map[partKey]bool
+	known  map[part]bool    // without widen
 	origin map[*part]string // what each part is a spelling of; nil unless somebody will ask
 }
 
@@ -25,16 +25,11 @@ type part struct {
 	widen         int  // how many adjacent characters of base64 may belong to it
 }
 
-type partKey struct {
-	text                     string
-	caseSensitive, wholeWord bool
-}
-
 // leastHead is how many bytes each text that is looked for has.
 const leastHead = 4
 
 func newSearch() *search {
-	return &search{byHead: map[uint32][]*part{}, known: map[partKey]bool{}}
+	return &search{byHead: map[uint32][]*part{}, known: map[part]bool{}}
 }
 
 // add adds a text to search for, a spelling of another. Texts shorter than leastHead are ignored.
@@ -42,7 +37,8 @@ func (s *search) add(p part, origin string) {
 	if !p.caseSensitive {
 		p.text = lowered(p.text)
 	}
-	key := partKey{p.text, p.caseSensitive, p.wholeWord}
+	key := p
+	key.widen = 0
 	if len(p.text) < leastHead || s.known[key] {
 		return
 	}

@@ -75,8 +75,8 @@ func (t *Texts) addSecretData(data []byte, key keyClass) {
 		t.add(string(data), key)
 	case len(data) >= leastBinary && len(data) <= mostEncoded:
 		t.search().add(part{text: hex.EncodeToString(data)}, "")
-		for _, s := range base64Cores(string(data)) {
-			t.search().add(part{text: s.text, caseSensitive: true, widen: s.widen}, "")
+		for _, core := range base64Cores(string(data)) {
+			t.search().add(core, "")
 		}
 	}
 }
@@ -214,12 +214,7 @@ func insert[K comparable](set *map[K]bool, key K) {
 // searchFor adds all spellings of a text to the search. like has the options of spellings
 // with the letters of the text.
 func (t *Texts) searchFor(text string, like part) {
-	for _, s := range spellings(text) {
-		p := like
-		p.text = s.text
-		if s.caseSensitive || s.encoded {
-			p = part{text: s.text, caseSensitive: s.caseSensitive, widen: s.widen}
-		}
+	for _, p := range spellings(text, like) {
 		t.search().add(p, text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -31,12 +32,9 @@ func (h Host) verbose(format string, args ...any) {
 
 // variables returns the environment variables that are set for a plugin.
 func (h Host) variables(p *Plugin) map[string]string {
-	out := map[string]string{"HELM_PLUGIN_NAME": p.Name, "HELM_PLUGIN_DIR": p.Dir}
-	for name, value := range h.Env {
-		if _, own := out[name]; !own {
-			out[name] = value
-		}
-	}
+	out := map[string]string{}
+	maps.Copy(out, h.Env)
+	out["HELM_PLUGIN_NAME"], out["HELM_PLUGIN_DIR"] = p.Name, p.Dir
 	return out
 }
 
