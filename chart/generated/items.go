@@ -90,7 +90,7 @@ func matchingItem(item versions[any], old []any) *any {
 	if !ok {
 		return nil
 	}
-	line := segmentsOf(texts.rendered, texts.rerendered)
+	line := segmentsOf(texts)
 	var found []any
 	for _, candidate := range old {
 		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {

@@ -58,17 +58,16 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 	}
 	lines := make([]*line, len(units))
 	for i, u := range units {
-		var alternatives []string
+		texts := versions[string]{rendered: u.text}
 		for _, other := range others {
-			alternatives = append(alternatives, other[i].text)
+			texts.rerendered = append(texts.rerendered, other[i].text)
 		}
-		if !slices.ContainsFunc(alternatives, func(s string) bool { return s != u.text }) {
-			continue
-		}
-		if u.pem != "" {
-			lines[i] = &line{segments: []segment{{text: u.text, rerendered: alternatives, isGenerated: true}}, pem: u.pem}
-		} else {
-			lines[i] = segmentsOf(u.text, alternatives)
+		switch {
+		case texts.isStable():
+		case u.pem != "":
+			lines[i] = &line{segments: []segment{{texts, true}}, pem: u.pem}
+		default:
+			lines[i] = segmentsOf(texts)
 		}
 	}
 	m := &matcher{units: units, lines: lines}
@@ -90,10 +89,10 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 		var parts joined
 		for _, s := range lines[i].segments {
 			if !s.isGenerated {
-				parts = append(parts, fixed(s.text))
+				parts = append(parts, fixed(s.rendered))
 				continue
 			}
-			generated := versions[string]{rendered: s.text, rerendered: s.rerendered}
+			generated := s.versions
 			if at < len(found) {
 				generated.recorded = found[at]
 			}
@@ -123,15 +122,15 @@ type line struct {
 	pem      string
 }
 
+// A segment is a piece of a line. Of a fixed one, there is only the rendered text.
 type segment struct {
-	text        string
-	rerendered  []string
+	versions[string]
 	isGenerated bool
 }
 
 // hasWords reports whether there is a word among what is fixed.
 func (l *line) hasWords() bool {
-	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.isGenerated && strings.ContainsFunc(s.text, isWord) })
+	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.isGenerated && strings.ContainsFunc(s.rendered, isWord) })
 }
 
 // skeleton is the line without what is generated.
@@ -141,7 +140,7 @@ func (l *line) skeleton() string {
 		if s.isGenerated {
 			out += "\x00"
 		} else {
-			out += s.text
+			out += s.rendered
 		}
 	}
 	return out
@@ -155,7 +154,7 @@ func (l *line) match(text string) []string {
 		if s.isGenerated {
 			pattern += "(.+?)"
 		} else {
-			pattern += regexp.QuoteMeta(s.text)
+			pattern += regexp.QuoteMeta(s.rendered)
 		}
 	}
 	m := regexp.MustCompile(`^(?s:` + pattern + `)$`).FindStringSubmatch(text)
@@ -168,7 +167,7 @@ func (l *line) match(text string) []string {
 			continue
 		}
 		// A segment of one word has one word beside other generated ones.
-		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(texts[0], isNotWord) && l.touchesAnotherGenerated(i) {
+		if len(m) > 2 && !strings.ContainsFunc(s.rendered, isNotWord) && strings.ContainsFunc(texts[0], isNotWord) && l.touchesAnotherGenerated(i) {
 			return nil
 		}
 		texts = texts[1:]
@@ -179,7 +178,7 @@ func (l *line) match(text string) []string {
 // touchesAnotherGenerated reports whether the generated segment at a place has nothing but punctuation
 // between it and another.
 func (l *line) touchesAnotherGenerated(at int) bool {
-	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].text, isWord) }
+	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].rendered, isWord) }
 	return at >= 2 && wordless(at-1) || at+2 < len(l.segments) && wordless(at+1)
 }
 
@@ -273,7 +272,7 @@ func (m *matcher) nearby(i int) []*string {
 // mayContainQuotes reports whether a generated segment has punctuation that may also end it, such as
 // quotes: where the line has changed, nothing tells where such a value ends.
 func mayContainQuotes(s segment) bool {
-	return slices.ContainsFunc(append([]string{s.text}, s.rerendered...), func(text string) bool {
+	return slices.ContainsFunc(append([]string{s.rendered}, s.rerendered...), func(text string) bool {
 		return strings.ContainsFunc(text, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+/=-_.$", r) })
 	})
 }
@@ -283,10 +282,10 @@ func mayContainQuotes(s segment) bool {
 func (l *line) textAround(at int) string {
 	before, after := "", ""
 	if at > 0 {
-		before = l.segments[at-1].text
+		before = l.segments[at-1].rendered
 	}
 	if at+1 < len(l.segments) {
-		after = l.segments[at+1].text
+		after = l.segments[at+1].rendered
 	}
 	if at > 0 && l.segments[at-1].isGenerated || at+1 < len(l.segments) && l.segments[at+1].isGenerated {
 		return ""
@@ -311,7 +310,7 @@ func (l *line) textAround(at int) string {
 	if len(before) < minAffix {
 		return "" // it may be the same by chance
 	}
-	if at == 1 && before == l.segments[0].text {
+	if at == 1 && before == l.segments[0].rendered {
 		before = `^` + regexp.QuoteMeta(before)
 	} else {
 		before = `(?:^|[^\pL\pN])` + regexp.QuoteMeta(before)

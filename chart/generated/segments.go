@@ -64,13 +64,13 @@ func randomBase64(text string, rerendered []string) [][][]int {
 }
 
 // segmentsOf splits a line into fixed segments and segments that differ between renderings.
-func segmentsOf(text string, rerendered []string) *line {
-	runs := randomBase64(text, rerendered)
-	a := piecesOf(text, runs[0])
+func segmentsOf(v versions[string]) *line {
+	runs := randomBase64(v.rendered, v.rerendered)
+	a := piecesOf(v.rendered, runs[0])
 	fixed := slices.Repeat([]bool{true}, len(a))
 	var others [][]string
 	var pairs [][]int
-	for i, s := range rerendered {
+	for i, s := range v.rerendered {
 		other := piecesOf(s, runs[i+1])
 		pair := lcs.Pairs(len(a), len(other), maxComparisons, func(i, j int) bool { return a[i] == other[j] })
 		if slices.Equal(shapeOf(a), shapeOf(other)) {
@@ -124,10 +124,10 @@ func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 
 func (l *line) addFixed(text string) {
 	if n := len(l.segments); n > 0 && !l.segments[n-1].isGenerated {
-		l.segments[n-1].text += text
+		l.segments[n-1].rendered += text
 		return
 	}
-	l.segments = append(l.segments, segment{text: text})
+	l.segments = append(l.segments, segment{versions: versions[string]{rendered: text}})
 }
 
 // addRegion adds a stretch that differs. Where the punctuation in it comes again each
@@ -139,11 +139,10 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 		alike = alike && slices.Equal(shape, shapeOf(other))
 	}
 	if !alike {
-		s := segment{text: strings.Join(words, ""), isGenerated: true}
-		for _, other := range rerendered {
-			s.rerendered = append(s.rerendered, strings.Join(other, ""))
-		}
-		l.addGenerated(s)
+		whole, _ := convert(versions[[]string]{rendered: words, rerendered: rerendered}, func(words []string) (string, bool) {
+			return strings.Join(words, ""), true
+		})
+		l.addGenerated(whole)
 		return
 	}
 	for i, word := range words {
@@ -151,7 +150,7 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 			l.addFixed(word)
 			continue
 		}
-		l.addGenerated(segment{text: word, rerendered: column(rerendered, i), isGenerated: true})
+		l.addGenerated(versions[string]{rendered: word, rerendered: column(rerendered, i)})
 	}
 }
 
@@ -160,40 +159,40 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 const minAffix = 3
 
 // addGenerated adds a generated segment, and the fixed text at its start and end.
-func (l *line) addGenerated(s segment) {
-	front, back := len(s.text), len(s.text)
-	for _, other := range s.rerendered {
+func (l *line) addGenerated(v versions[string]) {
+	text := v.rendered
+	front, back := len(text), len(text)
+	for _, other := range v.rerendered {
 		n := 0
-		for n < len(other) && n < front && other[n] == s.text[n] {
+		for n < len(other) && n < front && other[n] == text[n] {
 			n++
 		}
 		front = n
 		n = 0
-		for n < len(other)-front && n < back && n < len(s.text)-front && other[len(other)-1-n] == s.text[len(s.text)-1-n] {
+		for n < len(other)-front && n < back && n < len(text)-front && other[len(other)-1-n] == text[len(text)-1-n] {
 			n++
 		}
 		back = n
 	}
-	if isEncodedText(s.text) && !slices.ContainsFunc(s.rerendered, func(other string) bool { return !isEncodedText(other) }) {
+	if _, encoded := decodedVersions(v, false); encoded {
 		front, back = 0, 0 // what begins alike there may end within a character
 	}
-	if front < minAffix || !utf8.ValidString(s.text[:front]) {
+	if front < minAffix || !utf8.ValidString(text[:front]) {
 		front = 0
 	}
-	if back < minAffix || back > len(s.text)-front-1 || !utf8.ValidString(s.text[len(s.text)-back:]) {
+	if back < minAffix || back > len(text)-front-1 || !utf8.ValidString(text[len(text)-back:]) {
 		back = 0
 	}
-	end := len(s.text) - back
 	if front > 0 {
-		l.addFixed(s.text[:front])
+		l.addFixed(text[:front])
 	}
-	inner := segment{text: s.text[front:end], isGenerated: true}
-	for _, other := range s.rerendered {
-		inner.rerendered = append(inner.rerendered, other[min(front, len(other)):max(min(front, len(other)), len(other)-back)])
-	}
-	l.segments = append(l.segments, inner)
+	inner, _ := convert(v, func(s string) (string, bool) {
+		from := min(front, len(s))
+		return s[from:max(from, len(s)-back)], true
+	})
+	l.segments = append(l.segments, segment{inner, true})
 	if back > 0 {
-		l.addFixed(s.text[end:])
+		l.addFixed(text[len(text)-back:])
 	}
 }
 
