@@ -58,15 +58,11 @@ func (r *Rendered) hooksToShow(opts TemplateOptions) []*helmrelease.Hook {
 	}
 	var out []*helmrelease.Hook
 	for _, h := range r.Hooks {
-		if !opts.SkipTests || !isTest(h) {
+		if !opts.SkipTests || !slices.Contains(h.Events, helmrelease.HookTest) {
 			out = append(out, h)
 		}
 	}
 	return out
-}
-
-func isTest(h *helmrelease.Hook) bool {
-	return slices.Contains(h.Events, helmrelease.HookTest)
 }
 
 // toFiles collects all documents of a template in one file. Unlike Helm, it doesn't append

@@ -103,16 +103,21 @@ func (t *token) cipherInput() (password, text string, ok bool) {
 	first, second, found := strings.Cut(t.rerendered[0], ".")
 	a, err := hex.DecodeString(first)
 	b, berr := hex.DecodeString(second)
-	data, derr := base64.StdEncoding.DecodeString(t.rendered)
-	ok = found && err == nil && berr == nil && derr == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
-	return string(a), string(b), ok
+	_, isCipher := decodeCipher(t.rendered)
+	return string(a), string(b), found && err == nil && berr == nil && isCipher
+}
+
+// decodeCipher reads the blocks of a cipher; false if they aren't as encryptAES makes them.
+func decodeCipher(text string) ([]byte, bool) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	return data, err == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
 }
 
 // decryptAES reads what encryptAES of sprig has made.
 // (github.com/Masterminds/sprig/v3/crypto.go)
 func decryptAES(password, text string) string {
-	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(data) <= aes.BlockSize || len(data)%aes.BlockSize != 0 {
+	data, ok := decodeCipher(text)
+	if !ok {
 		return ""
 	}
 	key := make([]byte, 32)

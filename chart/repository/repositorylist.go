@@ -181,19 +181,14 @@ func (l RepositoryList) Update(ctx context.Context, names []string, begin func()
 	if len(file.Repositories) == 0 {
 		return errors.New("no repositories found. You must add one before updating")
 	}
+	for _, name := range names {
+		if !file.Has(name) {
+			return fmt.Errorf("no repositories found matching '%s'.  Nothing will be updated", name)
+		}
+	}
 	wanted := file.Repositories
 	if len(names) > 0 {
-		wanted = nil
-		for _, name := range names {
-			if !file.Has(name) {
-				return fmt.Errorf("no repositories found matching '%s'.  Nothing will be updated", name)
-			}
-		}
-		for _, e := range file.Repositories {
-			if slices.Contains(names, e.Name) {
-				wanted = append(wanted, e)
-			}
-		}
+		wanted = slices.DeleteFunc(wanted, func(e *repo.Entry) bool { return !slices.Contains(names, e.Name) })
 	}
 	begin()
 	var group sync.WaitGroup

@@ -39,8 +39,9 @@ func (f *Fields) secretsIn(names []string, v any) {
 // inTemplate reports whether a path ends at a template of a Secret, or at an item of
 // a list of some.
 func inTemplate(names []string) bool {
-	if n := len(names); n > 0 && names[n-1] == Item {
-		names = names[:n-1]
+	last := len(names) - 1
+	if last >= 0 && names[last] == Item {
+		last--
 	}
-	return len(names) > 0 && (names[len(names)-1] == "template" || strings.HasSuffix(names[len(names)-1], "ecretTemplates") || names[len(names)-1] == "secretTemplate")
+	return last >= 0 && (names[last] == "template" || names[last] == "secretTemplate" || strings.HasSuffix(names[last], "ecretTemplates"))
 }

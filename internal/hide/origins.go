@@ -8,7 +8,7 @@ import (
 // NewTextsWithOrigins returns texts that can tell which of them stand in others.
 func NewTextsWithOrigins() *Texts {
 	t := &Texts{}
-	t.search().origin = map[*part]string{}
+	t.parts.origin = map[*part]string{}
 	return t
 }
 

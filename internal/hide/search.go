@@ -9,7 +9,7 @@ import (
 
 // A search finds many texts in one pass. At each position it compares a hash of a few bytes,
 // and whole texts only if that matches. Its cost grows with the length of the searched text,
-// not with the number of texts.
+// not with the number of texts. The zero value has none.
 type search struct {
 	filter [1 << 10]uint64 // bit set of the hashed first bytes of all parts
 	byHead map[uint32][]*part
@@ -28,10 +28,6 @@ type part struct {
 // leastHead is how many bytes each text that is looked for has.
 const leastHead = 4
 
-func newSearch() *search {
-	return &search{byHead: map[uint32][]*part{}, known: map[part]bool{}}
-}
-
 // add adds a text to search for, a spelling of another. Texts shorter than leastHead are ignored.
 func (s *search) add(p part, origin string) {
 	if !p.caseSensitive {
@@ -42,7 +38,7 @@ func (s *search) add(p part, origin string) {
 	if len(p.text) < leastHead || s.known[key] {
 		return
 	}
-	s.known[key] = true
+	insert(&s.known, key)
 	if s.origin != nil {
 		s.origin[&p] = origin
 	}
@@ -51,6 +47,9 @@ func (s *search) add(p part, origin string) {
 	s.filter[i>>6] |= 1 << (i & 63)
 	list := s.byHead[head]
 	at, _ := slices.BinarySearchFunc(list, &p, func(a, b *part) int { return len(b.text) - len(a.text) }) // longest first
+	if s.byHead == nil {
+		s.byHead = map[uint32][]*part{}
+	}
 	s.byHead[head] = slices.Insert(list, at, &p)
 }
 

@@ -20,7 +20,7 @@ const Placeholder = "(hidden)"
 type Texts struct {
 	mu    sync.Mutex
 	whole map[string]bool // hidden as a whole value
-	parts *search         // hidden also inside texts
+	parts search          // hidden also inside texts
 	names map[string]bool // in lower case: visible names, not hidden inside texts
 	hosts map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
 
@@ -74,9 +74,9 @@ func (t *Texts) addSecretData(data []byte, key keyClass) {
 	case utf8.Valid(data):
 		t.add(string(data), key)
 	case len(data) >= leastBinary && len(data) <= mostEncoded:
-		t.search().add(part{text: hex.EncodeToString(data)}, "")
+		t.parts.add(part{text: hex.EncodeToString(data)}, "")
 		for _, core := range base64Cores(string(data)) {
-			t.search().add(core, "")
+			t.parts.add(core, "")
 		}
 	}
 }
@@ -215,15 +215,8 @@ func insert[K comparable](set *map[K]bool, key K) {
 // with the letters of the text.
 func (t *Texts) searchFor(text string, like part) {
 	for _, p := range spellings(text, like) {
-		t.search().add(p, text)
+		t.parts.add(p, text)
 	}
-}
-
-func (t *Texts) search() *search {
-	if t.parts == nil {
-		t.parts = newSearch()
-	}
-	return t.parts
 }
 
 // Hide replaces all confidential texts in a text by Placeholder.
@@ -241,9 +234,6 @@ func (t *Texts) hide(text string) (string, []string) {
 	defer t.mu.Unlock()
 	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(lowered(trimmed)) {
 		return Placeholder, []string{trimmed}
-	}
-	if t.parts == nil {
-		return text, nil
 	}
 	found := t.parts.findWrapped(text, t.isName, nil)
 	if len(found) == 0 {

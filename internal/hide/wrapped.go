@@ -10,6 +10,9 @@ const leastWrapped = 16
 
 // findWrapped is find, also over the ends of lines: base64 is often written in lines of 64 or 76 characters.
 func (s *search) findWrapped(text string, skip func(string) bool, note func(*part)) []span {
+	if len(s.byHead) == 0 {
+		return nil
+	}
 	found := s.find(text, skip, note)
 	joined, pieces := unwrapped(text)
 	if len(pieces) == 0 {

@@ -62,7 +62,7 @@ func (h Host) Install(ctx context.Context, places Places, from, version string) 
 	}
 	dir := filepath.Join(places.installDir(), s.name)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, &hintedError{fmt.Errorf("plugin already exists: %s", dir), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
+		return nil, alreadyExists(dir)
 	}
 	if err := os.MkdirAll(places.installDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the directory for plugins: %w", err)
@@ -91,7 +91,7 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	}
 	for _, other := range others {
 		if other.Name == p.Name {
-			return nil, &hintedError{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
+			return nil, alreadyExists(fmt.Sprintf("%q is that in %s", p.Name, other.Dir))
 		}
 	}
 	if _, _, err := h.resolve(p); err != nil && p.isCallable() {
@@ -101,6 +101,10 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 		return nil, err
 	}
 	return p, h.checkUsable(p, s.link)
+}
+
+func alreadyExists(where string) error {
+	return &hintedError{fmt.Errorf("plugin already exists: %s", where), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
 }
 
 // isCallable reports whether a plugin has a command. Others only provide downloaders or

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -116,10 +117,8 @@ func FindByName(directories, name string) (*Plugin, error) {
 			return nil, b
 		}
 	}
-	for _, p := range found {
-		if p.Name == name {
-			return p, nil
-		}
+	if i := slices.IndexFunc(found, func(p *Plugin) bool { return p.Name == name }); i >= 0 {
+		return found[i], nil
 	}
 	return nil, nil
 }
