@@ -64,26 +64,27 @@ func (o LoadOptions) withDefaults() (LoadOptions, error) {
 	if o.Version == "" && o.Devel {
 		o.Version = ">0.0.0-0"
 	}
-	if o.Keyring != "" {
-		return o, nil
+	var err error
+	if o.Keyring, err = Keyring(o.Keyring); err != nil && o.Verify {
+		return o, err
 	}
-	if home, ok := os.LookupEnv("GNUPGHOME"); ok {
-		o.Keyring = filepath.Join(home, "pubring.gpg")
-		return o, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil && o.Verify {
-		return o, fmt.Errorf("finding the keyring: %w", err)
-	}
-	o.Keyring = filepath.Join(home, ".gnupg", "pubring.gpg")
 	return o, nil
 }
 
 // Keyring is the file of public keys that signatures are checked against:
 // path, or when that is empty GnuPG's.
 func Keyring(path string) (string, error) {
-	opts, err := LoadOptions{Keyring: path, Verify: true}.withDefaults()
-	return opts.Keyring, err
+	if path != "" {
+		return path, nil
+	}
+	if home, ok := os.LookupEnv("GNUPGHOME"); ok {
+		return filepath.Join(home, "pubring.gpg"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the keyring: %w", err)
+	}
+	return filepath.Join(home, ".gnupg", "pubring.gpg"), nil
 }
 
 func loadLocal(ctx context.Context, given string, opts LoadOptions) (*Chart, error) {

@@ -207,7 +207,7 @@ func headError(err error, line int) error {
 	return shiftedYAMLError(err, line)
 }
 
-func (p *renderedDocument) annotation(name string) (string, bool) {
+func (p renderedDocument) annotation(name string) (string, bool) {
 	if p.head.Metadata == nil {
 		return "", false
 	}
@@ -237,9 +237,6 @@ func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
 // hookWeight returns a hook's weight. Our annotation for all objects overrides Helm's. As in
 // Helm, a value that isn't a number is 0.
 func (p renderedDocument) hookWeight() int {
-	if p.head.Metadata == nil {
-		return 0
-	}
 	weight, stated, errs := annotation.Weight.Read(p.head.Metadata.Annotations)
 	if stated || len(errs) > 0 {
 		return weight
@@ -260,10 +257,11 @@ func (r *Rendered) addHook(p renderedDocument) {
 		Path:              p.Source,
 		Manifest:          p.Text,
 		Events:            []helmrelease.HookEvent{},
-		DeletePolicies:    []helmrelease.HookDeletePolicy{},
-		OutputLogPolicies: []helmrelease.HookOutputLogPolicy{},
+		Weight:            p.hookWeight(),
+		DeletePolicies:    annotationList[helmrelease.HookDeletePolicy](p, helmrelease.HookDeleteAnnotation),
+		OutputLogPolicies: annotationList[helmrelease.HookOutputLogPolicy](p, helmrelease.HookOutputLogAnnotation),
 	}
-	for _, word := range p.annotationList(helmrelease.HookAnnotation) {
+	for _, word := range annotationList[string](p, helmrelease.HookAnnotation) {
 		event, ok := hookEvents[word]
 		if !ok {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s/%s is left out: %q is not a hook event",
@@ -272,25 +270,16 @@ func (r *Rendered) addHook(p renderedDocument) {
 		}
 		hook.Events = append(hook.Events, event)
 	}
-	hook.Weight = p.hookWeight()
-	for _, word := range p.annotationList(helmrelease.HookDeleteAnnotation) {
-		hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(word))
-	}
-	for _, word := range p.annotationList(helmrelease.HookOutputLogAnnotation) {
-		hook.OutputLogPolicies = append(hook.OutputLogPolicies, helmrelease.HookOutputLogPolicy(word))
-	}
 	r.Hooks = append(r.Hooks, hook)
 }
 
-// annotationList are the comma-separated words of an annotation, in lower case.
-func (p *renderedDocument) annotationList(annotation string) []string {
-	value, ok := p.annotation(annotation)
-	if !ok {
-		return nil
-	}
-	words := strings.Split(value, ",")
-	for i, word := range words {
-		words[i] = strings.ToLower(strings.TrimSpace(word))
+// annotationList are the comma-separated words of an annotation, in lower case; empty and not nil without it.
+func annotationList[T ~string](p renderedDocument, annotation string) []T {
+	words := []T{}
+	if value, ok := p.annotation(annotation); ok {
+		for word := range strings.SplitSeq(value, ",") {
+			words = append(words, T(strings.ToLower(strings.TrimSpace(word))))
+		}
 	}
 	return words
 }

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -79,15 +78,7 @@ var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|
 // hasShortRandom searches a text. Most call nothing, or have no word of what is searched for, and the
 // expression takes its time with megabytes of definitions and dashboards.
 func hasShortRandom(text []byte) bool {
-	if !bytes.Contains(text, []byte("{{")) {
-		return false
-	}
-	for _, word := range []string{"rand", "trunc", "substr 0"} {
-		if bytes.Contains(text, []byte(word)) {
-			return shortRandom().Match(text)
-		}
-	}
-	return false
+	return containsAny(text, "{{") && containsAny(text, "rand", "trunc", "substr 0") && shortRandom().Match(text)
 }
 
 // certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same new one.
@@ -102,16 +93,17 @@ func certificatesOfOneKey() (map[string]substitution, error) {
 
 // restoreCalls restores the original calls in text that wasn't evaluated as a template.
 func restoreCalls(text string, instead map[string]substitution) string {
+	restore := func(written, original string) {
+		text = strings.ReplaceAll(text, written, original)
+		text = strings.ReplaceAll(text, strings.ReplaceAll(written, `"`, `\"`), original)
+	}
 	for name, other := range instead {
 		if other.suffix != "" {
-			text = strings.ReplaceAll(text, other.suffix, "")
-			text = strings.ReplaceAll(text, strings.ReplaceAll(other.suffix, `"`, `\"`), "")
+			restore(other.suffix, "")
 		}
-		if !strings.Contains(other.name, " ") {
-			continue // a single word may be part of the chart's text
+		if strings.Contains(other.name, " ") { // a single word may be part of the chart's text
+			restore(other.name, name)
 		}
-		text = strings.ReplaceAll(text, other.name, name)
-		text = strings.ReplaceAll(text, strings.ReplaceAll(other.name, `"`, `\"`), name)
 	}
 	return text
 }

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"maps"
@@ -38,7 +37,7 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 		})
 	}
 	eachChartText(c.Helm, func(text []byte) {
-		if bytes.Contains(text, []byte("{{")) { // most files are large and have no templates: they aren't copied
+		if containsAny(text, "{{") { // most files are large and have no templates: they aren't copied
 			note(string(text))
 		}
 	})

@@ -41,11 +41,7 @@ func isRemoteArchive(ctx context.Context, from string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, from, nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := request(ctx, http.MethodHead, from)
 	if err != nil {
 		return false
 	}
@@ -58,12 +54,16 @@ func isRemoteArchive(ctx context.Context, from string) bool {
 	return false
 }
 
-func download(ctx context.Context, from string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+func request(ctx context.Context, method, address string) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	return http.DefaultClient.Do(q)
+}
+
+func download(ctx context.Context, from string) ([]byte, error) {
+	response, err := request(ctx, http.MethodGet, from)
 	if err != nil {
 		return nil, err
 	}

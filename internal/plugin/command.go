@@ -84,10 +84,7 @@ func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd,
 	if !p.IgnoreFlags {
 		own = append(own, args...)
 	}
-	if err := checkExecutable(p, main); err != nil {
-		return nil, err
-	}
-	return h.newCommand(ctx, p, main, own), nil
+	return h.Program(ctx, p, main, own)
 }
 
 // Program is the process that runs a file of a plugin, such as the one that
