@@ -45,11 +45,11 @@ func (d *decider) keepChecksums(hashes []*token) {
 	if len(hashes) == 0 {
 		return
 	}
-	d.wantsHashInputs = d.in.WithHashInputs == nil
+	d.result.WantsHashInputs = d.in.WithHashInputs == nil
 	var checksums []*token
 	for _, t := range hashes {
 		switch {
-		case !t.kept && d.wantsHashInputs:
+		case !t.kept && d.result.WantsHashInputs:
 			t.renew("it may be a checksum")
 		case d.isContentHash(t):
 			checksums = append(checksums, t)

@@ -101,28 +101,26 @@ func Decide(in Input) *Result {
 	}
 	d.decideSets()
 	d.decideChecksums()
-	return d.result()
+	return d.finish()
 }
 
 // A decider is the state of one decision.
 type decider struct {
-	in              Input
-	documents       []*document // of Rendered: manifest, then hooks
-	objects         []*object   // of the documents that differ between renderings
-	rerendered      []index
-	earlier         []index // as in.Earlier
-	tokens          []*token
-	generatedNames  []string // names of objects that are generated
-	unsure          bool
-	withHashInputs  index
-	values          []Value // that no token stands for
-	warnings        []string
-	wantsHashInputs bool
+	in             Input
+	documents      []*document // of Rendered: manifest, then hooks
+	objects        []*object   // of the documents that differ between renderings
+	rerendered     []index
+	earlier        []index // as in.Earlier
+	withHashInputs index
+	tokens         []*token
+	generatedNames []string // names of objects that are generated
+	values         []Value  // that no token stands for
+	result         Result   // Unsure, WantsHashInputs and Warnings until finish
 }
 
-// result puts everything together.
-func (d *decider) result() *Result {
-	r := &Result{Unsure: d.unsure, WantsHashInputs: d.wantsHashInputs, Warnings: d.warnings}
+// finish puts everything together.
+func (d *decider) finish() *Result {
+	r := d.result
 	next := 0
 	rewrite := func(manifest string) string {
 		return chart.RewriteDocuments(manifest, func(string) string {
@@ -140,7 +138,7 @@ func (d *decider) result() *Result {
 			r.replacements = append(r.replacements, t.rendered, t.final)
 		}
 	}
-	return r
+	return &r
 }
 
 // listValues lists the fields with generated parts. One with several parts is kept when

@@ -51,7 +51,7 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 	others, shuffled := aligned(lineKeys(units), others, lineKeys)
 	for _, other := range others {
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
-			w.decider.unsure = w.decider.unsure || v.recorded != nil
+			w.decider.result.Unsure = w.decider.result.Unsure || v.recorded != nil
 			v.recorded = nil
 			return w.token(name, v, "it differs as a whole each time")
 		}
@@ -97,7 +97,7 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 				generated.recorded = found[at]
 			}
 			at++
-			w.decider.unsure = w.decider.unsure || v.recorded != nil && generated.recorded == nil
+			w.decider.result.Unsure = w.decider.result.Unsure || v.recorded != nil && generated.recorded == nil
 			parts = append(parts, w.compareSegment(name, generated, why))
 		}
 		out = append(out, parts)

@@ -58,7 +58,7 @@ func (d *decider) liveObject(o *object) *unstructured.Unstructured {
 	id := d.idOf(o)
 	live, err := d.in.Live(id)
 	if err != nil {
-		d.warnings = append(d.warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
+		d.result.Warnings = append(d.result.Warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
 		return nil
 	}
 	return live

@@ -366,8 +366,8 @@ func (d *decider) checkCertificates(set []*group) string {
 	for _, g := range certsAndKeys {
 		if c := g.recordedCert; c != nil && needsRenewal(c, d.in.Now) {
 			text := fmt.Sprintf("certificate of %s expires on %s: renewed", d.idOf(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
-			if !slices.Contains(d.warnings, text) {
-				d.warnings = append(d.warnings, text)
+			if !slices.Contains(d.result.Warnings, text) {
+				d.result.Warnings = append(d.result.Warnings, text)
 			}
 			return text
 		}

@@ -250,7 +250,7 @@ func (w *fieldWalker) compareShuffled(name string, v versions[string]) (part, bo
 			continue
 		}
 		if v.recorded != nil && !slices.Equal(of(*v.recorded), want) {
-			v.recorded, w.decider.unsure = nil, true
+			v.recorded, w.decider.result.Unsure = nil, true
 		}
 		return w.token(name, v, "it has other parts than before, in an order that is generated"), true
 	}
