@@ -135,10 +135,7 @@ func (d decrypter) defaultIdentities() []age.Identity {
 	if err != nil {
 		return nil
 	}
-	identities, err := ParseIdentities(data)
-	if err != nil {
-		return nil
-	}
+	identities, _ := ParseIdentities(data)
 	return identities
 }
 

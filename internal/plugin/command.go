@@ -50,17 +50,6 @@ func (h Host) newCommand(ctx context.Context, p *Plugin, main string, args []str
 	return cmd
 }
 
-// getenv is os.Getenv for what a plugin's commands refer to.
-func (h Host) getenv(p *Plugin) func(string) string {
-	own := h.variables(p)
-	return func(name string) string {
-		if value, ok := own[name]; ok {
-			return value
-		}
-		return os.Getenv(name)
-	}
-}
-
 // A NoCommandError is a plugin that can't be called on this platform.
 type NoCommandError struct {
 	Name      string
@@ -110,7 +99,7 @@ func (h Host) resolve(p *Plugin) (string, []string, error) {
 		}
 		return "", nil, missing
 	}
-	words := expanded(c, h.getenv(p))
+	words := h.expanded(p, c)
 	return words[0], words[1:], nil
 }
 
@@ -135,12 +124,18 @@ func forThisPlatform(commands []helmplugin.PlatformCommand) *helmplugin.Platform
 	return best
 }
 
-// expanded is a command line with its variables replaced. The command is cut at
-// spaces, as in Helm: no shell reads it.
-func expanded(c *helmplugin.PlatformCommand, lookup func(string) string) []string {
+// expanded is a command line with its variables replaced: those of the plugin, then those of this process. The
+// command is cut at spaces, as in Helm: no shell reads it.
+func (h Host) expanded(p *Plugin, c *helmplugin.PlatformCommand) []string {
+	variables := h.variables(p)
 	var out []string
 	for _, word := range append(strings.Split(c.Command, " "), c.Args...) {
-		out = append(out, os.Expand(word, lookup))
+		out = append(out, os.Expand(word, func(name string) string {
+			if value, ok := variables[name]; ok {
+				return value
+			}
+			return os.Getenv(name)
+		}))
 	}
 	return out
 }
@@ -176,7 +171,7 @@ func (h Host) runHook(ctx context.Context, p *Plugin, event string) error {
 	var words []string
 	if platform := p.PlatformHooks[event]; len(platform) > 0 {
 		if c := forThisPlatform(platform); c != nil {
-			words = expanded(c, h.getenv(p))
+			words = h.expanded(p, c)
 		}
 	} else if line := p.Hooks[event]; line != "" {
 		words = []string{"sh", "-c", line}

@@ -148,8 +148,8 @@ func linkSource(from string) (source, error) {
 		return source{}, fmt.Errorf("unable to get absolute path to plugin: %w", err)
 	}
 	return source{name: filepath.Base(abs), link: true, fetch: func(_ context.Context, h Host, dir string) error {
-		if err := checkMetadata(abs); err != nil {
-			return err
+		if _, err := os.Stat(filepath.Join(abs, helmplugin.PluginFileName)); err != nil {
+			return fmt.Errorf("%s: %w", abs, installer.ErrMissingMetadata)
 		}
 		h.verbose("symlinking %s to %s", abs, dir)
 		return os.Symlink(abs, dir)
@@ -209,13 +209,6 @@ func withOutput(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\n%s", err, out)
-}
-
-func checkMetadata(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, helmplugin.PluginFileName)); err != nil {
-		return fmt.Errorf("%s: %w", dir, installer.ErrMissingMetadata)
-	}
-	return nil
 }
 
 func isArchive(path string) bool {
