@@ -37,7 +37,7 @@ type Input struct {
 	// Server becomes .Capabilities. Without a version, Helm's offline capabilities are used
 	// and the APIVersions are added to them; see Offline.
 	Server        kube.ServerInfo
-	Lookup        Lookup
+	Lookup        Lookup   // what templates find with the lookup function
 	SubchartNotes bool     // also render the notes of subcharts
 	SkipSchema    bool     // don't check values against values.schema.json
 	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`

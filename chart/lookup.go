@@ -20,7 +20,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// Lookup says what the template function lookup reads. The zero value finds nothing.
+// Lookup says what the template function lookup reads.
 type Lookup struct {
 	Cluster *kube.Cluster                    // nil renders offline: lookup finds nothing
 	Cache   *LookupCache                     // shared by several renderings so that lookup returns the same; nil reads each time
@@ -149,68 +149,69 @@ func (c *lookupClient) Get(_ context.Context, name string, opts metav1.GetOption
 		key, err := c.keys.next()
 		return &unstructured.Unstructured{Object: map[string]any{"key": key}}, err
 	}
-	if c.ResourceInterface == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, name)
-	}
-	q := lookupKey{c.apiVersion, c.kind, c.namespace, name}
-	found, err := c.Cache.answer(q, func() (runtime.Object, error) {
-		obj, err := c.ResourceInterface.Get(c.ctx, name, opts, sub...)
-		if err != nil {
-			id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
-			return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
-		}
-		if c.OnRead != nil {
-			c.OnRead(obj)
-		}
-		return obj, nil
+	id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
+	found, err := c.read(name, fmt.Sprintf("reading %s from the cluster", id), func() (runtime.Object, error) {
+		return c.ResourceInterface.Get(c.ctx, name, opts, sub...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found.(*unstructured.Unstructured), nil
+	obj, _ := found.(*unstructured.Unstructured)
+	return obj, err
 }
 
 // List reads all objects of the kind.
 func (c *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	if c.ResourceInterface == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, "")
-	}
-	q := lookupKey{apiVersion: c.apiVersion, kind: c.kind, namespace: c.namespace}
-	found, err := c.Cache.answer(q, func() (runtime.Object, error) {
-		list, err := c.ResourceInterface.List(c.ctx, opts)
-		if err != nil {
-			return nil, fmt.Errorf("listing %s in the cluster: %w", c.kind, err)
-		}
-		for i := range list.Items {
-			if c.OnRead != nil {
-				c.OnRead(&list.Items[i])
-			}
-		}
-		return list, nil
+	found, err := c.read("", fmt.Sprintf("listing %s in the cluster", c.kind), func() (runtime.Object, error) {
+		return c.ResourceInterface.List(c.ctx, opts)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found.(*unstructured.UnstructuredList), nil
+	list, _ := found.(*unstructured.UnstructuredList)
+	return list, err
 }
 
-// contextConfig returns the cluster's configuration with requests that end with ctx and that are reported to
-// l.OnRead.
+// read returns the cached answer, or what ask reads. An empty name is that of a list.
+func (c *lookupClient) read(name, doing string, ask func() (runtime.Object, error)) (runtime.Object, error) {
+	if c.ResourceInterface == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: c.kind}, name)
+	}
+	return c.Cache.answer(lookupKey{c.apiVersion, c.kind, c.namespace, name}, func() (runtime.Object, error) {
+		object, err := ask()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, err)
+		}
+		c.report(object)
+		return object, nil
+	})
+}
+
+// report calls OnRead for an object, or for each object of a list.
+func (l Lookup) report(read runtime.Object) {
+	if l.OnRead == nil {
+		return
+	}
+	switch read := read.(type) {
+	case *unstructured.Unstructured:
+		l.OnRead(read)
+	case *unstructured.UnstructuredList:
+		for i := range read.Items {
+			l.OnRead(&read.Items[i])
+		}
+	}
+}
+
+// contextConfig returns the cluster's configuration, with requests that end with ctx and objects that are reported.
 func (l Lookup) contextConfig(ctx context.Context) *rest.Config {
 	config := l.Cluster.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, l.OnRead} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{l, ctx, next} })
 	return config
 }
 
 type contextTransport struct {
+	lookup Lookup
 	ctx    context.Context
 	next   http.RoundTripper
-	onRead func(*unstructured.Unstructured)
 }
 
 func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request.WithContext(t.ctx))
-	if err != nil || t.onRead == nil || response.StatusCode != http.StatusOK {
+	if err != nil || t.lookup.OnRead == nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	data, err := io.ReadAll(response.Body)
@@ -221,22 +222,8 @@ func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(data))
-	t.reportObjects(data)
+	if content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data); err == nil { // else it fails where it is used
+		t.lookup.report(content)
+	}
 	return response, nil
-}
-
-// reportObjects finds the objects in an answer. What can't be read here fails where it is used.
-func (t contextTransport) reportObjects(data []byte) {
-	content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
-	if err != nil {
-		return
-	}
-	switch content := content.(type) {
-	case *unstructured.Unstructured:
-		t.onRead(content)
-	case *unstructured.UnstructuredList:
-		for i := range content.Items {
-			t.onRead(&content.Items[i])
-		}
-	}
 }
