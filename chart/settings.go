@@ -31,15 +31,9 @@ type Settings struct {
 // environment variables and default paths.
 func (s Settings) EnvSettings() *cli.EnvSettings {
 	env := cli.New()
-	for to, from := range map[*string]string{
-		&env.RegistryConfig:   s.RegistryConfig,
-		&env.RepositoryConfig: s.RepositoryConfig,
-		&env.RepositoryCache:  s.RepositoryCache,
-	} {
-		if from != "" {
-			*to = from
-		}
-	}
+	env.RegistryConfig = cmp.Or(s.RegistryConfig, env.RegistryConfig)
+	env.RepositoryConfig = cmp.Or(s.RepositoryConfig, env.RepositoryConfig)
+	env.RepositoryCache = cmp.Or(s.RepositoryCache, env.RepositoryCache)
 	env.Debug = env.Debug || s.Debug
 	return env
 }

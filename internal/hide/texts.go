@@ -308,17 +308,16 @@ func (t *Texts) HideManifest(obj map[string]any) map[string]any {
 	if out == nil {
 		return nil
 	}
-	for _, key := range []string{"apiVersion", "kind"} {
-		if v, ok := obj[key]; ok {
-			out[key] = v
+	restore := func(to, from map[string]any, keys ...string) {
+		for _, key := range keys {
+			if v, ok := from[key]; ok {
+				to[key] = v
+			}
 		}
 	}
+	restore(out, obj, "apiVersion", "kind")
 	before, _ := obj["metadata"].(map[string]any)
 	after, _ := out["metadata"].(map[string]any)
-	for _, key := range []string{"name", "namespace", "generateName"} {
-		if v, ok := before[key]; ok {
-			after[key] = v
-		}
-	}
+	restore(after, before, "name", "namespace", "generateName")
 	return out
 }
