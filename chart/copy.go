@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"slices"
+
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 )
@@ -58,18 +60,13 @@ func copyChart(c *helmchart.Chart) *helmchart.Chart {
 }
 
 func copyDependencies(list []*helmchart.Dependency) []*helmchart.Dependency {
-	if list == nil {
-		return nil
-	}
-	out := make([]*helmchart.Dependency, 0, len(list))
-	for _, d := range list {
-		if d == nil {
-			out = append(out, nil)
-			continue
+	out := slices.Clone(list)
+	for i, d := range list {
+		if d != nil {
+			dependency := *d
+			dependency.ImportValues = append([]any(nil), d.ImportValues...)
+			out[i] = &dependency
 		}
-		dependency := *d
-		dependency.ImportValues = append([]any(nil), d.ImportValues...)
-		out = append(out, &dependency)
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -89,14 +90,9 @@ func (d Document) String() string { return fmt.Sprintf("---\n# Source: %s\n%s\n"
 
 // manifestFiles lists the files that are neither partials nor blank, sorted.
 func manifestFiles(files map[string]string) []string {
-	var out []string
-	for name, text := range files {
-		if !strings.HasPrefix(path.Base(name), "_") && strings.TrimSpace(text) != "" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool {
+		return strings.HasPrefix(path.Base(name), "_") || strings.TrimSpace(files[name]) == ""
+	})
 }
 
 // splitFile splits a rendered file into documents where Helm does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -177,15 +178,11 @@ func executeMarked(ctx context.Context, helm *helmchart.Chart, values chartutil.
 func extractNotes(helm *helmchart.Chart, files map[string]string, subcharts bool) string {
 	const suffix = "NOTES.txt"
 	own := path.Join(helm.Name(), "templates", suffix)
-	var found []string
-	for name := range files {
-		if strings.HasSuffix(name, suffix) {
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
 	notes := ""
-	for _, name := range found {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, suffix) {
+			continue
+		}
 		if name == own || subcharts {
 			if notes != "" {
 				notes += "\n"

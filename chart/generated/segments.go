@@ -114,10 +114,7 @@ func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 		if to < len(pairs[i]) {
 			end = pairs[i][to]
 		}
-		if end < begin {
-			end = begin
-		}
-		out = append(out, other[begin:end])
+		out = append(out, other[begin:max(begin, end)])
 	}
 	return out
 }
