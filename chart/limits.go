@@ -110,7 +110,7 @@ func withinLimits(ctx context.Context, name string, renderings int, at func() st
 		case err := <-done:
 			return err
 		case <-ctx.Done():
-			if own := (*LimitError)(nil); errors.As(context.Cause(ctx), &own) {
+			if own, ok := errors.AsType[*LimitError](context.Cause(ctx)); ok {
 				return exceeded(own.What)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {

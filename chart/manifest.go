@@ -192,15 +192,15 @@ func fieldOf[T any](m map[string]any, key string) (value T, ok bool) {
 
 // headError says what is wrong with a document whose head can't be read.
 func headError(err error, line int) error {
-	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) && typed.Field == "" {
+	typed, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return shiftedYAMLError(err, line)
+	case typed.Field == "":
 		return fmt.Errorf("the document at line %d of what it rendered is not an object: %s", line+1, typed.Value)
 	}
-	if typed != nil {
-		return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
-			line+1, typed.Value, typed.Type, strings.TrimPrefix(typed.Field, "."))
-	}
-	return shiftedYAMLError(err, line)
+	return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
+		line+1, typed.Value, typed.Type, strings.TrimPrefix(typed.Field, "."))
 }
 
 func (p renderedDocument) annotation(name string) (string, bool) {

@@ -117,8 +117,8 @@ type plainHTTPFallback struct {
 func (t *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
 	if !t.plain.Load() {
 		answer, err := t.RoundTripper.RoundTrip(q)
-		var record tls.RecordHeaderError
-		if !errors.As(err, &record) || string(record.RecordHeader[:]) != "HTTP/" {
+		record, ok := errors.AsType[tls.RecordHeaderError](err)
+		if !ok || string(record.RecordHeader[:]) != "HTTP/" {
 			return answer, err
 		}
 		t.plain.Store(true)

@@ -70,10 +70,10 @@ func NewRemoteError(ref string, opts LoadOptions, err error) *RemoteError {
 }
 
 func remoteHint(ref string, opts LoadOptions, err error) string {
-	var mismatch *ArchiveMismatchError
-	switch {
-	case errors.As(err, &mismatch):
+	if mismatch, ok := errors.AsType[*ArchiveMismatchError](err); ok {
 		return mismatch.Hint()
+	}
+	switch {
 	case registry.IsOCI(ref):
 		return "check the reference, or log in: " + program.Name + " registry login HOST"
 	case opts.Repo != "" || strings.Contains(ref, "://"):

@@ -77,10 +77,10 @@ func setJSON(text string, values map[string]any) error {
 
 // setReason returns the error of strvals without any part of the value.
 func setReason(s ValuesSource, err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("its value is not JSON (at byte %d)", syntax.Offset)
+	}
+	switch {
 	case s.Kind == SetJSON:
 		return errors.New("its value is not JSON")
 	case errors.Is(err, os.ErrNotExist):

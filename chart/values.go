@@ -171,8 +171,7 @@ func readFile(name string) ([]byte, error) {
 		defer file.Close()
 		data, err = readLimited(file)
 	}
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, path.Err // the caller adds the name
 	}
 	return data, err

@@ -136,8 +136,7 @@ func BuildDependencies(ctx context.Context, dir string, opts chart.DependencyOpt
 		m.Verify = downloader.VerifyIfPossible
 	}
 	err = m.Build()
-	var unknown downloader.ErrRepoNotFound
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[downloader.ErrRepoNotFound](err); ok {
 		return &UnknownRepositoryError{Err: unknown}
 	}
 	if err != nil {
