@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,11 +171,7 @@ func (h *History) Findings(r Policy, now time.Time) []Finding {
 		h.startTimer(&found[i], r, now)
 		current[found[i].key()] = true
 	}
-	for key := range h.problemSince {
-		if !current[key] {
-			delete(h.problemSince, key)
-		}
-	}
+	maps.DeleteFunc(h.problemSince, func(key string, _ time.Time) bool { return !current[key] })
 	return found
 }
 
@@ -272,11 +270,9 @@ func joinText(a, b string) string {
 // eventProblems returns problems that only events report. Events come late and may be
 // missing, so they count only while the pod still waits for its containers.
 func (h *History) eventProblems(found []Finding) []Finding {
-	creating := false
-	for i := range h.Pod.Containers {
-		reason := h.Pod.Containers[i].Waiting.Reason
-		creating = creating || reason == "ContainerCreating" || reason == "PodInitializing"
-	}
+	creating := slices.ContainsFunc(h.Pod.Containers, func(c Container) bool {
+		return c.Waiting.Reason == "ContainerCreating" || c.Waiting.Reason == "PodInitializing"
+	})
 	unready := h.Pod.Phase == corev1.PodPending && h.Pod.Scheduling.Done
 	if !unready || len(found) > 0 || !creating && len(h.Pod.Containers) > 0 && h.Pod.Containers[0].Waiting.Reason != "" {
 		return nil

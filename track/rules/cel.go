@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -24,28 +25,16 @@ type program struct {
 type programs struct{ ready, failed, message, note, unverified *program }
 
 func (r *Rule) compile() error {
-	var p programs
-	var errs []error
-	for _, e := range []struct {
-		into   **program
-		source string
-		want   *cel.Type
-	}{
-		{&p.ready, r.Ready, cel.BoolType},
-		{&p.failed, r.Failed, cel.BoolType},
-		{&p.message, r.Message, cel.StringType},
-		{&p.note, r.Note, cel.StringType},
-		{&p.unverified, r.Unverified, cel.BoolType},
-	} {
-		compiled, err := compile(e.source, e.want)
-		errs = append(errs, err)
-		*e.into = compiled
-	}
-	r.compiled = &p
-	return errors.Join(errs...)
+	var errs [5]error
+	r.compiled.ready, errs[0] = compile(r.Ready, cel.BoolType)
+	r.compiled.failed, errs[1] = compile(r.Failed, cel.BoolType)
+	r.compiled.message, errs[2] = compile(r.Message, cel.StringType)
+	r.compiled.note, errs[3] = compile(r.Note, cel.StringType)
+	r.compiled.unverified, errs[4] = compile(r.Unverified, cel.BoolType)
+	return errors.Join(errs[:]...)
 }
 
-// environment declares the variables of expressions:
+// environment declares the variables of expressions. It is built when first needed.
 //
 //	self      the object
 //	was       the object as the apply left it, before its controller saw it; empty when the apply changed nothing
@@ -54,7 +43,7 @@ func (r *Rule) compile() error {
 //	fresh     the types of the conditions that were written after the apply
 //	reason    reason of each condition, by type
 //	said      message of each condition, by type
-func environment() (*cel.Env, error) {
+var environment = sync.OnceValues(func() (*cel.Env, error) {
 	strs := cel.ListType(cel.StringType)
 	texts := cel.MapType(cel.StringType, cel.StringType)
 	return cel.NewEnv(
@@ -69,7 +58,7 @@ func environment() (*cel.Env, error) {
 		cel.OptionalTypes(),
 		ext.Strings(),
 	)
-}
+})
 
 func compile(source string, want *cel.Type) (*program, error) {
 	source = strings.TrimSpace(source)

@@ -17,11 +17,8 @@ func pod(in Input) Verdict {
 	case "Succeeded":
 		return ready("succeeded")
 	case "Failed":
-		message := text(o, "status", "reason")
-		if m := oneLine(text(o, "status", "message")); m != "" {
-			message = strings.TrimPrefix(message+": "+m, ": ")
-		}
-		return failed(class.PodFailed, message)
+		message := text(o, "status", "reason") + withColon(oneLine(text(o, "status", "message")))
+		return failed(class.PodFailed, strings.TrimPrefix(message, ": "))
 	}
 	policy := text(o, "spec", "restartPolicy")
 	serves := policy == "" || policy == "Always"

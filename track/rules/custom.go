@@ -10,14 +10,12 @@ import (
 )
 
 const (
-	firstStatusTimeout  = 20 * time.Second // for a first status; configuration kinds never get one
-	observeDelay        = 5 * time.Second  // for a controller that writes no observedGeneration
-	falseConditionGrace = time.Minute      // operators pass through Ready=False with reasons of failure
-	stalledGrace        = 10 * time.Second
+	firstStatusTimeout     = 20 * time.Second // for a first status; configuration kinds never get one
+	knownKindStatusTimeout = time.Minute      // for a first status of a well-known kind
+	observeDelay           = 5 * time.Second  // for a controller that writes no observedGeneration
+	falseConditionGrace    = time.Minute      // operators pass through Ready=False with reasons of failure
+	stalledGrace           = 10 * time.Second
 )
-
-// knownKindStatusTimeout is how long an object of a well-known kind may have no status.
-const knownKindStatusTimeout = time.Minute
 
 const noController = "no controller has written a status"
 

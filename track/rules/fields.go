@@ -161,10 +161,6 @@ func oneLine(s string) string {
 	return s
 }
 
-func statusChanged(in Input) bool {
-	return in.Baseline == nil || !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"])
-}
-
 // LastWritten returns the newest time of an object's managed fields, by the cluster's clock;
 // zero when they have none.
 func LastWritten(obj *unstructured.Unstructured) time.Time {
@@ -177,10 +173,10 @@ func LastWritten(obj *unstructured.Unstructured) time.Time {
 	return last
 }
 
-// statusWritten reports whether a controller wrote the status after our own
-// write, by the managed fields of both objects: they carry the server's times.
+// statusWritten reports whether a controller wrote the status after our own write: it
+// differs, or the managed fields of both objects, which carry the server's times, say so.
 func statusWritten(in Input) bool {
-	if in.Baseline == nil {
+	if in.Baseline == nil || !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"]) {
 		return true
 	}
 	applied := LastWritten(in.Baseline)

@@ -37,7 +37,7 @@ type Rule struct {
 	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
 	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
-	compiled *programs
+	compiled programs
 	builtIn  bool // shipped with deployer: Stalled and a missing status count too
 }
 
@@ -75,7 +75,7 @@ func Parse(data []byte) (*Set, error) {
 			continue
 		}
 		if err := r.compile(); err != nil {
-			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.kindName(), err))
+			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.groupKind(), err))
 			continue
 		}
 		set.add(r)
@@ -86,14 +86,14 @@ func Parse(data []byte) (*Set, error) {
 	return set, nil
 }
 
-func (r *Rule) kindName() string { return schema.GroupKind{Group: r.Group, Kind: r.Kind}.String() }
+func (r *Rule) groupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
 
 func (s *Set) add(r *Rule) {
 	if strings.Contains(r.Group+r.Kind, "*") {
 		s.wildcards = append(s.wildcards, r)
 		return
 	}
-	s.rules[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = r
+	s.rules[r.groupKind()] = r
 }
 
 func (s *Set) find(gk schema.GroupKind) *Rule {
@@ -190,7 +190,7 @@ func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 	if !seen {
 		return progressing(notObserved), false
 	}
-	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
+	if in.Changed && !known && !statusWritten(in) {
 		if left := limit - in.Now.Sub(in.AppliedAt); left > 0 {
 			v := progressing("waiting for the controller")
 			v.RecheckAfter = left
