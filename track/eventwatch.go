@@ -238,7 +238,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 // forbidden handles missing permission to read events. Only an event says that a claim
 // waits for its first pod, so without events a claim is unverified.
 func (w *eventWatches) forbidden(obj *trackedObject, err error) {
-	w.warn("events unavailable: " + noWatchReason(err, "events", obj.ID.Namespace))
+	w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.ID.Namespace))
 	if obj.gk.Kind == "PersistentVolumeClaim" {
 		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -15,6 +14,8 @@ import (
 	"deployer/track/logs"
 	"deployer/track/pods"
 )
+
+const getLogs = "get pods/log" // what reading logs needs a permission for
 
 const (
 	maxEvidence      = 5  // objects whose logs are read for a report
@@ -139,7 +140,7 @@ func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, o
 		return
 	}
 	if err != nil {
-		t.UnavailableReason = noLogsReason(err, namespace)
+		t.UnavailableReason = refusalText(err, getLogs, namespace)
 		return
 	}
 	defer body.Close()
@@ -154,15 +155,8 @@ func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, o
 	if len(t.Lines) > 0 {
 		t.UnavailableReason = ""
 	} else if err != nil {
-		t.UnavailableReason = noLogsReason(err, namespace)
+		t.UnavailableReason = refusalText(err, getLogs, namespace)
 	}
-}
-
-func noLogsReason(err error, namespace string) string {
-	if apierrors.IsForbidden(err) {
-		return "no permission to get pods/log in namespace " + namespace
-	}
-	return err.Error()
 }
 
 // examplePod is the pod that a problem names first; of a Job the one that failed last.

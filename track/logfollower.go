@@ -2,6 +2,7 @@ package track
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"time"
 
@@ -19,15 +20,19 @@ const (
 	queuedLogsTimeout     = 30 * time.Second       // for the last lines of all that have to wait for their turn
 )
 
-// logFollower follows the logs that are wanted live.
+// logFollower follows the logs that are wanted live. Readers beyond maxReaders wait for their
+// turn, in the order in which their containers have begun.
 type logFollower struct {
 	*session
 	lines           chan *LogLine
 	followed        map[containerRun]bool
-	lastLine        sync.Map // of time.Time, by containerRun without restarts: the time of the last line that was read
-	slots           readerSlots
 	followedObjects map[*trackedObject]bool
+	lastLine        sync.Map      // of time.Time, by containerRun without restarts: the time of the last line that was read
 	totalLimit      *rate.Limiter // of all containers
+
+	reading []*logReader
+	waiting []*logReader
+	missed  int // readers whose turn came after the pod was gone
 }
 
 // containerRun is one run of a container.
@@ -84,7 +89,7 @@ func (f *logFollower) followPod(obj *trackedObject, p pods.Pod) {
 		}
 		f.followed[key] = true
 		f.followedObjects[obj] = true
-		f.follow(obj, p, c.PlainName)
+		f.enqueue(obj, func(ctx context.Context, r *logReader) error { return r.readToEnd(ctx, p, key.container) })
 	}
 }
 
@@ -129,8 +134,8 @@ func (f *logFollower) finish() {
 	end := time.Now().Add(queuedLogsTimeout)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for over := false; len(f.slots.reading) > 0 && !over; {
-		waiting := len(f.slots.waiting)
+	for over := false; len(f.reading) > 0 && !over; {
+		waiting := len(f.waiting)
 		select {
 		case line := <-f.lines:
 			f.report(line)
@@ -139,7 +144,7 @@ func (f *logFollower) finish() {
 		case <-timer.C:
 			over = true
 		}
-		if len(f.slots.waiting) < waiting { // the next ones have as much time
+		if len(f.waiting) < waiting { // the next ones have as much time
 			timer.Reset(min(limit, time.Until(end)))
 		}
 	}

@@ -32,14 +32,9 @@ type logReader struct {
 	id        kube.ID        // of the object
 	settings  logSettings    // of the object when the reader was made
 	isSampled bool           // not all lines are wanted
-	hasWaited bool           // it didn't get a slot at once
+	hasWaited bool           // its turn did not come at once
+	read      func(context.Context, *logReader) error
 	stop      context.CancelFunc
-	read      func(context.Context) error
-}
-
-func (f *logFollower) newReader(obj *trackedObject) *logReader {
-	return &logReader{follower: f, object: obj, id: obj.ID, settings: obj.settings.logs,
-		isSampled: f.opts.Logs != LogsLive && obj.settings.logs.mode == ""}
 }
 
 func (r *logReader) sampler(pod, container string) *lineSampler {
@@ -106,11 +101,10 @@ func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, f
 
 // readFinishedLog reads the logs of a Job or Pod that was over before it was followed.
 func (f *logFollower) readFinishedLog(obj *trackedObject) {
-	r := f.newReader(obj)
 	uid := obj.observed.object.GetUID()
 	known := obj.newPods.list()
 	isPod := obj.gk == kube.PodKind
-	r.read = func(ctx context.Context) error {
+	f.enqueue(obj, func(ctx context.Context, r *logReader) error {
 		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 		defer stop()
 		found := known
@@ -128,9 +122,7 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 			}
 		}
 		return nil
-	}
-	f.slots.waiting = append(f.slots.waiting, r)
-	f.startReaders()
+	})
 }
 
 // podsOfJob lists the pods of a Job.

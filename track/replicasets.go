@@ -59,7 +59,7 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 			nextAt := p.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
 				nextAt = nextAt.Add(24 * time.Hour)
-				p.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
+				p.warn("pod details unavailable: " + refusalText(err, "list replicasets", namespace))
 			}
 			for _, obj := range objects {
 				obj.lookups.inFlight, obj.lookups.nextAt = false, nextAt

@@ -38,7 +38,7 @@ func (s *session) fallBack(r watchRequest, err error) {
 	case apierrors.IsUnauthorized(err):
 		s.fatal = &unauthorizedError{err}
 	case r.namespace != "":
-		s.warn(r.unavailable + " unavailable: " + noWatchReason(err, r.resource, r.namespace))
+		s.warn(r.unavailable + " unavailable: " + refusalText(err, "list and watch "+r.resource, r.namespace))
 	default:
 		if !apierrors.IsForbidden(err) {
 			s.warn("watching " + r.resource + " in each namespace: " + err.Error())
@@ -47,10 +47,10 @@ func (s *session) fallBack(r watchRequest, err error) {
 	}
 }
 
-// noWatchReason says why objects of a namespace aren't watched.
-func noWatchReason(err error, resource, namespace string) string {
+// refusalText says why the API server refuses to do something in a namespace.
+func refusalText(err error, what, namespace string) string {
 	if apierrors.IsForbidden(err) {
-		return "no permission to list and watch " + resource + " in namespace " + namespace
+		return "no permission to " + what + " in namespace " + namespace
 	}
 	return err.Error()
 }
