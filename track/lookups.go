@@ -1,8 +1,10 @@
 package track
 
 import (
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -120,12 +122,7 @@ func (w *wait) checkServed(obj *trackedObject, now time.Time) {
 	obj.lookups.inFlight, obj.lookups.nextAt = true, now.Add(servedRecheck)
 	w.tasks.group.Go(func() {
 		found, err := w.typed.Discovery().ServerResourcesForGroupVersionWithContext(w.tasks.ctx, group+"/"+version)
-		served := version == ""
-		if err == nil {
-			for _, r := range found.APIResources {
-				served = served || r.Name == plural
-			}
-		}
+		served := version == "" || err == nil && slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
 		w.tasks.send(func() {
 			obj.lookups.inFlight, obj.observed.isServed = false, served
 			if served {

@@ -3,6 +3,7 @@ package track
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -78,18 +79,15 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 		known = &missingReference{}
 		m.known[id] = known
 	}
-	isNew := !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
-	if known.inFlight || known.askedAt.IsZero() || status.State == Failed && !isNew {
+	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
+	holds := status.State != Failed || isNew
+	if !known.inFlight && (known.askedAt.IsZero() || !holds) {
 		m.ask(id, known)
-		return status.State != Failed
 	}
-	return true
+	return holds
 }
 
 func (m *missingReferences) ask(id missingID, known *missingReference) {
-	if known.inFlight {
-		return
-	}
 	known.inFlight = true
 	m.tasks.group.Go(func() {
 		ctx, stop := context.WithTimeout(m.tasks.ctx, lookupTimeout)
@@ -139,9 +137,7 @@ func keysOf(object *unstructured.Unstructured) []string {
 	var out []string
 	for _, field := range []string{"data", "binaryData"} {
 		values, _ := object.Object[field].(map[string]any)
-		for key := range values {
-			out = append(out, key)
-		}
+		out = slices.AppendSeq(out, maps.Keys(values))
 	}
 	return out
 }
@@ -160,7 +156,7 @@ func (s *session) declares(id kube.ID) bool {
 func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
 	known := missingReference{}
 	if s.release.missing != nil {
-		known = s.release.missing(what)
+		known = s.release.missing(s.ID.Namespace, what)
 	}
 	switch {
 	case known.state == missingNoLonger:
@@ -171,7 +167,7 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		return known.since.Add(within), true
 	case known.isForGood && s.affectsAllPods(g, class.Info{Scope: class.Deterministic}):
 		return g.finding.Since, true
-	case known.isForGood || s.release.willAppear == nil || !s.release.willAppear(what):
+	case known.isForGood || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
 		return time.Time{}, false
 	}
 	s.timers.recheckBy(s.now.Add(pendingRecheck))
@@ -220,11 +216,7 @@ func mentions(value any, text string) bool {
 	case []any:
 		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, text) })
 	case map[string]any:
-		for _, item := range v {
-			if mentions(item, text) {
-				return true
-			}
-		}
+		return mentions(slices.Collect(maps.Values(v)), text)
 	}
 	return false
 }

@@ -111,26 +111,21 @@ func startVersion(objects []*trackedObject) string {
 // commonLabels finds a selector that all targets match. The labels are read from
 // the objects, since charts may write or omit them as they like.
 func commonLabels(objects []*trackedObject) string {
-	var chosen labels.Set
-	for _, obj := range objects {
-		has := labels.Set{}
-		if obj.Baseline != nil {
-			for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
-				if v := obj.Baseline.GetLabels()[key]; v != "" {
-					has[key] = v
-				}
+	common := labels.Set{}
+	for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+		label := func(obj *trackedObject) string {
+			if obj.Baseline == nil {
+				return ""
 			}
+			return obj.Baseline.GetLabels()[key]
 		}
-		if chosen == nil {
-			chosen = has
-		}
-		for key, value := range chosen {
-			if has[key] != value {
-				delete(chosen, key)
-			}
+		value := label(objects[0])
+		differs := func(obj *trackedObject) bool { return label(obj) != value }
+		if value != "" && !slices.ContainsFunc(objects, differs) {
+			common[key] = value
 		}
 	}
-	return labels.SelectorFromSet(chosen).String()
+	return labels.SelectorFromSet(common).String()
 }
 
 // close ends the watch, and with it an outage that it has.

@@ -131,7 +131,7 @@ const stableFor = 2 * time.Second
 // a container that crashes at its start looks ready for a moment. It is zero for a workload
 // that was ready from the start.
 func (e evaluation) stabilityLeft(status Status) time.Duration {
-	if e.timers.stabilityWaived || !e.timers.rolloutSeen || !e.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.observed.object) {
+	if !e.timers.rolloutSeen || !e.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.observed.object) {
 		return 0
 	}
 	if e.timers.readySince.IsZero() {
@@ -152,6 +152,6 @@ func (t *trackedObject) waiveStability() bool {
 			return false
 		}
 	}
-	t.timers.stabilityWaived = true
+	t.timers.readySince = t.timers.readySince.Add(-stableFor)
 	return true
 }

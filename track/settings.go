@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -143,13 +144,7 @@ func (s *settings) addUnreadable(errs []*annotation.ValueError) {
 
 // wantsLine reports whether a line of a container's log is to be shown.
 func (s *logSettings) wantsLine(container, line string) bool {
-	include, exclude := s.include[container], s.exclude[container]
-	if include == nil {
-		include = s.include[""]
-	}
-	if exclude == nil {
-		exclude = s.exclude[""]
-	}
+	include, exclude := cmp.Or(s.include[container], s.include[""]), cmp.Or(s.exclude[container], s.exclude[""])
 	return (include == nil || include.MatchString(line)) && (exclude == nil || !exclude.MatchString(line))
 }
 

@@ -16,7 +16,6 @@ type timers struct {
 
 	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
-	stabilityWaived   bool      // the deadline leaves no time to check that it stays ready
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
 
 	isDue      bool      // something has changed since the status was computed

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ type trackedObject struct {
 
 // A releaseView answers questions about the other targets. Its functions may be nil.
 type releaseView struct {
-	willAppear func(pods.Missing) bool // whether something on its way makes it
-	missing    func(pods.Missing) missingReference
+	willAppear func(namespace string, what pods.Missing) bool // whether something on its way makes it
+	missing    func(namespace string, what pods.Missing) missingReference
 	workloads  func() rules.Workloads
 }
 
@@ -52,20 +53,27 @@ type lookups struct {
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
-	obj := &trackedObject{Target: t, opts: opts, timers: timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}}, lookups: lookups{nextAt: now},
-		observed: observation{object: t.Baseline}, events: eventLog{counts: rules.EventCounts{}},
-		newPods: newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
-	obj.settings = settingsOf(t.Baseline)
-	obj.gk = t.ID.GroupKind()
-	if t.Baseline != nil {
-		obj.observed.generation = t.Baseline.GetGeneration()
-		obj.observed.serverAppliedAt = rules.LastWritten(t.Baseline)
+	obj := &trackedObject{
+		Target:   t,
+		gk:       t.ID.GroupKind(),
+		opts:     opts,
+		settings: settingsOf(t.Baseline),
+		observed: observation{object: t.Baseline},
+		events:   eventLog{counts: rules.EventCounts{}},
+		newPods:  newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true},
+		timers:   timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}},
+		lookups:  lookups{nextAt: now},
+		status:   Status{ID: t.ID, State: Waiting},
 	}
-	obj.status = Status{ID: t.ID, State: Waiting}
-	if obj.gk == kube.CRDKind && t.Baseline != nil {
+	if t.Baseline == nil {
+		return obj
+	}
+	obj.observed.generation = t.Baseline.GetGeneration()
+	obj.observed.serverAppliedAt = rules.LastWritten(t.Baseline)
+	switch {
+	case obj.gk == kube.CRDKind:
 		obj.observed.isServed = opts.computeStatus(t.Baseline, now, nil).State == Ready // it was there before
-	}
-	if obj.gk == kube.PodKind && t.Baseline != nil && t.Until != UntilGone {
+	case obj.gk == kube.PodKind && t.Until != UntilGone:
 		obj.updateBarePod(t.Baseline)
 	}
 	return obj
@@ -86,7 +94,7 @@ func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
 // update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.timers.isDue = true
-	if t.observed.object != nil && isOlder(obj, t.observed.object) {
+	if isOlder(obj, t.observed.object) {
 		return // the list or the watch is older than what is known
 	}
 	anew := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
@@ -133,14 +141,13 @@ func (t *trackedObject) deletePod(uid types.UID) {
 }
 
 func (t *trackedObject) podPolicy() pods.Policy {
-	r := pods.Policy{FailuresAllowed: t.opts.FailuresAllowed, Unchanged: !t.Changed, AppliedAt: t.observed.serverAppliedAt, MemoryLowered: t.memoryLowered}
-	if t.settings.failuresAllowed != nil {
-		r.FailuresAllowed = t.settings.failuresAllowed
+	return pods.Policy{
+		FailuresAllowed: cmp.Or(t.settings.failuresAllowed, t.opts.FailuresAllowed),
+		Unchanged:       !t.Changed,
+		AppliedAt:       t.observed.serverAppliedAt,
+		MemoryLowered:   t.memoryLowered,
+		OldPodsLeaving:  t.status.Rollout != nil && t.status.Rollout.Terminating > 0,
 	}
-	if t.status.Rollout != nil {
-		r.OldPodsLeaving = t.status.Rollout.Terminating > 0
-	}
-	return r
 }
 
 // markGone notes that the object was deleted; last is its last state, if known.

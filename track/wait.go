@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
@@ -38,14 +37,13 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 	now := t.opts.Now()
 	s := &session{cluster: t.cluster, opts: &t.opts, onReport: saw, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, startedAt: now}
+	release := releaseView{w.willAppear, w.missing.get, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
 		}
 		obj := newTrackedObject(target, s.opts, now)
-		obj.release.workloads = func() rules.Workloads { return w.workloads }
-		obj.release.willAppear = func(what pods.Missing) bool { return w.willAppear(obj.ID.Namespace, what) }
-		obj.release.missing = func(what pods.Missing) missingReference { return w.missing.get(obj.ID.Namespace, what) }
+		obj.release = release
 		s.objects = append(s.objects, obj)
 	}
 	s.health = apiHealth{session: s, answeredAt: now, storage: outage{activity: "asking the API server", objects: s.objects}}
@@ -208,9 +206,8 @@ func changeOf(before, after Status) (ReportKind, bool) {
 	case was != "" && is == "":
 		return Recovered, true
 	case before.State != after.State, before.Message != after.Message, before.Done != after.Done,
-		before.Total != after.Total, len(before.Notes) != len(after.Notes):
-		return StatusChanged, true
-	case is != "" && (before.Problem.Attempts != after.Problem.Attempts || before.Problem.PodCount != after.Problem.PodCount):
+		before.Total != after.Total, len(before.Notes) != len(after.Notes),
+		is != "" && (before.Problem.Attempts != after.Problem.Attempts || before.Problem.PodCount != after.Problem.PodCount):
 		return StatusChanged, true
 	}
 	return "", false
