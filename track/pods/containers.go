@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,18 +61,11 @@ func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
 }
 
 func refineClass(known class.Class, message string) class.Class {
-	switch known {
-	case class.ConfigError:
-		if nodeTrouble().MatchString(message) {
-			return class.ContainerCreateFailedOnNode
-		}
-	case class.ContainerCreateFailed:
-		if isRefusedCommand(message) {
-			return class.BadCommand
-		}
-		if nodeTrouble().MatchString(message) {
-			return class.ContainerCreateFailedOnNode
-		}
+	switch {
+	case known == class.ContainerCreateFailed && isRefusedCommand(message):
+		return class.BadCommand
+	case (known == class.ContainerCreateFailed || known == class.ConfigError) && nodeTrouble().MatchString(message):
+		return class.ContainerCreateFailedOnNode
 	}
 	return known
 }
@@ -96,12 +90,7 @@ func (c *Container) crashes() int {
 }
 
 // lastRun is how the container's last run that is over has ended; nil when none is.
-func (c *Container) lastRun() *Termination {
-	if c.Terminated != nil {
-		return c.Terminated
-	}
-	return c.LastTermination
-}
+func (c *Container) lastRun() *Termination { return cmp.Or(c.Terminated, c.LastTermination) }
 
 // isDown reports whether the container's last run or start has failed, and the next
 // hasn't begun.
@@ -142,7 +131,10 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 		f.Message = "restarts again and again"
 	case last.Reason == "OOMKilled":
 		f.Class = class.OOMKilled
-		f.Message = "OOMKilled" + limitText(c.MemoryLimit)
+		f.Message = "OOMKilled"
+		if c.MemoryLimit != "" {
+			f.Message += " at its limit of " + c.MemoryLimit
+		}
 		if r.MemoryLowered != nil && r.MemoryLowered(c.PlainName) {
 			f.Limit = min(f.Limit, 2)
 			f.Message += ", which this release has lowered"
@@ -162,13 +154,6 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 		}
 		f.Message = joinText(f.Message, last.Message)
 	}
-}
-
-func limitText(memory string) string {
-	if memory == "" {
-		return ""
-	}
-	return " at its limit of " + memory
 }
 
 // isRefusedCommand reports whether a runtime says that it is the command that can't be run.

@@ -149,7 +149,7 @@ func (h *History) GotPast(c class.Class, container string) bool {
 	own := p.container(container)
 	switch c {
 	case class.ImagePullPermanent, class.InvalidImageName:
-		return own != nil && (own.ImageID != "" || own.hasStarted())
+		return own != nil && (own.ImageID != "" || own.Running || own.lastRun() != nil)
 	case class.ConfigError, class.ContainerCreateFailed, class.BadCommand:
 		return own != nil && own.Running && own.Restarts == 0 || p.Ready
 	}

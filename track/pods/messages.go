@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -56,11 +57,7 @@ var quotedText = lazyregexp.New(`"[^"]*"`)
 // withoutImage removes the image from a message: its name may look like an error, such as a
 // port 503 or the word timeout.
 func withoutImage(message, image string) string {
-	message = quotedText().ReplaceAllString(message, "")
-	if image == "" {
-		return message
-	}
-	return strings.ReplaceAll(message, image, "")
+	return strings.ReplaceAll(quotedText().ReplaceAllString(message, ""), image, "")
 }
 
 // messagePrefixes matches prefixes of kubelets and runtimes that say nothing specific.
@@ -70,10 +67,7 @@ var messagePrefixes = lazyregexp.New(`^(?:rpc error: code = (?:Unknown|NotFound)
 
 // withoutPrefixes removes messagePrefixes from a message, unless nothing else is left.
 func withoutPrefixes(message string) string {
-	if point := messagePrefixes().ReplaceAllString(message, ""); point != "" {
-		return point
-	}
-	return message
+	return cmp.Or(messagePrefixes().ReplaceAllString(message, ""), message)
 }
 
 // withoutPreemption removes the part about preemption from a scheduler's message.

@@ -185,6 +185,3 @@ func shorten(s string) string {
 	}
 	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }
-
-// hasStarted reports whether the container got past its image and its creation.
-func (c *Container) hasStarted() bool { return c.Running || c.lastRun() != nil }

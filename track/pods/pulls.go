@@ -75,8 +75,5 @@ func (h *History) pullProblem(c *Container) Finding {
 // pullEvent is what events tell of a container's image. Kubelets since 1.32 write the tag
 // that they take for one that isn't stated.
 func (h *History) pullEvent(c *Container, reason class.Class) pulls {
-	if event, known := h.pullEvents[imageClass{c.Image, reason}]; known {
-		return event
-	}
-	return h.pullEvents[imageClass{c.Image + ":latest", reason}]
+	return cmp.Or(h.pullEvents[imageClass{c.Image, reason}], h.pullEvents[imageClass{c.Image + ":latest", reason}])
 }
