@@ -131,10 +131,8 @@ func (h *apiHealth) probe() {
 	tasks := &h.tasks
 	for {
 		err := h.readyz(tasks.ctx)
-		if !tasks.send(func() { h.handleProbe(err) }) || err == nil {
-			return
-		}
-		if kube.Sleep(tasks.ctx, probeInterval) != nil {
+		tasks.send(func() { h.handleProbe(err) })
+		if err == nil || kube.Sleep(tasks.ctx, probeInterval) != nil {
 			return
 		}
 	}

@@ -71,8 +71,8 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 	}
 	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
-		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) bool {
-			return tasks.send(func() { o.handle(e) })
+		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) {
+			tasks.send(func() { o.handle(e) })
 		})
 	})
 	return nil

@@ -219,10 +219,7 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 	defer stop()
 	var kinds []watch.EventKind
 	objects := watch.Objects{Client: client, Description: "configmaps", Names: []string{"settings"}, ReadLimit: rate.NewLimiter(10, 1)}
-	watch.WatchWithFallback(ctx, objects, func(e watch.Event) bool {
-		kinds = append(kinds, e.Kind)
-		return true
-	})
+	watch.WatchWithFallback(ctx, objects, func(e watch.Event) { kinds = append(kinds, e.Kind) })
 	want := []watch.EventKind{watch.FellBack, watch.Unreachable, watch.Reachable, watch.Denied}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("events = %v, want %v", kinds, want)

@@ -1,6 +1,9 @@
 package track
 
 import (
+	"context"
+	"sync"
+
 	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/kube"
@@ -40,4 +43,46 @@ func (s *session) object(id kube.ID) *trackedObject {
 		}
 	}
 	return nil
+}
+
+const maxDrain = 1000 // messages taken before statuses are computed
+
+// tasks are the goroutines of a session. They send functions, which the session's own
+// goroutine calls in turn, so that only one goroutine touches the session's data.
+type tasks struct {
+	ctx   context.Context // ends with the session
+	group sync.WaitGroup
+	inbox chan func()
+}
+
+// begin lets tasks run until ctx ends or end is called. end waits for all of them; what they
+// still send is dropped.
+func (t *tasks) begin(ctx context.Context) (end func()) {
+	t.inbox = make(chan func(), 256)
+	var stop context.CancelFunc
+	t.ctx, stop = context.WithCancel(ctx)
+	return func() {
+		stop()
+		t.group.Wait()
+	}
+}
+
+// send has the session's goroutine call f, unless the session has ended.
+func (t *tasks) send(f func()) {
+	select {
+	case t.inbox <- f:
+	case <-t.ctx.Done():
+	}
+}
+
+// drain calls what was sent so far.
+func (t *tasks) drain() {
+	for range maxDrain {
+		select {
+		case f := <-t.inbox:
+			f()
+		default:
+			return
+		}
+	}
 }

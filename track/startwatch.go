@@ -22,8 +22,8 @@ type watchRequest struct {
 // startWatch opens a watch until ctx ends.
 func (s *session) startWatch(ctx context.Context, r watchRequest) {
 	s.tasks.group.Go(func() {
-		err := watch.Watch(ctx, r.source, r.query, func(e watch.Event) bool {
-			return s.tasks.send(func() { r.handle(e) })
+		err := watch.Watch(ctx, r.source, r.query, func(e watch.Event) {
+			s.tasks.send(func() { r.handle(e) })
 		})
 		if err != nil && ctx.Err() == nil {
 			s.tasks.send(func() { s.fallBack(r, err) })

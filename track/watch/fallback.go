@@ -45,17 +45,15 @@ func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 		if !needsFallback(ctx, err) {
 			return
 		}
-		if len(o.Names) <= maxNamedWatches {
-			handle(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
+		if len(o.Names) > maxNamedWatches {
+			o.pollAll(ctx, o.Names, handle)
+			return
 		}
-	}
-	if len(o.Names) > maxNamedWatches {
-		o.pollAll(ctx, o.Names, handle)
-		return
+		handle(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
 	}
 	var all sync.WaitGroup
 	for _, name := range o.Names {
-		handle := func(n Event) bool { n.Name = name; return handle(n) }
+		handle := func(e Event) { e.Name = name; handle(e) }
 		all.Go(func() {
 			query := o.Query
 			query.Labels = ""

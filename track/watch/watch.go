@@ -6,6 +6,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -47,8 +48,8 @@ type Event struct {
 	Text   string
 }
 
-// A Handler takes an event; it returns false when the wait has ended.
-type Handler func(Event) bool
+// A Handler takes an event.
+type Handler func(Event)
 
 // Source reads objects of one resource in one namespace.
 type Source struct {
@@ -57,12 +58,11 @@ type Source struct {
 	// ConfirmAbsent is set where all objects are to be deleted. It returns nil if an answer of
 	// NotFound means that they are gone, for example with their kind; otherwise why that is unknown.
 	ConfirmAbsent func(context.Context, error) error
-	// Transform makes of each object what events carry, so that little has to be kept;
-	// nil keeps the objects.
+	// Transform makes of each object what events carry, so that little has to be kept.
 	Transform func(runtime.Object) any
 }
 
-// SourceOf returns the source of a typed or dynamic client of client-go.
+// SourceOf returns the source of a typed or dynamic client of client-go, which keeps the objects.
 func SourceOf[L runtime.Object](client interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
@@ -71,15 +71,9 @@ func SourceOf[L runtime.Object](client interface {
 		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, opts)
 		},
-		Watch: client.Watch,
+		Watch:     client.Watch,
+		Transform: func(object runtime.Object) any { return object },
 	}
-}
-
-func (s Source) transform(object runtime.Object) any {
-	if s.Transform == nil {
-		return object
-	}
-	return s.Transform(object)
 }
 
 // Query says which objects of a source, and from when on.
@@ -178,9 +172,7 @@ func (w *watcher) mayBeTemporary(err error) bool {
 	if !isRefusal(err) && !(w.wasOpen && apierrors.IsUnauthorized(err)) {
 		return false
 	}
-	if w.refusedSince.IsZero() {
-		w.refusedSince = time.Now()
-	}
+	w.refusedSince = cmp.Or(w.refusedSince, time.Now())
 	if w.wasOpen {
 		return time.Since(w.refusedSince) < refusalConfirmedAfter
 	}
@@ -199,12 +191,6 @@ func (w *watcher) reportReachable() {
 		w.unreachable = false
 		w.handle(Event{Kind: Reachable})
 	}
-}
-
-func (w *watcher) noteOpen() {
-	w.lastBackOff, w.unauthorized, w.refusedSince = 0, 0, time.Time{}
-	w.reportReachable()
-	w.wasOpen = true
 }
 
 // backOff pauses, longer each time, with jitter so that many clients don't return at once.
@@ -247,7 +233,8 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		}
 	default:
 	}
-	w.noteOpen()
+	w.lastBackOff, w.unauthorized, w.refusedSince, w.wasOpen = 0, 0, time.Time{}, true
+	w.reportReachable()
 	if err := w.readEvents(ctx, events); err != nil {
 		return err
 	}
@@ -283,9 +270,7 @@ func (w *watcher) list(ctx context.Context) error {
 		if m, err := meta.Accessor(item); err == nil {
 			uids[m.GetUID()] = true
 		}
-		if !w.handle(Event{Kind: Changed, Object: w.source.transform(item)}) {
-			return context.Canceled
-		}
+		w.handle(Event{Kind: Changed, Object: w.source.Transform(item)})
 		return nil
 	})
 	if err != nil {
@@ -338,9 +323,9 @@ func (w *watcher) handleEvent(event watch.Event) error {
 		if w.initial != nil {
 			w.initial[m.GetUID()] = true
 		}
-		w.handle(Event{Kind: Changed, Object: w.source.transform(event.Object)})
+		w.handle(Event{Kind: Changed, Object: w.source.Transform(event.Object)})
 	case watch.Deleted:
-		w.handle(Event{Kind: Deleted, Object: w.source.transform(event.Object)})
+		w.handle(Event{Kind: Deleted, Object: w.source.Transform(event.Object)})
 	case watch.Bookmark:
 		if w.initial != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			w.handle(Event{Kind: Listed, UIDs: w.initial})
