@@ -58,7 +58,7 @@ func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
 		s.missing.known[id] = &missingReference{askedAt: s.opts.Now()}
 	}
 	s.missing.known[id].askedAt = s.opts.Now()
-	s.missing.known[id].update(object, nil, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
+	s.missing.known[id].update(object, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
 	for _, obj := range s.objects {
 		s.updateStatus(obj, s.opts.Now())
 	}

@@ -26,20 +26,9 @@ const (
 	askedLately = time.Second
 )
 
-// missingState is what the API server says of what a pod misses.
-type missingState int
-
-const (
-	missingUnknown  missingState = iota // not asked yet, or not permitted: the kubelet is believed
-	missingObject                       // the object isn't there
-	missingKey                          // it is there, without the key
-	missingNoLonger                     // the kubelet has yet to look again
-)
-
 // A missingReference is what is known of one object, or key of it, that pods refer to and miss.
 type missingReference struct {
-	state     missingState
-	since     time.Time // since when the state is known
+	foundAt   time.Time // when it was found to be there: the kubelet has yet to look again. Zero when it isn't, or may not be read
 	isForGood bool      // this release states the object, with other keys: nobody will add this one
 	askedAt   time.Time
 	inFlight  bool
@@ -99,7 +88,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 			if err == nil {
 				m.health.noteAnswer()
 			}
-			known.update(object, err, id.Key, m.declares(of), known.askedAt)
+			known.update(object, id.Key, m.declares(of), known.askedAt)
 			for _, obj := range m.objects {
 				if obj.ID.Namespace == id.namespace {
 					obj.timers.isDue = true
@@ -109,24 +98,14 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 	})
 }
 
-// update notes what the API server answered.
-func (m *missingReference) update(object *unstructured.Unstructured, err error, key string, stated bool, now time.Time) {
-	before := m.state
-	m.isForGood = false
-	switch keys := keysOf(object); {
-	case err != nil:
-		m.state = missingUnknown
-	case object == nil:
-		m.state = missingObject
-	case key == "", slices.Contains(keys, key):
-		m.state = missingNoLonger
-	default:
-		m.state = missingKey
-		m.isForGood = stated && len(keys) > 0 // one that is stated without any is for somebody to fill
+// update notes what the API server answered: the object, or nil when it has none or doesn't tell.
+func (m *missingReference) update(object *unstructured.Unstructured, key string, stated bool, now time.Time) {
+	keys := keysOf(object)
+	if object != nil && (key == "" || slices.Contains(keys, key)) {
+		m.foundAt, m.isForGood = cmp.Or(m.foundAt, now), false
+		return
 	}
-	if m.state != before {
-		m.since = now
-	}
+	m.foundAt, m.isForGood = time.Time{}, stated && len(keys) > 0 // one that is stated without any is for somebody to fill
 }
 
 // keysOf lists the keys of a ConfigMap or Secret.
@@ -159,19 +138,19 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		known = s.release.missing(s.ID.Namespace, what)
 	}
 	switch {
-	case known.state == missingNoLonger:
+	case !known.foundAt.IsZero():
 		within := noticedByKubeletWithin
-		if g.Class == class.MountedObjectMissing {
+		if g.finding.Class == class.MountedObjectMissing {
 			within = mountedAgainWithin
 		}
-		return known.since.Add(within), true
-	case known.isForGood && s.affectsAllPods(g, class.Info{Scope: class.Deterministic}):
+		return known.foundAt.Add(within), true
+	case known.isForGood && s.affectsAllPods(g, class.Deterministic):
 		return g.finding.Since, true
 	case known.isForGood || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
 		return time.Time{}, false
 	}
 	s.timers.recheckBy(s.now.Add(pendingRecheck))
-	return s.now.Add(class.InfoOf(g.Class).Grace + 20*time.Second), true
+	return s.now.Add(class.InfoOf(g.finding.Class).Grace + 20*time.Second), true
 }
 
 // providedByControllerWithin is how long after an object became ready its controller may take

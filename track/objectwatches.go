@@ -57,15 +57,11 @@ func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
 // again, because this release may have defined it. If the kind isn't served, the target is
 // gone or unverifiable.
 func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
-	gvk := obj.GVK
-	if gvk.Empty() {
-		gvk = obj.ID.GroupKind().WithVersion("")
-	}
-	mapping, err = w.cluster.Mapping(ctx, gvk, true)
+	mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && obj.Until != UntilGone {
 		w.cluster.ForgetKinds()
-		mapping, err = w.cluster.Mapping(ctx, gvk, true)
+		mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
 	}
 	switch {
 	case err == nil:

@@ -23,7 +23,6 @@ const (
 
 // A problemGroup is one class of problem with the pods that have it.
 type problemGroup struct {
-	class.Class
 	finding pods.Finding // of the pod that is nearest to being final
 	pod     *pods.History
 	members []*pods.History
@@ -90,7 +89,7 @@ func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
 	}
 	g := s.groups[f.Class]
 	if g == nil {
-		g = &problemGroup{Class: f.Class}
+		g = &problemGroup{}
 		s.groups[f.Class] = g
 	}
 	if n := len(g.members); n == 0 || g.members[n-1] != history {
@@ -99,9 +98,7 @@ func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
 	if g.pod == nil || isNearerToFinal(f, history, g) {
 		g.finding, g.pod = f, history
 	}
-	if !f.FinalAt.IsZero() && (g.finalAt.IsZero() || f.FinalAt.Before(g.finalAt)) {
-		g.finalAt = f.FinalAt
-	}
+	g.finalAt = earliest(g.finalAt, f.FinalAt)
 	return class.InfoOf(f.Class).Scope != class.Informational
 }
 
@@ -117,7 +114,7 @@ func isNearerToFinal(f pods.Finding, history *pods.History, g *problemGroup) boo
 
 func (s *podSummary) problemOf(g *problemGroup) *Problem {
 	f := g.finding
-	p := &Problem{Class: g.Class, Title: titleOf(g.Class), Message: f.Message, Since: f.Since, FinalAt: s.finalAt(g),
+	p := &Problem{Class: f.Class, Title: titleOf(f.Class), Message: f.Message, Since: f.Since, FinalAt: s.finalAt(g),
 		ContainerFailure: f.ContainerFailure, AffectedPods: s.affectedPods(g)}
 	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
 		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
@@ -153,19 +150,20 @@ func (s *podSummary) affectedPods(g *problemGroup) AffectedPods {
 
 // finalAt returns when a problem of pods fails the workload; zero for never.
 func (s *podSummary) finalAt(g *problemGroup) time.Time {
-	info := class.InfoOf(g.Class)
+	c := g.finding.Class
+	scope := class.InfoOf(c).Scope
 	switch {
-	case s.gk == kube.PodKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
+	case s.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
 		return s.now
-	case g.Class == class.Evicted && len(g.members) >= maxEvictions:
+	case c == class.Evicted && len(g.members) >= maxEvictions:
 		return s.now
-	case info.Scope == class.Informational, g.finalAt.IsZero():
+	case scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
-	case g.Class == class.PodFailed, s.gk == kube.JobKind && isRunFailure(g.Class):
+	case c == class.PodFailed, s.gk == kube.JobKind && isRunFailure(c):
 		return time.Time{} // the controller makes another pod, and a Job's counts failed runs itself
-	case !s.affectsAllPods(g, info):
+	case !s.affectsAllPods(g, scope):
 		return g.finalAt.Add(badNodeGrace)
-	case pods.IsCrash(g.Class) && s.final < s.failing:
+	case pods.IsCrash(c) && s.final < s.failing:
 		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt
@@ -185,13 +183,13 @@ func isRunFailure(c class.Class) bool {
 // deterministic one failing pod is enough, unless another pod got past the problem. For
 // other classes all new pods must fail. In a StatefulSet that updates in order the first
 // failing pod is enough, because the update stops there.
-func (s *podSummary) affectsAllPods(g *problemGroup, info class.Info) bool {
+func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
 	if s.updatesInOrder() {
 		return true
 	}
-	mayAffectOne := info.Scope != class.Deterministic
+	mayAffectOne := scope != class.Deterministic
 	for _, history := range s.newPods.byUID {
-		mayAffectOne = mayAffectOne || history.GotPast(g.Class, g.finding.Container)
+		mayAffectOne = mayAffectOne || history.GotPast(g.finding.Class, g.finding.Container)
 	}
 	return !mayAffectOne || s.ready == 0 && s.failing >= s.total
 }

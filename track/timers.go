@@ -58,7 +58,16 @@ func (t *timers) since(c class.Class, now time.Time) time.Time {
 
 // recheckBy asks for the status to be computed again at a time; zero asks for nothing.
 func (t *timers) recheckBy(at time.Time) {
-	if !at.IsZero() && (t.recheckAt.IsZero() || at.Before(t.recheckAt)) {
-		t.recheckAt = at
+	t.recheckAt = earliest(t.recheckAt, at)
+}
+
+// earliest returns the first of the times that aren't zero; zero when all are.
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, at := range times {
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
 	}
+	return first
 }

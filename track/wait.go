@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -39,9 +40,10 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 	w := &wait{session: s, tracker: t, startedAt: now}
 	release := releaseView{w.willAppear, w.missing.get, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
-		if target.GVK.Empty() && target.Baseline != nil {
-			target.GVK = target.Baseline.GroupVersionKind()
+		if target.Baseline != nil {
+			target.GVK = cmp.Or(target.GVK, target.Baseline.GroupVersionKind())
 		}
+		target.GVK = cmp.Or(target.GVK, target.ID.GroupKind().WithVersion(""))
 		obj := newTrackedObject(target, s.opts, now)
 		obj.release = release
 		s.objects = append(s.objects, obj)
@@ -223,26 +225,19 @@ func problemClass(s Status) Class {
 // timeToNextUpdate returns how long the loop may sleep if nothing is received.
 func (w *wait) timeToNextUpdate(now time.Time) time.Duration {
 	next := now.Add(time.Minute)
-	earlier := func(at time.Time) {
-		if !at.IsZero() && at.Before(next) {
-			next = at
-		}
-	}
 	for _, obj := range w.objects {
-		if obj.status.State.IsFinal() || obj.timers.arePaused() {
-			continue
+		if !obj.status.State.IsFinal() && !obj.timers.arePaused() {
+			next = earliest(next, obj.timers.recheckAt, w.nextLookupAt(obj))
 		}
-		earlier(obj.timers.recheckAt)
-		earlier(w.nextLookupAt(obj))
 	}
 	if len(w.pods.wanted) > 0 {
-		earlier(w.pods.nextOpen)
+		next = earliest(next, w.pods.nextOpen)
 	}
 	if !w.failedAt.IsZero() {
-		earlier(w.failedAt.Add(collectCausesFor))
+		next = earliest(next, w.failedAt.Add(collectCausesFor))
 	}
 	if !w.health.unseenSince.IsZero() {
-		earlier(w.health.unseenSince.Add(unreachableLimit))
+		next = earliest(next, w.health.unseenSince.Add(unreachableLimit))
 	}
 	return max(next.Sub(now), 5*time.Millisecond)
 }
