@@ -25,9 +25,9 @@ type causeGroup struct {
 
 // groupByCause groups objects with the same problem: the same class, container image
 // and message. The first object of a group is one that has failed, if any has.
-func (d diagnosis) groupByCause() []causeGroup {
-	index := map[string]int{}
-	var groups []causeGroup
+func (d diagnosis) groupByCause() []*causeGroup {
+	var groups []*causeGroup
+	byKey := map[string]*causeGroup{}
 	for _, obj := range d.objects {
 		p := obj.status.Problem
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
@@ -40,15 +40,15 @@ func (d diagnosis) groupByCause() []causeGroup {
 		if p.MissingObject != nil {
 			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name + "/" + p.MissingKey
 		}
-		i, ok := index[key]
-		if !ok {
-			i = len(groups)
-			index[key] = i
-			groups = append(groups, causeGroup{first: obj})
+		g := byKey[key]
+		if g == nil {
+			g = &causeGroup{first: obj}
+			byKey[key] = g
+			groups = append(groups, g)
 		}
-		groups[i].members = append(groups[i].members, obj)
-		if obj.status.State == Failed && groups[i].first.status.State != Failed {
-			groups[i].first = obj
+		g.members = append(g.members, obj)
+		if obj.status.State == Failed && g.first.status.State != Failed {
+			g.first = obj
 		}
 	}
 	return groups
@@ -66,8 +66,6 @@ func withoutNames(obj *trackedObject, p *Problem) string {
 // causes returns the root causes, fatal ones first. An object that only waits for another
 // target is listed in Blocks of that target's cause.
 func (d diagnosis) causes() []Cause {
-	var out []Cause
-	blocked := map[*trackedObject]bool{}
 	groups := d.groupByCause()
 	hasCause := map[*trackedObject]bool{}
 	for _, g := range groups {
@@ -75,19 +73,21 @@ func (d diagnosis) causes() []Cause {
 			hasCause[m] = true
 		}
 	}
+	blockedBy := map[*trackedObject]*trackedObject{}
 	for _, g := range groups {
-		if provider := d.providerOf(g.first); hasCause[provider] {
+		if hasCause[d.providerOf(g.first)] {
 			for _, m := range g.members {
-				blocked[m] = true
+				blockedBy[m] = d.providerOf(m)
 			}
 		}
 	}
+	var out []Cause
 	for _, g := range groups {
-		if blocked[g.first] {
+		if blockedBy[g.first] != nil {
 			continue
 		}
 		c := Cause{Problem: *g.first.status.Problem, Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout,
-			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: d.blockedObjects(g, blocked)}
+			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: d.blockedObjects(g, blockedBy)}
 		for _, m := range g.members {
 			if m != g.first {
 				c.Objects = append(c.Objects, m.ID)
@@ -98,7 +98,7 @@ func (d diagnosis) causes() []Cause {
 	isFatal := func(c Cause) bool { return c.Fatal }
 	if !slices.ContainsFunc(out, isFatal) { // only what others block has failed
 		for i := range out {
-			for obj := range blocked {
+			for obj := range blockedBy {
 				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && slices.Contains(out[i].Blocks, obj.ID)
 			}
 		}
@@ -148,17 +148,12 @@ func (t *trackedObject) missingRefs() []Ref {
 
 // blockedObjects lists the objects that aren't ready because of a group: objects that need
 // what the group creates, and APIServices that the group's workloads serve.
-func (d diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
+func (d diagnosis) blockedObjects(g *causeGroup, blockedBy map[*trackedObject]*trackedObject) []kube.ID {
 	var out []kube.ID
 	for _, obj := range d.objects {
-		if obj.status.State == Ready || obj.status.State == Gone {
-			continue
-		}
-		for _, m := range g.members {
-			if blocked[obj] && d.providerOf(obj) == m || d.isAPIOf(obj, m) {
-				out = append(out, obj.ID)
-				break
-			}
+		needs := func(m *trackedObject) bool { return blockedBy[obj] == m || d.isAPIOf(obj, m) }
+		if obj.status.State != Ready && obj.status.State != Gone && slices.ContainsFunc(g.members, needs) {
+			out = append(out, obj.ID)
 		}
 	}
 	return out

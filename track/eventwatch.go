@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -88,17 +89,15 @@ func (w *eventWatches) watchEachNamespace() {
 }
 
 func (w *eventWatches) handle(e watch.Event) {
-	if raw, ok := e.Object.(*corev1.Event); ok && e.Kind == watch.Changed && w.namespaces[raw.Namespace] {
-		w.handleEvent(raw)
+	raw, ok := e.Object.(*corev1.Event)
+	if !ok || e.Kind != watch.Changed || !w.namespaces[raw.Namespace] {
+		return
 	}
-}
-
-func (w *eventWatches) handleEvent(raw *corev1.Event) {
-	e, uid := eventOf(raw), raw.InvolvedObject.UID
+	event, uid := eventOf(raw), raw.InvolvedObject.UID
 	owner, known := w.owners[uid]
 	if !known {
 		if w.unownedCount < maxUnowned {
-			w.unowned[uid] = append(w.unowned[uid], e)
+			w.unowned[uid] = append(w.unowned[uid], event)
 			w.unownedCount++
 		}
 		return
@@ -108,9 +107,9 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
-	if owner.object.addEvent(e, owner.pod, now) {
+	if owner.object.addEvent(event, owner.pod, now) {
 		owner.object.timers.isDue = true
-		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
+		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &event, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 
@@ -125,12 +124,7 @@ func eventOf(e *corev1.Event) Event {
 			out.Last = e.Series.LastObservedTime.Time
 		}
 	}
-	if out.Last.IsZero() {
-		out.Last = e.EventTime.Time
-	}
-	if out.Last.IsZero() {
-		out.Last = e.CreationTimestamp.Time
-	}
+	out.Last = cmp.Or(out.Last, e.EventTime.Time, e.CreationTimestamp.Time)
 	return out
 }
 

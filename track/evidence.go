@@ -2,7 +2,7 @@ package track
 
 import (
 	"context"
-	"sort"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +69,7 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 			out = append(out, e)
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].Last.Before(out[j].Last) })
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Last.Compare(b.Last) })
 	return out[max(0, len(out)-eventsShown):]
 }
 
@@ -130,9 +130,8 @@ func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
 }
 
 func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, obj *trackedObject) {
-	lines := int64(tailLines)
 	body, err := d.typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
-		Container: t.Container, Previous: t.Previous, TailLines: &lines,
+		Container: t.Container, Previous: t.Previous, TailLines: new(int64(tailLines)),
 	}).Stream(ctx)
 	if err != nil && t.Previous {
 		t.Previous = false // the node may have cleaned it up
@@ -163,10 +162,8 @@ func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, o
 func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
 	all := obj.newPods.list()
 	for _, name := range p.Pods {
-		for _, pod := range all {
-			if pod.Name == name {
-				return pod, true
-			}
+		if i := slices.IndexFunc(all, func(pod pods.Pod) bool { return pod.Name == name }); i >= 0 {
+			return all[i], true
 		}
 	}
 	if obj.gk == kube.JobKind {
@@ -174,16 +171,14 @@ func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 			all = found
 		}
 	}
-	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })
-	for _, pod := range all {
-		if obj.gk != kube.JobKind && !pod.Ready || pod.Phase == corev1.PodFailed {
-			return pod, true
-		}
-	}
 	if len(all) == 0 {
 		return pods.Pod{}, false
 	}
-	return all[0], true
+	slices.SortFunc(all, func(a, b pods.Pod) int { return b.Created.Compare(a.Created) })
+	failing := slices.IndexFunc(all, func(pod pods.Pod) bool {
+		return obj.gk != kube.JobKind && !pod.Ready || pod.Phase == corev1.PodFailed
+	})
+	return all[max(0, failing)], true
 }
 
 // suspectContainers returns the containers whose logs may explain a problem: the one that

@@ -46,9 +46,8 @@ func (s *session) readExecError(obj *trackedObject) {
 func (s *session) execErrorOf(pod pods.Pod, c pods.Container) string {
 	ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
 	defer stop()
-	limit := int64(execErrorLimit)
 	text, err := s.typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: c.PlainName, Previous: c.Running, LimitBytes: &limit,
+		Container: c.PlainName, Previous: c.Running, LimitBytes: new(int64(execErrorLimit)),
 	}).DoRaw(ctx)
 	line := strings.TrimSpace(string(text))
 	if err != nil || strings.Contains(line, "\n") {

@@ -70,9 +70,7 @@ func (e evaluation) recentCrash() *Problem {
 	if p == nil || !isRunFailure(p.Class) {
 		return nil
 	}
-	if e.timers.runningAgainSince.IsZero() {
-		e.timers.runningAgainSince = e.now
-	}
+	e.timers.runningAgainSince = cmp.Or(e.timers.runningAgainSince, e.now)
 	at := e.timers.runningAgainSince.Add(runningAgainFor)
 	if !e.now.Before(at) {
 		return nil

@@ -47,25 +47,21 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
 	}
-	if obj.awaitsServing() {
-		if obj.lookups.inFlight {
-			return time.Time{}
-		}
-		return obj.lookups.nextAt
-	}
-	if !obj.lookups.isSlow {
+	if !obj.lookups.isSlow && !obj.awaitsServing() {
+		after := slowRolloutAfter
 		if obj.gk.Kind == "PersistentVolumeClaim" {
-			return obj.timers.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
+			after = eventReadTimes["PersistentVolumeClaim"][0]
 		}
-		return obj.timers.appliedAt.Add(slowRolloutAfter)
+		return obj.timers.appliedAt.Add(after)
 	}
-	if at, _ := obj.nextEventRead(); !at.IsZero() && !obj.lookups.inFlight {
-		return at
+	if obj.lookups.inFlight {
+		return time.Time{}
 	}
-	if obj.needsRevision() {
+	at, _ := obj.nextEventRead()
+	if obj.awaitsServing() || at.IsZero() && obj.needsRevision() {
 		return obj.lookups.nextAt
 	}
-	return time.Time{}
+	return at
 }
 
 // lookUpObject asks whether a new kind is served, or follows the events of a slow object.

@@ -19,20 +19,17 @@ func (w *wait) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if err := w.health.failure(now); err != nil {
 		return true, err
 	}
-	isFinished := w.isFinished()
-	switch {
-	case isFinished && w.failedAt.IsZero():
-		w.logs.finish()
-		return true, nil
-	case w.failedAt.IsZero():
+	hasFailed := !w.failedAt.IsZero()
+	if !w.isFinished() && !(hasFailed && now.Sub(w.failedAt) >= collectCausesFor) {
 		return false, nil
-	case isFinished, now.Sub(w.failedAt) >= collectCausesFor:
-		w.logs.finish()
-		d := diagnosis{session: w.session}
-		d.addEvidence(ctx)
-		return true, &FailedError{Causes: d.causes(), Waited: now.Sub(w.startedAt)}
 	}
-	return false, nil
+	w.logs.finish()
+	if !hasFailed {
+		return true, nil
+	}
+	d := diagnosis{session: w.session}
+	d.addEvidence(ctx)
+	return true, &FailedError{Causes: d.causes(), Waited: now.Sub(w.startedAt)}
 }
 
 // outOfTime returns the outcome after the caller's context has ended. A cancelled wait ends

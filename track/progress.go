@@ -1,6 +1,7 @@
 package track
 
 import (
+	"fmt"
 	"time"
 
 	"deployer/track/pods"
@@ -41,13 +42,9 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	// Other kinds: a condition in a state not seen before is progress, one that
 	// goes to and fro is not.
 	for _, c := range rules.Conditions(t.observed.object) {
-		kind, _ := c["type"].(string)
-		state, _ := c["status"].(string)
-		reason, _ := c["reason"].(string)
-		counts["condition "+kind+state+reason] = 1
+		counts[fmt.Sprint("condition ", c["type"], c["status"], c["reason"])] = 1
 	}
-	phase, _ := status["phase"].(string)
-	counts["phase "+phase] = 1
+	counts[fmt.Sprint("phase ", status["phase"])] = 1
 }
 
 func podCounts(counts map[string]int, uid string, history *pods.History) {

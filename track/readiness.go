@@ -134,9 +134,7 @@ func (e evaluation) stabilityLeft(status Status) time.Duration {
 	if !e.timers.rolloutSeen || !e.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.observed.object) {
 		return 0
 	}
-	if e.timers.readySince.IsZero() {
-		e.timers.readySince = e.now
-	}
+	e.timers.readySince = cmp.Or(e.timers.readySince, e.now)
 	return stableFor - e.now.Sub(e.timers.readySince)
 }
 
