@@ -68,12 +68,12 @@ func Encode(w io.Writer, f Format, value any) error {
 		return err
 	}
 	if f == FormatYAML {
-		if data, err = yaml.JSONToYAML(data); err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
+		data, err = yaml.JSONToYAML(data)
+	} else {
+		data = append(data, '\n')
 	}
-	_, err = fmt.Fprintf(w, "%s\n", data)
+	if err == nil {
+		_, err = w.Write(data)
+	}
 	return err
 }

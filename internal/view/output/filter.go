@@ -65,34 +65,28 @@ func (f *filter) withoutControls(text string) string {
 	if !strings.ContainsFunc(text, dangerous) && utf8.ValidString(text) {
 		return text
 	}
-	text = strings.ReplaceAll(text, "\r\n", "\n")
 	colour := fmt.Sprintf("\x1b[%d;", f.nonce)
-	var out strings.Builder
 	coloured := false
-	for i := 0; i < len(text); {
-		if n := textfmt.EscapeLength(text[i:]); n > 0 {
-			sequence := text[i : i+n]
-			i += n
-			switch codes, ours := strings.CutPrefix(sequence, colour); {
-			case ours && strings.HasSuffix(codes, "m"):
-				coloured = true
-				out.WriteString("\x1b[" + codes)
-			case coloured && colourEnds[sequence] != "":
-				coloured = false
-				out.WriteString(colourEnds[sequence])
-			}
-			continue
+	ownColours := func(sequence string) string {
+		switch codes, ours := strings.CutPrefix(sequence, colour); {
+		case ours && strings.HasSuffix(codes, "m"):
+			coloured = true
+			return "\x1b[" + codes
+		case coloured && colourEnds[sequence] != "":
+			coloured = false
+			return colourEnds[sequence]
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		i += size
-		switch {
-		case !dangerous(r):
-			out.WriteRune(r)
-		case r == '\r':
-			out.WriteByte(' ')
-		}
+		return ""
 	}
-	return out.String()
+	return textfmt.MapControls(strings.ReplaceAll(text, "\r\n", "\n"), ownColours, func(r rune) rune {
+		switch r {
+		case '\n', '\t':
+			return r
+		case '\r':
+			return ' '
+		}
+		return -1
+	})
 }
 
 // colourEnds maps the sequences that end our colours, which also end the mark, to the

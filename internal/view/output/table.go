@@ -25,15 +25,10 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 		}
 	}
 	for _, row := range rows {
-		var line strings.Builder
 		for i, cell := range row {
-			if i > 0 {
-				line.WriteByte('\t')
-			}
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+			row[i] = cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 		}
-		if _, err := fmt.Fprintln(w, line.String()); err != nil {
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
 		}
 	}

@@ -34,15 +34,20 @@ func CleanText(s string) string {
 	})
 }
 
-// withoutControls drops escape sequences, and maps control characters by control,
-// which returns -1 for those to drop.
 func withoutControls(s string, control func(rune) rune) string {
+	return MapControls(s, func(string) string { return "" }, control)
+}
+
+// MapControls maps escape sequences by sequence, and other control characters by control, which
+// returns -1 for those to drop.
+func MapControls(s string, sequence func(string) string, control func(rune) rune) string {
 	if !strings.ContainsFunc(s, IsControl) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		if n := EscapeLength(s[i:]); n > 0 {
+			b.WriteString(sequence(s[i : i+n]))
 			i += n
 			continue
 		}
