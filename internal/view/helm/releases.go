@@ -153,16 +153,9 @@ type StatusOptions struct {
 
 // releaseDocument is a release as programs get it, with Helm's field names.
 type releaseDocument struct {
-	Name        string                 `json:"name,omitempty"`
-	Info        *helmrelease.Info      `json:"info,omitempty"`
-	Chart       *helmchart.Chart       `json:"chart,omitempty"`
-	Config      map[string]interface{} `json:"config,omitempty"`
-	Manifest    string                 `json:"manifest,omitempty"`
-	Hooks       []*helmrelease.Hook    `json:"hooks,omitempty"`
-	Version     int                    `json:"version,omitempty"`
-	Namespace   string                 `json:"namespace,omitempty"`
-	ApplyMethod string                 `json:"apply_method,omitempty"`
-	Resources   []resource             `json:"resources,omitempty"`
+	helmrelease.Release
+	ApplyMethod string     `json:"apply_method,omitempty"`
+	Resources   []resource `json:"resources,omitempty"`
 }
 
 // A resource is one live object and its verdict; see docs/json.md.
@@ -196,12 +189,9 @@ func writeResources(w io.Writer, objects []deploy.LiveObject) error {
 // Status writes one revision of a release.
 func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	if o.Format != output.FormatTable && o.Format != "" {
-		p := releaseDocument{
-			Name: r.Name, Info: r.Info, Config: r.Config, Manifest: r.Manifest, Hooks: r.Hooks,
-			Version: r.Version, Namespace: r.Namespace, ApplyMethod: r.ApplyMethod, Resources: resourcesOf(o.Resources),
-		}
-		if o.Chart {
-			p.Chart = r.Chart
+		p := releaseDocument{Release: r.Release, ApplyMethod: r.ApplyMethod, Resources: resourcesOf(o.Resources)}
+		if !o.Chart {
+			p.Chart = nil
 		}
 		return output.Encode(w, o.Format, p)
 	}
@@ -226,8 +216,11 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	}
 	writeTests(&b, r.Hooks)
 	if o.Everything {
-		if err := writeValues(&b, r, o.Computed); err != nil {
-			return err
+		for i, values := range []map[string]any{r.Config, o.Computed} {
+			if err := Values(&b, values, i == 1, output.FormatTable); err != nil {
+				return err
+			}
+			b.WriteString("\n")
 		}
 	}
 	if o.Everything || o.Manifest {
@@ -276,20 +269,6 @@ func PodLogs(w io.Writer, logs []deploy.PodLog) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func writeValues(b *strings.Builder, r *release.Record, computed map[string]any) error {
-	for _, part := range []struct {
-		heading string
-		values  map[string]any
-	}{{"USER-SUPPLIED VALUES:", r.Config}, {"COMPUTED VALUES:", computed}} {
-		b.WriteString(part.heading + "\n")
-		if err := output.Encode(b, output.FormatYAML, part.values); err != nil {
-			return err
-		}
-		b.WriteString("\n")
-	}
-	return nil
 }
 
 // HookManifests gives the manifests of hooks as `get hooks` shows them.
