@@ -10,7 +10,6 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
@@ -252,18 +251,10 @@ func (c *collector) timeout(e *track.TimeoutError) {
 	}
 }
 
-// hidden returns the confidential texts of the operation; nil without one.
-func (t *runState) hidden() *hide.Texts {
-	if t.op == nil {
-		return nil
-	}
-	return t.op.Hidden
-}
-
 // cause completes a cause of tracking by what the release changed in the object.
 func (t *runState) cause(from track.Cause) Cause {
 	p := from.Problem
-	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
+	watching := t.op.Verb == deploy.Watch // nothing is being released
 	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
 		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
@@ -287,7 +278,7 @@ func (t *runState) cause(from track.Cause) Cause {
 	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changesToBlame(change.update, p.Container, p.Class, t.hidden())
+	out.Changed = changesToBlame(change.update, p.Container, p.Class, t.op.Hidden)
 	out.Next = nextSteps(p.Class, id, p)
 	return out
 }

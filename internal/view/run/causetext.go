@@ -87,21 +87,14 @@ func (c Cause) exit() string {
 }
 
 func (c Cause) changed(g textfmt.Glyphs) []string {
-	source := ""
-	if c.Source != "" {
-		source = "(" + textfmt.CleanLine(c.Source) + ")"
-	}
-	if len(c.Changed) == 0 {
-		if source == "" {
-			return nil
-		}
+	if len(c.Changed) == 0 && c.Source != "" {
 		return labelled("template", textfmt.CleanLine(c.Source))
 	}
 	var out []string
 	for i, text := range c.Changed {
 		text = strings.ReplaceAll(textfmt.CleanLine(text), " -> ", " "+g.Arrow+" ")
-		if i == 0 && source != "" {
-			text += "   " + source
+		if i == 0 && c.Source != "" {
+			text += "   (" + textfmt.CleanLine(c.Source) + ")"
 		}
 		out = append(out, text)
 	}

@@ -136,9 +136,6 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 }
 
 func (n *jsonRenderer) began(op *deploy.Operation) {
-	if op == nil {
-		return
-	}
 	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
 		last := n.runs.failed[len(n.runs.failed)-1]
 		n.write(jsonEvent{Event: "undo_began", Verb: op.Verb, Error: last.ended.Err.Error()})
@@ -228,8 +225,4 @@ type ended struct {
 	Event  string `json:"event"`
 	Time   string `json:"time"`
 	Result
-}
-
-func endedEvent(r Result, now time.Time) any {
-	return ended{Format: output.JSONVersion, Event: "ended", Time: now.UTC().Format(time.RFC3339Nano), Result: r}
 }

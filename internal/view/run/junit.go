@@ -61,29 +61,30 @@ func junitOf(r Result) junitSuites {
 			}
 		}
 	}
+	note := func(c Cause) *junitNote {
+		return &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs())}
+	}
 	for _, o := range r.Objects {
 		test := junitCase{Class: suite.Name, Name: textfmt.CleanLine(o.Object), Time: o.Seconds}
 		cause, failed := causes[o.Object]
 		delete(causes, o.Object)
 		switch {
 		case failed:
-			test.Failure = &junitNote{Message: textfmt.CleanLine(cause.headline()), Type: string(cause.Class), Text: cause.text(textfmt.ASCIIGlyphs())}
+			test.Failure = note(cause)
 		case o.State == "waiting" || o.State == "progressing":
 			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
 		}
 		suite.Cases = append(suite.Cases, test)
 	}
 	for _, c := range r.Causes { // hooks, and failures that are no object's
-		if len(c.Objects) > 0 {
-			if _, left := causes[c.Objects[0]]; !left {
-				continue
-			}
-		}
 		name := "run"
 		if len(c.Objects) > 0 {
 			name = c.Objects[0]
+			if _, left := causes[name]; !left {
+				continue
+			}
 		}
-		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs())}})
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: note(c)})
 	}
 	for _, c := range suite.Cases {
 		suite.Tests++

@@ -80,9 +80,6 @@ func (l *lineRenderer) handle(event deploy.Event) {
 
 func (l *lineRenderer) began(e deploy.Began) {
 	release, namespace, revision := l.runs.current.name()
-	if e.Operation == nil {
-		return
-	}
 	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, namespace)
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)

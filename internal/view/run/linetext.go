@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -48,10 +49,7 @@ func problemText(s track.Status) string {
 	if p == nil {
 		return textfmt.CleanLine(s.Message)
 	}
-	text := p.Title
-	if text == "" {
-		text = string(p.Class)
-	}
+	text := cmp.Or(p.Title, string(p.Class))
 	if p.Message != "" {
 		text += ": " + p.Message
 	}
@@ -97,8 +95,5 @@ func reasonOf(s track.Status) string {
 	if p := s.Problem; p != nil && p.Title != "" {
 		return textfmt.CleanLine(p.Title) // the rest was told when it appeared
 	}
-	if s.Problem != nil {
-		return problemText(s)
-	}
-	return textfmt.CleanLine(s.Message)
+	return problemText(s)
 }

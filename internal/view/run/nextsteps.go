@@ -90,7 +90,7 @@ func nextStepRules(of class.Class, p track.Problem) []nextStepRule {
 func nextSteps(of class.Class, id kube.ID, problem track.Problem) []NextStep {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
-		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image,
+		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "",
 	}
 	if id.Group != "" && id.Group != "apps" && id.Group != "batch" {
 		names["kind"] += "." + id.Group
@@ -120,18 +120,14 @@ func filled(command string, names map[string]string) (string, bool) {
 		command = strings.ReplaceAll(command, " -n {ns}", "") // an object of cluster scope
 	}
 	for name, value := range names {
-		if value == "" {
-			continue
+		place := "{" + name + "}"
+		if value == "" && strings.Contains(command, place) {
+			return "", false
 		}
 		if name != "needs" {
 			value = textfmt.ShellWord(value)
 		}
-		command = strings.ReplaceAll(command, "{"+name+"}", value)
-	}
-	for _, name := range []string{"ns", "kind", "name", "pod", "container", "image", "node", "needs"} {
-		if strings.Contains(command, "{"+name+"}") {
-			return "", false
-		}
+		command = strings.ReplaceAll(command, place, value)
 	}
 	return command, true
 }
@@ -140,7 +136,7 @@ func filled(command string, names map[string]string) (string, bool) {
 // failure is older than the release and the release changed nothing: the rollback would
 // return to the same failure.
 func (t *runState) rollbackSteps(before bool) []NextStep {
-	if t.op == nil || t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
+	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
 	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))

@@ -37,10 +37,7 @@ func (rep *reporter) report(r Result) string {
 // success is the line that stays of a run that went well.
 func (rep *reporter) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
-	verb := map[deploy.Verb]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
-	if verb == "" {
-		verb = "deployed to"
-	}
+	verb := cmp.Or(map[deploy.Verb]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb], "deployed to")
 	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.CleanLine(r.Release)), verb, textfmt.CleanLine(r.Namespace), took(r))
 	total := len(r.Objects) - rep.state.hookObjects()
 	switch r.Verb {

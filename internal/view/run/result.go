@@ -181,16 +181,11 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
+		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Chart: document.ChartName(t.op.Next),
+		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
 		Began: t.began.UTC().Format(time.RFC3339), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
-	if t.op != nil {
-		r.Verb, r.Release, r.Namespace, r.Chart = t.op.Verb, t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
-		_, _, r.Revision = t.name()
-		if status := successStatuses[t.op.Verb]; status != "" {
-			r.Status = status
-		}
-	}
+	_, _, r.Revision = t.name()
 	if t.ended != nil {
 		r.Seconds = roundedSeconds(t.ended.Took)
 	}

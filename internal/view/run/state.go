@@ -1,8 +1,8 @@
 package run
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -18,9 +18,10 @@ import (
 
 // A runState sums up the events of a run so far. All renderers read it.
 type runState struct {
-	op    *deploy.Operation
-	began time.Time
-	now   func() time.Time
+	op       *deploy.Operation // an empty one until it has begun
+	hasBegun bool
+	began    time.Time // when it was first heard of
+	now      func() time.Time
 
 	changes  map[kube.ID]changeSummary // as planned, then as done: main objects, CRDs and prunes
 	step     deploy.Step               // the current step; recording between steps
@@ -77,7 +78,7 @@ func (o *trackedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
 
 // handle takes an event in.
@@ -113,8 +114,8 @@ func (t *runState) handle(e deploy.Event) {
 }
 
 func (t *runState) start(op *deploy.Operation) {
-	t.op = op
-	if op == nil || op.Plan == nil {
+	t.op, t.hasBegun = op, true
+	if op.Plan == nil {
 		return
 	}
 	t.progress.applied.total = len(op.Plan.CRDs)
@@ -203,9 +204,6 @@ func (t *runState) recordReport(r track.Report) {
 
 // goal is the state that the awaited objects are expected to reach.
 func (t *runState) goal() track.State {
-	if t.op == nil {
-		return track.Ready
-	}
 	return goalOf(t.op.Verb)
 }
 
@@ -256,7 +254,7 @@ func (t *runState) unready() []*trackedObject {
 		}
 		return 3
 	}
-	sort.SliceStable(out, func(i, j int) bool { return rank(out[i]) < rank(out[j]) })
+	slices.SortStableFunc(out, func(a, b *trackedObject) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
@@ -285,11 +283,7 @@ func (t *runState) work() (done, total int) {
 // namesOfHook names the objects of a hook, as their creation or the plan did. failed reports whether
 // tracking has already reported that one of them failed.
 func (t *runState) namesOfHook(h *helmrelease.Hook) (names []string, failed bool) {
-	op := t.op
-	if op == nil {
-		op = &deploy.Operation{}
-	}
-	for _, named := range plan.HookObjects(op, h) {
+	for _, named := range plan.HookObjects(t.op, h) {
 		name := named.ID.String()
 		for _, id := range t.order {
 			if o := t.tracked[id]; o.hook && named.IsCreatedAs(id) {
@@ -312,9 +306,6 @@ func (t *runState) age(o *trackedObject) time.Duration {
 
 // name returns the release, namespace and revision of the operation.
 func (t *runState) name() (release, namespace string, revision int) {
-	if t.op == nil {
-		return "", "", 0
-	}
 	if t.op.Next != nil {
 		revision = t.op.Next.Version
 	}

@@ -36,14 +36,13 @@ type terminalRenderer struct {
 	drawn    int    // lines of the region on the screen
 	region   string // as drawn
 	barWidth int    // of the bar
-	size     func() (width, height int)
 }
 
 func newTerminal(d *display, r *runs, o *outputs) *terminalRenderer {
-	t := &terminalRenderer{display: d, runs: r, outputs: o, size: d.streams.Size}
+	t := &terminalRenderer{display: d, runs: r, outputs: o}
 	t.lines = newLines(d, r, t.above)
 	t.lines.silent = true
-	columns, _ := t.size()
+	columns, _ := d.streams.Size()
 	t.barWidth = min(barCells, columns/4)
 	t.bar = progressbar.NewOptions(1,
 		// A frame is written at once, so that it never flickers: the bar draws
@@ -76,11 +75,11 @@ func (t *terminalRenderer) tick() {
 	if t.outputs.isHeld() {
 		return
 	}
-	if t.runs.current.op == nil {
+	if !t.runs.current.hasBegun {
 		t.paint("")
 		return
 	}
-	columns, rows := t.size()
+	columns, rows := t.display.streams.Size()
 	t.paint(t.compose(columns, rows))
 }
 

@@ -5,6 +5,7 @@ package run
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -153,10 +154,10 @@ func (v *View) Observe(event deploy.Event) {
 		return
 	}
 	if _, ok := event.(deploy.Began); ok && v.runs.current.ended != nil {
-		warnings := v.runs.current.warnings
-		v.runs.failed = append(v.runs.failed, v.runs.current)
+		failed := v.runs.current
+		v.runs.failed = append(v.runs.failed, failed)
 		v.runs.current = newState(v.display.now)
-		v.runs.current.warnings = append(v.runs.current.warnings, warnings...)
+		v.runs.current.warnings = slices.Clone(failed.warnings)
 	}
 	event = v.display.withoutHidden(event)
 	v.runs.current.handle(event)
@@ -206,7 +207,7 @@ func (v *View) conclude() {
 	result := v.result()
 	// A failure before the operation began is left to the caller, who prints it in one line.
 	// JSON always has it.
-	ran := v.runs.current.op != nil
+	ran := v.runs.current.hasBegun
 	v.outcome.reported = ran || v.display.opts.Format == output.FormatJSON
 	if v.display.opts.Format == output.FormatYAML {
 		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
@@ -226,7 +227,8 @@ func (v *View) conclude() {
 	v.outputs.check(v.display.ci.summary(result))
 	if v.display.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
 		result.recordUnwritten(v.outputs.firstError, v.display.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.firstError)))
-		v.outputs.writeJSON(endedEvent(result, v.display.now()))
+		now := v.display.now().UTC().Format(time.RFC3339Nano)
+		v.outputs.writeJSON(ended{Format: output.JSONVersion, Event: "ended", Time: now, Result: result})
 	}
 	v.outcome.result = result
 }
