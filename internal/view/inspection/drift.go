@@ -33,10 +33,10 @@ func (d driftDocument) page(context int) document.Page {
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, w.String())
 	}
-	for _, origin := range append(origins, "") {
-		section := document.Section{Title: originTitles[origin]}
+	for _, from := range append(origins, originWords{title: "Unknown"}) {
+		section := document.Section{Title: from.title}
 		for _, o := range d.Objects {
-			if o.Origin == origin {
+			if o.Origin == from.origin {
 				section.Entries = append(section.Entries, document.Entry{Heading: o.heading(), Lines: o.lines(context), Class: string(o.State)})
 			}
 		}
@@ -47,14 +47,19 @@ func (d driftDocument) page(context int) document.Page {
 	return p
 }
 
-// originTitles are the titles of the sections of a drift.
-var originTitles = map[inspect.Origin]string{
-	inspect.OriginManual:        "Manual edits",
-	inspect.OriginFailedRelease: "Left by failed or other revisions",
-	inspect.OriginOtherRelease:  "Other releases",
-	inspect.OriginDeleted:       "Deleted objects",
-	inspect.OriginController:    "Controllers",
-	"":                          "Unknown",
+// originWords are an origin of a drift, the title of its section, and what the conclusion says of it.
+type originWords struct {
+	origin            inspect.Origin
+	title, conclusion string
+}
+
+// origins are in the order in which they are shown.
+var origins = []originWords{
+	{inspect.OriginManual, "Manual edits", " edited by hand"},
+	{inspect.OriginFailedRelease, "Left by failed or other revisions", " left by other revisions"},
+	{inspect.OriginOtherRelease, "Other releases", " of other releases"},
+	{inspect.OriginDeleted, "Deleted objects", " deleted"},
+	{inspect.OriginController, "Controllers", " set by controllers"},
 }
 
 func (d driftDocument) title() string {
@@ -72,14 +77,12 @@ func (d driftDocument) title() string {
 func (d driftDocument) conclusion() string {
 	var parts []string
 	expected := 0
-	for _, origin := range origins {
-		n := d.Summary.Origins[origin]
+	for _, o := range origins {
+		n := d.Summary.Origins[o.origin]
 		expected += n.Expected
-		what := counted(n)
-		if what == "" {
-			continue
+		if what := counted(n); what != "" {
+			parts = append(parts, what+o.conclusion)
 		}
-		parts = append(parts, what+driftPhrases[origin])
 	}
 	text := "No drift."
 	switch {
@@ -106,12 +109,6 @@ func (d driftDocument) conclusion() string {
 		text += " " + strings.Join(others, ", ") + "."
 	}
 	return text
-}
-
-// driftPhrases say who it was.
-var driftPhrases = map[inspect.Origin]string{
-	inspect.OriginManual: " edited by hand", inspect.OriginFailedRelease: " left by other revisions", inspect.OriginOtherRelease: " of other releases",
-	inspect.OriginDeleted: " deleted", inspect.OriginController: " set by controllers",
 }
 
 func counted(n driftCount) string {

@@ -80,9 +80,6 @@ type driftField struct {
 	Revision int                `json:"revision,omitempty"`
 }
 
-// origins are those of a drift in the order in which they are shown.
-var origins = []inspect.Origin{inspect.OriginManual, inspect.OriginFailedRelease, inspect.OriginOtherRelease, inspect.OriginDeleted, inspect.OriginController}
-
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
@@ -149,8 +146,8 @@ func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) 
 }
 
 func (d *driftDocument) count() {
-	for _, origin := range origins {
-		d.Summary.Origins[origin] = driftCount{}
+	for _, o := range origins {
+		d.Summary.Origins[o.origin] = driftCount{}
 	}
 	for _, o := range d.Objects {
 		if o.State == inspect.DriftUnknown {

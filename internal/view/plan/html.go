@@ -8,12 +8,11 @@ import (
 
 // html is the plan as one page that needs nothing else.
 func (d Document) html(o document.Options) document.HTMLPage {
-	page := document.HTMLPage{Counts: d.Summary.counts(), Steps: d.steps()}
-	page.Page = document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
+	page := document.HTMLPage{Page: d.page(), Counts: d.Summary.counts(), Steps: d.steps()}
 	for _, s := range d.Steps {
 		section := document.Section{Title: textfmt.CleanLine(s.Name)}
 		for _, object := range s.Objects {
-			section.Entries = append(section.Entries, document.Entry{Heading: object.heading(), Lines: object.details(o, true), Class: string(object.Action)})
+			section.Entries = append(section.Entries, item{object: object, lines: object.details(o, true)}.entry())
 		}
 		page.Page.Sections = append(page.Page.Sections, section)
 	}

@@ -23,7 +23,8 @@ type item struct {
 
 func (i item) entry() document.Entry {
 	name, words := i.headline()
-	return document.Entry{Heading: document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}, Lines: i.lines}
+	heading := document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}
+	return document.Entry{Heading: heading, Lines: i.lines, Class: string(i.object.Action)}
 }
 
 // headline is the object and what happens to it, or how many objects.

@@ -11,7 +11,7 @@ var budgets = []int{unlimited, 600, 300, 150, 60, 0}
 
 // markdown is the plan for a comment on a pull request.
 func (d Document) markdown(o document.Options) string {
-	page := document.Page{Title: d.title(), Conclusion: d.Conclusion()}
+	page := d.page()
 	head := page.MarkdownHead()
 	text := ""
 	for _, budget := range budgets {
@@ -32,7 +32,7 @@ func (d Document) markdown(o document.Options) string {
 		}
 	}
 	const leastWarnings = 10
-	warnings := document.MarkdownWarnings(document.WarningTexts(d.Warnings), leastWarnings, document.MaxMarkdown-len(head)-len(text))
+	warnings := document.MarkdownWarnings(page.Warnings, leastWarnings, document.MaxMarkdown-len(head)-len(text))
 	return head + warnings + truncate(text, document.MaxMarkdown-len(head)-len(warnings))
 }
 

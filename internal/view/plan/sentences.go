@@ -6,11 +6,8 @@ import (
 	"slices"
 
 	"deployer/apply"
-	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
 )
-
-func (o object) heading() document.Heading { return item{object: o}.entry().Heading }
 
 // headline is an object and what happens to it.
 func (o object) headline() (name, words string) {

@@ -5,6 +5,11 @@ import (
 	"deployer/internal/view/output"
 )
 
+// page is the plan without its objects.
+func (d Document) page() document.Page {
+	return document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
+}
+
 // text is the plan for people.
 func (d Document) text(palette output.Palette, o document.Options) string {
 	items, note := d.items(o, unlimited), ""
@@ -12,7 +17,7 @@ func (d Document) text(palette output.Palette, o document.Options) string {
 		items = d.items(o, longPlan)
 		note = "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.\n"
 	}
-	page := document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
+	page := d.page()
 	var all document.Section
 	for _, i := range items {
 		all.Entries = append(all.Entries, i.entry())
