@@ -27,17 +27,12 @@ type Cause struct {
 	Message string      `json:"message,omitempty" text:"free"`
 	Hook    string      `json:"hook,omitempty"` // event and template of the hook it happened in
 
-	Container string   `json:"container,omitempty"`
-	Image     string   `json:"image,omitempty"`
-	Pods      []string `json:"pods,omitempty"`
-	PodCount  int      `json:"pod_count,omitempty"`
-	PodTotal  int      `json:"pod_total,omitempty"`
-	Nodes     []string `json:"nodes,omitempty"`
-	Suspect   string   `json:"suspect_node,omitempty"`
-	Attempts  int      `json:"attempts,omitempty"`
-	Limit     int      `json:"attempts_limit,omitempty"`
-	ExitCode  *int32   `json:"exit_code,omitempty"` // of the container
-	Reason    string   `json:"reason,omitempty"`    // of its termination
+	FailingPods
+	Suspect  string `json:"suspect_node,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+	Limit    int    `json:"attempts_limit,omitempty"`
+	ExitCode *int32 `json:"exit_code,omitempty"` // of the container
+	Reason   string `json:"reason,omitempty"`    // of its termination
 
 	Impact        string       `json:"impact,omitempty" text:"free"`
 	Changed       []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
@@ -48,6 +43,20 @@ type Cause struct {
 	Events        []CauseEvent `json:"events,omitempty"`
 	Logs          []CauseLog   `json:"logs,omitempty"`
 	Next          []NextStep   `json:"next,omitempty"`
+}
+
+// FailingPods are pods that have a problem, and which container of them.
+type FailingPods struct {
+	Container string   `json:"container,omitempty"`
+	Image     string   `json:"image,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	PodCount  int      `json:"pod_count,omitempty"`
+	PodTotal  int      `json:"pod_total,omitempty"`
+	Nodes     []string `json:"nodes,omitempty"`
+}
+
+func failingPods(p track.Problem) FailingPods {
+	return FailingPods{Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes}
 }
 
 // The classes of causes beside those of package class, which are problems of objects.
@@ -144,23 +153,20 @@ func (c *collector) walk(err error) bool {
 		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
 		return true
 	case interface{ Unwrap() []error }:
-		return c.several(e.Unwrap())
+		errs := e.Unwrap()
+		for _, err := range errs {
+			if err != nil && !c.walk(err) {
+				c.plain(err)
+			}
+		}
+		return len(errs) > 0
 	case interface{ Unwrap() error }:
 		return c.walk(e.Unwrap())
 	}
 	return false
 }
 
-// several collects the causes of many errors; of unknown ones it takes the message.
-func (c *collector) several(errs []error) bool {
-	for _, err := range errs {
-		if err != nil && !c.walk(err) {
-			c.plain(err)
-		}
-	}
-	return len(errs) > 0
-}
-
+// plain makes a cause of an error that isn't known: of its message.
 func (c *collector) plain(err error) {
 	cause := Cause{Class: classError, Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
 	if errors.Is(err, context.Canceled) {
@@ -258,8 +264,7 @@ func (t *runState) cause(from track.Cause) Cause {
 	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
 		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
-		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
-		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
+		FailingPods: failingPods(p), Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
 		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks),
 	}
 	for _, e := range p.Events {
@@ -270,7 +275,8 @@ func (t *runState) cause(from track.Cause) Cause {
 		out.Events = append(out.Events, event)
 	}
 	for _, l := range p.Logs {
-		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), UnavailableReason: l.UnavailableReason})
+		l.Lines = append([]string{}, l.Lines...) // an empty list, not null
+		out.Logs = append(out.Logs, CauseLog(l))
 	}
 	id := from.Objects[0]
 	change := t.changes[id]

@@ -70,18 +70,13 @@ type StatusFields struct {
 
 // A Problem is what keeps an object from being ready.
 type Problem struct {
-	Class     class.Class `json:"class"`
-	Title     string      `json:"title" text:"free"`
-	Message   string      `json:"message,omitempty" text:"free"`
-	Container string      `json:"container,omitempty"`
-	Image     string      `json:"image,omitempty"`
-	Pods      []string    `json:"pods,omitempty"`
-	PodCount  int         `json:"pod_count,omitempty"`
-	PodTotal  int         `json:"pod_total,omitempty"`
-	Nodes     []string    `json:"nodes,omitempty"`
-	Attempts  int         `json:"attempts,omitempty"`
-	Limit     int         `json:"attempts_limit,omitempty"`
-	FinalAt   string      `json:"final_at,omitempty"`
+	Class   class.Class `json:"class"`
+	Title   string      `json:"title" text:"free"`
+	Message string      `json:"message,omitempty" text:"free"`
+	FailingPods
+	Attempts int    `json:"attempts,omitempty"`
+	Limit    int    `json:"attempts_limit,omitempty"`
+	FinalAt  string `json:"final_at,omitempty"`
 }
 
 func (n *jsonRenderer) tick()  {}
@@ -205,8 +200,7 @@ func StatusFieldsOf(s track.Status) StatusFields {
 		return out
 	}
 	out.Problem = &Problem{
-		Class: p.Class, Title: p.Title, Message: p.Message, Container: p.Container, Image: p.Image, Pods: p.Pods,
-		PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes, Attempts: p.Attempts, Limit: p.Limit,
+		Class: p.Class, Title: p.Title, Message: p.Message, FailingPods: failingPods(*p), Attempts: p.Attempts, Limit: p.Limit,
 	}
 	if !p.FinalAt.IsZero() {
 		out.Problem.FinalAt = p.FinalAt.UTC().Format(time.RFC3339)

@@ -133,7 +133,7 @@ func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
 		l.flush()
 	case e.Step == deploy.StepApply:
 		l.flush()
-		l.say("applied", fmt.Sprintf("%d/%d: %s", l.runs.current.progress.applied.done, l.runs.current.progress.applied.total, l.runs.current.actionCounts()))
+		l.say("applied", fmt.Sprintf("%s: %s", l.runs.current.progress.applied, l.runs.current.actionCounts()))
 	case e.Step == deploy.StepWait:
 		l.flush()
 		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", allObjectsText(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))

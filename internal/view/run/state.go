@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -59,6 +60,8 @@ type progress struct {
 }
 
 type counter struct{ done, total int }
+
+func (c counter) String() string { return fmt.Sprintf("%d/%d", c.done, c.total) }
 
 // recording is the step before, between and after all others, in which the run writes its
 // record.
@@ -223,15 +226,15 @@ func (t *runState) finish(ofHooks bool, state track.State) {
 	}
 }
 
-// ready counts the objects of the wait that are where they should be.
-func (t *runState) ready() int {
+// awaited counts the objects of the wait that are where they should be.
+func (t *runState) awaited() counter {
 	n := 0
 	for _, o := range t.tracked {
 		if !o.hook && o.arrived() {
 			n++
 		}
 	}
-	return n
+	return counter{done: min(n, t.progress.toWait), total: t.progress.toWait}
 }
 
 // unready lists what is still waited for: failed first, then what has a
@@ -274,9 +277,9 @@ func (t *runState) slowest() *trackedObject {
 // work is how much is done of how much, in objects: applied, ready, deleted,
 // and hooks that ran.
 func (t *runState) work() (done, total int) {
-	wait := t.progress.toWait
-	done = t.progress.applied.done + t.progress.hooked.done + t.progress.pruned.done + min(t.ready(), max(wait, 0))
-	total = t.progress.applied.total + t.progress.hooked.total + t.progress.pruned.total + wait
+	for _, c := range []counter{t.progress.applied, t.progress.hooked, t.progress.pruned, t.awaited()} {
+		done, total = done+c.done, total+c.total
+	}
 	return min(done, total), max(total, 1)
 }
 

@@ -257,18 +257,18 @@ func exemplar(s track.Status) string {
 
 // footer counts what is done.
 func (t *terminalRenderer) footer(columns int) string {
-	parts := []string{fmt.Sprintf("applied %d/%d", t.runs.current.progress.applied.done, t.runs.current.progress.applied.total)}
-	if t.runs.current.progress.hooked.total > 0 {
-		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.runs.current.progress.hooked.done, t.runs.current.progress.hooked.total))
+	run := t.runs.current
+	parts := []string{"applied " + run.progress.applied.String()}
+	for _, of := range []struct {
+		what string
+		counter
+	}{{"hooks", run.progress.hooked}, {string(run.goal()), run.awaited()}, {"pruned", run.progress.pruned}} {
+		if of.total > 0 {
+			parts = append(parts, of.what+" "+of.counter.String())
+		}
 	}
-	if t.runs.current.progress.toWait > 0 {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", t.runs.current.goal(), min(t.runs.current.ready(), t.runs.current.progress.toWait), t.runs.current.progress.toWait))
-	}
-	if t.runs.current.progress.pruned.total > 0 {
-		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.runs.current.progress.pruned.done, t.runs.current.progress.pruned.total))
-	}
-	if t.runs.current.step != "" {
-		parts = append(parts, "now: "+string(t.runs.current.step))
+	if run.step != "" {
+		parts = append(parts, "now: "+string(run.step))
 	}
 	return t.cut("  "+strings.Join(parts, " "+t.display.glyphs.Dot+" "), columns)
 }

@@ -48,8 +48,7 @@ type View struct {
 	outcome  outcome
 	closed   bool
 
-	stopOnce      sync.Once
-	stop, stopped chan struct{} // of the ticking; nil in tests that tick themselves
+	stopTicking func() // waits for its end
 }
 
 // A display has what all renderers need to show a run.
@@ -100,8 +99,13 @@ type renderer interface {
 // Close ends it.
 func New(s output.Streams, o Options) *View {
 	v := newView(s, o, time.Now, asyncOutputs(s))
-	v.stop, v.stopped = make(chan struct{}), make(chan struct{})
-	go v.tick()
+	stop := make(chan struct{})
+	var ticking sync.WaitGroup
+	ticking.Go(func() { v.tick(stop) })
+	v.stopTicking = sync.OnceFunc(func() {
+		close(stop)
+		ticking.Wait()
+	})
 	return v
 }
 
@@ -112,7 +116,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	}
 	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
 	d.ci.markTrusted = s.MarkTrusted
-	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}}
+	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}, stopTicking: func() {}}
 	switch {
 	case o.Format == output.FormatJSON:
 		v.renderer = &jsonRenderer{display: d, runs: v.runs, outputs: out}
@@ -130,13 +134,12 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 // tickEvery is how often the region is painted, at most: five times a second.
 const tickEvery = 200 * time.Millisecond
 
-func (v *View) tick() {
-	defer close(v.stopped)
+func (v *View) tick(stop <-chan struct{}) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-v.stop:
+		case <-stop:
 			return
 		case <-ticker.C:
 			v.mu.Lock()
@@ -183,10 +186,7 @@ func (v *View) Warn(text string) {
 // ended is nil, or the error that the program ends with. Close returns the first error of any write. A
 // second call does nothing.
 func (v *View) Close(ended error) error {
-	if v.stop != nil {
-		v.stopOnce.Do(func() { close(v.stop) })
-		<-v.stopped
-	}
+	v.stopTicking()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
