@@ -121,7 +121,9 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 
 func (w *walker) maps(path fieldpath.Path, before, after map[string]any, desired any) {
 	desiredMap, _ := desired.(map[string]any)
-	for _, key := range keysOf(before, after) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
 		w.value(below(path, fieldpath.FieldNameElement(key)), before[key], after[key], desiredMap[key])
 	}
 }
@@ -186,10 +188,4 @@ func restrictTo(v, desired any) any {
 		return out
 	}
 	return v
-}
-
-func keysOf(a, b map[string]any) []string {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }

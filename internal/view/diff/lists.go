@@ -105,10 +105,7 @@ func keyOf(keys []string, item any) (fieldpath.PathElement, bool) {
 func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, desired []any) {
 	old, _ := byKey(keys, before)
 	now, _ := byKey(keys, after)
-	desiredByKey, ok := byKey(keys, desired)
-	if !ok {
-		desiredByKey = nil
-	}
+	desiredByKey, _ := byKey(keys, desired) // nil when they aren't told apart by these
 	found := len(w.out)
 	for _, item := range before {
 		key, _ := keyOf(keys, item)

@@ -87,7 +87,6 @@ func (o *AsyncWriter) run() {
 			o.changed.Wait()
 		}
 		if len(o.queue) == 0 {
-			o.writing = false
 			return
 		}
 		text := o.queue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"deployer/internal/hide"
@@ -50,28 +51,23 @@ func Hint(err error) string {
 
 // hints collects the next steps of a tree of errors, each once, outermost first.
 func hints(err error) []string {
-	var out []string
-	seen := map[string]bool{}
-	var walk func(error)
-	walk = func(err error) {
-		if err == nil {
-			return
-		}
-		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
-			if !seen[h.Hint()] {
-				seen[h.Hint()] = true
-				out = append(out, h.Hint())
-			}
-			return
-		}
-		if many, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, e := range many.Unwrap() {
-				walk(e)
-			}
-			return
-		}
-		walk(errors.Unwrap(err))
+	if err == nil {
+		return nil
 	}
-	walk(err)
+	if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
+		return []string{h.Hint()}
+	}
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return hints(errors.Unwrap(err))
+	}
+	var out []string
+	for _, e := range many.Unwrap() {
+		for _, hint := range hints(e) {
+			if !slices.Contains(out, hint) {
+				out = append(out, hint)
+			}
+		}
+	}
 	return out
 }
