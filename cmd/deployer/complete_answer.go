@@ -65,9 +65,9 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 
 func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
 	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
+	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 	if plug, at := e.plugins().called(app, before); plug != nil {
 		p.flags = flagTable(globalFlags(e))
-		q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
 	}
 	pending := ""
@@ -86,14 +86,13 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 	if p.leaf == nil {
 		maps.Copy(p.flags, flagTable(globalFlags(e)))
 	}
-	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 	switch {
 	case pending != "":
-		return q.flagValue(strings.TrimLeft(pending, "-"), pending, "")
+		return q.flagValue(pending)
 	case strings.HasPrefix(last, "-"):
-		if name, value, ok := strings.Cut(last, "="); ok {
-			q.last = value
-			return q.flagValue(strings.TrimLeft(name, "-"), name, name+"=")
+		if written, value, ok := strings.Cut(last, "="); ok {
+			q.last, q.prefix = value, written+"="
+			return q.flagValue(written)
 		}
 		return q.flagNames()
 	case p.leaf == nil && len(p.arguments) == 0:
@@ -127,13 +126,15 @@ type completionRequest struct {
 	e      *env
 	parsed *normalizer
 	last   string // what has been typed of the word
+	prefix string // what stands before that in the shell's word: --flag=
 }
 
-func (q completionRequest) pick(words []string, prefix string) completion {
+// pick offers the words that begin with what has been typed.
+func (q completionRequest) pick(words []string) completion {
 	c := completion{directive: directiveNoFiles}
 	for _, w := range words {
 		if strings.HasPrefix(w, q.last) {
-			c.words = append(c.words, prefix+w)
+			c.words = append(c.words, q.prefix+w)
 		}
 	}
 	return c
@@ -155,7 +156,7 @@ func (q completionRequest) commandNames() completion {
 			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
 	}
-	return q.pick(words, "")
+	return q.pick(words)
 }
 
 func (q completionRequest) flagNames() completion {
@@ -167,12 +168,21 @@ func (q completionRequest) flagNames() completion {
 		}
 	}
 	slices.Sort(words)
-	return q.pick(words, "")
+	return q.pick(words)
 }
 
-// flagValue completes the value of a flag. What is picked gets the prefix
-// back that the shell has in the same word.
-func (q completionRequest) flagValue(name, written, prefix string) completion {
+// flagWords list the values of a flag, by its name.
+var flagWords = map[string]func(completionRequest) []string{
+	"output": func(completionRequest) []string {
+		return []string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format", "yaml\tOutput result in YAML format"}
+	},
+	"namespace": completionRequest.namespaces, "kube-context": completionRequest.contexts,
+	"version": completionRequest.versions, "revision": completionRequest.revisions,
+}
+
+// flagValue completes the value of a flag, which is written with its dashes.
+func (q completionRequest) flagValue(written string) completion {
+	name := strings.TrimLeft(written, "-")
 	if !strings.HasPrefix(written, "--") && len(name) > 1 {
 		name = name[len(name)-1:] // -Aq: the last letter takes the value
 	}
@@ -185,23 +195,13 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 	if g, ok := f.(*cli.GenericFlag); ok {
 		switch v := g.Value.(type) {
 		case *choice:
-			return q.pick(v.words, prefix)
+			return q.pick(v.words)
 		case *valueSource:
 			return completion{directive: directiveFiles}
 		}
 	}
-	switch f.Names()[0] {
-	case "output":
-		return q.pick([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format",
-			"yaml\tOutput result in YAML format"}, prefix)
-	case "namespace":
-		return q.pick(q.namespaces(), prefix)
-	case "kube-context":
-		return q.pick(q.contexts(), prefix)
-	case "version":
-		return q.pick(q.versions(), prefix)
-	case "revision":
-		return q.pick(q.revisions(), prefix)
+	if words := flagWords[f.Names()[0]]; words != nil {
+		return q.pick(words(q))
 	}
 	if isPath(f.Names()[0]) {
 		return completion{directive: directiveFiles}

@@ -54,7 +54,7 @@ func (ps plugins) called(app *cli.App, before []string) (*plugin.Plugin, int) {
 func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completion {
 	own, theirs, err := splitPluginFlags(args)
 	if err != nil {
-		return q.flagValue(strings.TrimLeft(args[len(args)-1], "-"), args[len(args)-1], "")
+		return q.flagValue(args[len(args)-1])
 	}
 	q.e.useGlobalFlags(own)
 	words, path, theirs := wordsOf(p).at(theirs)
@@ -63,7 +63,7 @@ func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completio
 	case isFlag:
 		offered = q.pluginFlagNames(words)
 	case len(theirs) == 0:
-		offered = q.pick(slices.Concat(words.commandNames(), words.ValidArgs), "")
+		offered = q.pick(slices.Concat(words.commandNames(), words.ValidArgs))
 	}
 	if words.Commands != nil || len(words.ValidArgs) > 0 && !isFlag {
 		return offered
@@ -112,7 +112,7 @@ func (w pluginWords) commandNames() []string {
 func (q completionRequest) pluginFlagNames(words pluginWords) completion {
 	maps.DeleteFunc(q.parsed.flags, func(_ string, f cli.Flag) bool { return f.Names()[0] == "color" || isHelp(f) })
 	offered := q.flagNames()
-	offered.words = append(offered.words, q.pick(writtenFlags(words.Flags), "").words...)
+	offered.words = append(offered.words, q.pick(writtenFlags(words.Flags)).words...)
 	return offered
 }
 

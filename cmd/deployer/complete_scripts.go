@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"embed"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/view/textfmt"
 )
 
 func completionCommand(e *env) *cli.Command {
@@ -29,16 +32,18 @@ Exit codes: 0 done; 1 there is no such shell`,
 			&cli.BoolFlag{Name: "no-descriptions", Usage: "leave out descriptions", Destination: &plain},
 		},
 		Action: action(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
-			script, ok := completionScripts[args[0]]
-			if !ok {
-				return suggest(usagef("completion", "no completion script for %q; there are bash, zsh, fish and powershell", args[0]),
-					args[0], []string{"bash", "zsh", "fish", "powershell"})
+			if !slices.Contains(shells, args[0]) {
+				return suggest(usagef("completion", "no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
+			}
+			script, err := completionScripts.ReadFile("completion/" + args[0])
+			if err != nil {
+				return err
 			}
 			asks := completionCommandName
 			if plain {
 				asks = plainCompletionCommandName
 			}
-			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.call.completedName(), "COMPLETE", asks).Replace(script))
+			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.call.completedName(), "COMPLETE", asks).Replace(string(script)))
 		}),
 	}
 }
@@ -59,109 +64,10 @@ func (c call) completedName() string {
 // completableName is a name that can be part of a function's in all shells.
 var completableName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// completionScripts by shell. PROGRAM is the program's name, COMPLETE the
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+// completionScripts has a script for each shell. PROGRAM in it is the program's name, COMPLETE the
 // hidden command.
-var completionScripts = map[string]string{
-	"bash": `# bash completion for PROGRAM
-
-__start_PROGRAM() {
-    # Not COMP_WORDS: those are cut at = and :
-    local line=${COMP_LINE:0:COMP_POINT} typed cur word prefix directive=:4
-    read -ra typed <<<"$line"
-    [[ $line == *[[:space:]] ]] && typed+=("")
-    cur=${typed[${#typed[@]}-1]}
-    COMPREPLY=()
-    while IFS= read -r word; do
-        case $word in
-        :[0-9]*) directive=$word ;;
-        "$cur"*) COMPREPLY+=("${word%%$'\t'*}") ;;
-        esac
-    done < <(eval "${typed[0]} COMPLETE $(printf '%q ' "${typed[@]:1}")" 2>/dev/null)
-    [ $directive = :6 ] && compopt -o nospace 2>/dev/null
-    if [ ${#COMPREPLY[@]} -gt 0 ]; then
-        # Bash puts in the place of what follows the last = or : only.
-        prefix=${cur%"${cur##*[=:]}"}
-        COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-    elif [ $directive != :0 ]; then
-        compopt +o default 2>/dev/null
-    fi
-}
-
-# Where nothing is offered, bash completes file names.
-complete -o default -F __start_PROGRAM PROGRAM
-`,
-	"zsh": `#compdef PROGRAM
-# zsh completion for PROGRAM
-
-_PROGRAM() {
-    local line word directive=:4
-    local -a described
-    for line in "${(@f)$("${words[1]}" COMPLETE "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-        case $line in
-        :[0-9]*) directive=$line ;;
-        '') ;;
-        *)
-            word=${line%%$'\t'*}
-            if [[ $line == *$'\t'* ]]; then
-                described+=("${word//:/\\:}:${line#*$'\t'}")
-            else
-                described+=("${word//:/\\:}")
-            fi
-            ;;
-        esac
-    done
-    if [[ $directive == :6 ]]; then
-        _describe -V completions described -S ''
-    elif (( ${#described} )); then
-        _describe -V completions described
-    fi
-    if [[ $directive == :0 ]]; then
-        compset -P '*='
-        _files
-    fi
-}
-
-if [ "$funcstack[1]" = "_PROGRAM" ]; then
-    _PROGRAM "$@"
-else
-    compdef _PROGRAM PROGRAM
-fi
-`,
-	"fish": `# fish completion for PROGRAM
-
-function __PROGRAM_complete
-    set -l typed (commandline -opc)
-    set -l current (commandline -ct)
-    set -l directive :4
-    for line in ($typed[1] COMPLETE $typed[2..-1] "$current" 2>/dev/null)
-        switch $line
-            case ':*'
-                set directive $line
-            case '*'
-                echo $line
-        end
-    end
-    if test $directive = :0
-        __fish_complete_path (string replace -r '^-[^=]*=' '' -- "$current")
-    end
-end
-
-complete -c PROGRAM -e
-complete -c PROGRAM -f -a '(__PROGRAM_complete)'
-`,
-	"powershell": `# PowerShell completion for PROGRAM
-
-Register-ArgumentCompleter -Native -CommandName 'PROGRAM' -ScriptBlock {
-    param($wordToComplete, $commandAst, $cursorPosition)
-    $typed = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -le $cursorPosition } | ForEach-Object { $_.ToString() })
-    $program = $typed[0]
-    $rest = @($typed | Select-Object -Skip 1)
-    if ($wordToComplete -eq '') { $rest += '""' }
-    & $program COMPLETE @rest 2>$null | Where-Object { $_ -notmatch '^:\d+$' } | ForEach-Object {
-        $word, $text = $_ -split "` + "`" + `t", 2
-        if (-not $text) { $text = $word }
-        [System.Management.Automation.CompletionResult]::new($word, $word, 'ParameterValue', $text)
-    }
-}
-`,
-}
+//
+//go:embed completion
+var completionScripts embed.FS

@@ -18,15 +18,15 @@ import (
 
 // argumentKinds complete arguments by what the usage of a command calls them, without brackets and "...".
 var argumentKinds = map[string]func(completionRequest) completion{
-	"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases()), "") },
-	"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions(), "") },
-	"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects(), "") },
+	"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases())) },
+	"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions()) },
+	"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects()) },
 	"CHART":                    func(q completionRequest) completion { return q.chart(true) },
 	"REFERENCE":                func(q completionRequest) completion { return q.chart(false) },
-	"REPOSITORY":               func(q completionRequest) completion { return q.pick(q.without(q.repositories()), "") },
-	"PLUGIN":                   func(q completionRequest) completion { return q.pick(q.without(q.plugins()), "") },
-	"VARIABLE":                 func(q completionRequest) completion { return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables())), "") },
-	"bash|zsh|fish|powershell": func(q completionRequest) completion { return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "") },
+	"REPOSITORY":               func(q completionRequest) completion { return q.pick(q.without(q.repositories())) },
+	"PLUGIN":                   func(q completionRequest) completion { return q.pick(q.without(q.plugins())) },
+	"VARIABLE":                 func(q completionRequest) completion { return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables()))) },
+	"bash|zsh|fish|powershell": func(q completionRequest) completion { return q.pick(shells) },
 	"COMMAND":                  completionRequest.helpTopics,
 	"FILE":                     completionRequest.files, "PATH": completionRequest.files, "PATH|URL": completionRequest.files,
 	"DIR": completionRequest.files, "ARCHIVE": completionRequest.files,
@@ -88,7 +88,7 @@ func (q completionRequest) chart(local bool) completion {
 	if inside {
 		for _, r := range known {
 			if name, _, _ := strings.Cut(r, "\t"); name == repository {
-				return q.pick(q.e.repositoryList().Charts(name), "")
+				return q.pick(q.e.repositoryList().Charts(name))
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (q completionRequest) chart(local bool) completion {
 			return completion{directive: directiveNoSpace} // nobody knows what is there
 		}
 	}
-	out := q.pick(words, "")
+	out := q.pick(words)
 	switch {
 	case !local:
 		out.directive = directiveNoSpace
