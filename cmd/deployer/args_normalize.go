@@ -79,16 +79,11 @@ func (p *normalizer) next(rest []string) ([]string, error) {
 // word takes a command word while there are commands to choose from, and an
 // argument afterwards.
 func (p *normalizer) word(token string) {
-	if len(p.arguments) == 0 {
-		if c := commandNamed(p.commands, token); c != nil {
-			p.enter(c)
-			return
-		}
+	c := commandNamed(p.commands, token)
+	if c == nil || len(p.arguments) > 0 {
+		p.arguments = append(p.arguments, token)
+		return
 	}
-	p.arguments = append(p.arguments, token)
-}
-
-func (p *normalizer) enter(c *cli.Command) {
 	p.words = append(p.words, c.Name)
 	p.commands = c.Subcommands
 	maps.Copy(p.flags, flagTable(c.Flags))

@@ -58,7 +58,7 @@ func (e *env) connect() (*kube.Cluster, error) {
 		return nil, err
 	}
 	opts := e.kube
-	opts.UserAgent = "deployer/" + strings.TrimPrefix(version(), "v")
+	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
 	opts.Warn = e.warn
 	cluster, err := kube.Connect(opts)
 	if err != nil {

@@ -90,27 +90,25 @@ func withAccountHint(err error) error {
 
 // exitCode turns an outcome into what the shell sees.
 func exitCode(ctx context.Context, err error) int {
-	var (
-		rejected *apply.RejectedError
-		rolled   *deploy.RolledBackError
-		plugged  *pluginError
-	)
+	rejected, isRejected := errors.AsType[*apply.RejectedError](err)
+	rolled, isRolledBack := errors.AsType[*deploy.RolledBackError](err)
+	plugged, isOfPlugin := errors.AsType[*pluginError](err)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errChanges):
 		return exitChanges
-	case errors.As(err, &plugged):
+	case isOfPlugin:
 		return plugged.code
 	case signalOf(ctx) != nil:
 		return signalOf(ctx).code()
-	case errors.As(err, &rolled) && rolled.Rollback == nil:
+	case isRolledBack && rolled.Rollback == nil:
 		return exitRolledBack
-	case errors.As(err, &rolled):
+	case isRolledBack:
 		return exitRollbackFailed
 	case errors.As(err, new(*planfile.StaleError)): // whatever made it so
 		return exitStale
-	case errors.As(err, &rejected) && !rejected.Late, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
+	case isRejected && !rejected.Late, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
 		return exitRejected
 	case errors.As(err, new(*release.BusyError)), errors.As(err, new(*release.PendingError)), errors.As(err, new(*release.HistoryChangedError)):
 		return exitBusy

@@ -28,12 +28,10 @@ func (r *rewordedError) Unwrap() error { return r.error }
 // cluster that can't be reached come first under both names; those of a release
 // that isn't there are Helm's alone under the name helm.
 func (c call) inHelmWords(err error) error {
-	var unreachable *kube.UnreachableError
-	var missing *release.NotFoundError
-	switch {
-	case errors.As(err, &unreachable):
+	if errors.As(err, new(*kube.UnreachableError)) {
 		return &rewordedError{err, c.moveUnreachableFirst(err.Error())}
-	case c.asHelm && errors.As(err, &missing):
+	}
+	if missing, ok := errors.AsType[*release.NotFoundError](err); ok && c.asHelm {
 		return &rewordedError{err, c.helmNotFound(missing)}
 	}
 	return err
@@ -93,8 +91,7 @@ func (c call) helmErrorLine(err error) string {
 // (helm.sh/helm/v3/pkg/action/install.go, upgrade.go and hooks.go)
 func helmHookWords(line string, err error) string {
 	timedOut := "context deadline exceeded"
-	var hook *deploy.HookError
-	if errors.As(err, &hook) {
+	if hook, ok := errors.AsType[*deploy.HookError](err); ok {
 		timedOut = "timed out waiting for the condition"
 		ours := fmt.Sprintf("%s hook %s failed", hook.Event, hook.Hook)
 		switch hook.Event {
@@ -104,8 +101,7 @@ func helmHookWords(line string, err error) string {
 			line = strings.Replace(line, ours, fmt.Sprintf("%s hooks failed: %s", hook.Event, hook.Hook), 1)
 		}
 	}
-	var late *track.TimeoutError
-	if errors.As(err, &late) && errors.Is(late, context.DeadlineExceeded) {
+	if late, ok := errors.AsType[*track.TimeoutError](err); ok && errors.Is(late, context.DeadlineExceeded) {
 		ours, _, _ := strings.Cut(late.Error(), ":")
 		line = strings.Replace(line, ours, timedOut+": "+ours, 1)
 	}

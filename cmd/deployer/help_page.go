@@ -72,8 +72,11 @@ func showHelp(e *env) cli.ActionFunc {
 
 // printHelp writes the help of the command that words name; brief is without what is rare.
 func (e *env) printHelp(app *cli.App, words []string, brief bool) error {
-	e.plugins().addTo(app)
-	text, err := e.helpText(app, words, min(e.streams.Width, 100), brief)
+	ps := e.plugins()
+	for _, p := range ps.callable(app.Commands) {
+		app.Commands = append(app.Commands, ps.command(p))
+	}
+	text, err := e.call.helpText(app, words, min(e.streams.Width, 100), brief)
 	if err != nil {
 		return err
 	}
@@ -81,27 +84,27 @@ func (e *env) printHelp(app *cli.App, words []string, brief bool) error {
 }
 
 // helpText lays out the help of the command that words name, for a width in cells.
-func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (string, error) {
-	commands, path := app.Commands, []string{e.call.name}
-	var c *cli.Command
+func (c call) helpText(app *cli.App, words []string, width int, brief bool) (string, error) {
+	commands, path := app.Commands, []string{c.name}
+	var command *cli.Command
 	for _, word := range words {
-		if c = commandNamed(commands, word); c == nil {
+		if command = commandNamed(commands, word); command == nil {
 			return "", unknownCommand(path[1:], word, commands)
 		}
-		path = append(path, c.Name)
-		commands = c.Subcommands
+		path = append(path, command.Name)
+		commands = command.Subcommands
 	}
 	line := strings.Join(path, " ")
 	p := page{Usage: app.Usage, Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
 	switch {
-	case c == nil:
+	case command == nil:
 		p.Groups = layOutGroups(app.Commands, width)
-	case len(c.Subcommands) > 0:
-		p.Usage = c.Usage
-		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
+	case len(command.Subcommands) > 0:
+		p.Usage = command.Usage
+		p.Groups = []group{{Title: "Commands", Body: commandRows(command.Subcommands, width)}}
 	default:
-		p = commandPage(c, line, width)
-		p.Steps, p.Examples = e.call.underCalledName(p.Steps), e.call.underCalledName(p.Examples)
+		p = commandPage(command, line, width)
+		p.Steps, p.Examples = c.underCalledName(p.Steps), c.underCalledName(p.Examples)
 		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
 			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]

@@ -124,7 +124,7 @@ func TestBriefHelpFitsAScreen(t *testing.T) {
 	e := testEnv(t, "deployer")
 	app := newApp(e)
 	for name := range leaves(app.Commands) {
-		text, err := e.helpText(app, strings.Fields(name), 80, true)
+		text, err := e.call.helpText(app, strings.Fields(name), 80, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestHelpFits(t *testing.T) {
 		pages = append(pages, name)
 	}
 	for _, name := range pages {
-		text, err := e.helpText(app, strings.Fields(name), 80, false)
+		text, err := e.call.helpText(app, strings.Fields(name), 80, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestCommandsDoc(t *testing.T) {
 	text := commandsDoc
 	var walk func(commands []*cli.Command, path []string)
 	page := func(words []string) string {
-		help, err := e.helpText(app, words, 96, false)
+		help, err := e.call.helpText(app, words, 96, false)
 		if err != nil {
 			t.Fatal(err)
 		}

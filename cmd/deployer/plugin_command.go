@@ -82,15 +82,15 @@ func pluginList(ps plugins) *cli.Command {
 Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
 			found, broken := plugin.Find(ps.places().Plugins)
-			errs := make([]error, len(broken))
-			for i, b := range broken {
-				errs[i] = b
-			}
 			rows := [][]string{}
 			for _, p := range found {
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 			}
-			return errors.Join(output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), errors.Join(errs...))
+			errs := []error{output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows)}
+			for _, b := range broken {
+				errs = append(errs, b)
+			}
+			return errors.Join(errs...)
 		}),
 	}
 }
@@ -137,8 +137,7 @@ func (ps plugins) forEach(ctx context.Context, names []string, verb, done string
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
 		p, err := plugin.FindByName(ps.places().Plugins, name)
-		var broken *plugin.BrokenError
-		if errors.As(err, &broken) && verb == "uninstall" {
+		if broken, ok := errors.AsType[*plugin.BrokenError](err); ok && verb == "uninstall" {
 			p, err = &plugin.Plugin{Dir: broken.Dir}, nil // without its hook, which nobody can read
 		}
 		switch {
@@ -170,13 +169,6 @@ func (ps plugins) callable(commands []*cli.Command) []*plugin.Plugin {
 	}
 	found, _ := plugin.Find(ps.places().Plugins)
 	return slices.DeleteFunc(found, func(p *plugin.Plugin) bool { return commandNamed(commands, p.Name) != nil })
-}
-
-// addTo puts the installed plugins among the commands, for help.
-func (ps plugins) addTo(app *cli.App) {
-	for _, p := range ps.callable(app.Commands) {
-		app.Commands = append(app.Commands, ps.command(p))
-	}
 }
 
 // absolutePath is a path that stays right when a plugin changes its directory.

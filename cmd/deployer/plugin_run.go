@@ -155,11 +155,10 @@ func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) erro
 	go forwardSignals(signals, cmd.Process, ended, ps.streams.OutTTY || ps.streams.ErrTTY || output.IsTerminal(ps.streams.In))
 	err = cmd.Wait()
 	close(ended)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &pluginError{name: p.Name, code: processExitCode(exit)}
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	return nil

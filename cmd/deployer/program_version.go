@@ -21,8 +21,6 @@ var (
 	buildCommit  = "" // else what Go knows of the repository counts
 )
 
-func version() string { return buildVersion }
-
 func versionCommand(e *env) *cli.Command {
 	var short, client bool
 	var format string
@@ -47,36 +45,36 @@ Examples:
 			case e.call.asHelm:
 				return printTo(e.streams.Out, e.call.helmVersion().text(short)+"\n")
 			case short:
-				return printTo(e.streams.Out, version()+"\n")
+				return printTo(e.streams.Out, buildVersion+"\n")
 			}
 			return e.printVersion()
 		}),
 	}
 }
 
-func (e *env) printVersion() error {
-	format, err := e.outputFormat()
+func (c *console) printVersion() error {
+	format, err := c.outputFormat()
 	if err != nil {
 		return err
 	}
 	info := buildInfo()
 	if format != output.FormatTable {
-		return output.Encode(e.streams.Out, format, info)
+		return output.Encode(c.streams.Out, format, info)
 	}
-	return printTo(e.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
+	return printTo(c.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
 		info.Version, cmp.Or(info.Commit, "unknown"), info.Go, info.Helm, info.ClientGo))
 }
 
-func (e *env) versionTemplate(text string) error {
+func (c *console) versionTemplate(text string) error {
 	t, err := template.New("version").Parse(text)
 	if err != nil {
 		return usagef("version", "--template: %w", err)
 	}
 	var out strings.Builder
-	if err := t.Execute(&out, e.call.helmVersion()); err != nil {
+	if err := t.Execute(&out, c.call.helmVersion()); err != nil {
 		return fmt.Errorf("--template: %w", err)
 	}
-	return printTo(e.streams.Out, out.String())
+	return printTo(c.streams.Out, out.String())
 }
 
 // helmBuild is what helm version tells, with Helm's field names.
@@ -90,7 +88,7 @@ type helmBuild struct {
 // helmVersion is our version under our own name, and Helm's when called helm.
 // The commit is that of this program either way.
 func (c call) helmVersion() helmBuild {
-	b := helmBuild{Version: version(), GitCommit: buildInfo().Commit, GitTreeState: "clean", GoVersion: runtime.Version()}
+	b := helmBuild{Version: buildVersion, GitCommit: buildInfo().Commit, GitTreeState: "clean", GoVersion: runtime.Version()}
 	if c.asHelm {
 		b.Version = chart.HelmVersion
 	}
@@ -120,7 +118,7 @@ type buildFacts struct {
 }
 
 func buildInfo() buildFacts {
-	b := buildFacts{Version: version(), Commit: buildCommit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := buildFacts{Version: buildVersion, Commit: buildCommit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

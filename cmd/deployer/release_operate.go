@@ -140,17 +140,13 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 // doOptions is how the operation is carried out.
 func (o *operation) doOptions(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
-		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt, OnEvent: o.observer(e),
+		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt,
 		BeforeExecute: func(op *deploy.Operation) error { return o.announceInstall(e, op, format) },
-	}
-}
-
-// observer shows what happens, and keeps what is shown at the end.
-func (o *operation) observer(e *env) deploy.EventHandler {
-	return func(event deploy.Event) {
-		if logged, ok := event.(deploy.PodLogged); ok {
-			o.podLogs = append(o.podLogs, logged.Log)
-		}
-		e.view.Observe(event)
+		OnEvent: func(event deploy.Event) {
+			if logged, ok := event.(deploy.PodLogged); ok { // to be shown at the end
+				o.podLogs = append(o.podLogs, logged.Log)
+			}
+			e.view.Observe(event)
+		},
 	}
 }

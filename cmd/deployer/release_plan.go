@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,7 +33,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 --drift); 3 the API server would reject the release`,
-		Flags: append(append(append(o.flags(e), o.plan.file.flags()...), removal.flags("Plan", "with --uninstall: ")...),
+		Flags: append(slices.Concat(o.flags(e), o.plan.file.flags(), removal.flags("Plan", "with --uninstall: ")),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also plan a release that doesn't exist yet", Destination: &o.install},
 			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "plan a rollback to REVISION", Destination: &rollback},
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "plan an uninstall", Destination: &uninstall},
@@ -57,7 +58,7 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 				return usagef("plan", "--rollback and --uninstall can't be combined")
 			case uninstall:
 				return o.uninstallAction(e, removal)(c)
-			case removal.isGiven(c):
+			case c.IsSet("keep-history") || c.IsSet("cascade"):
 				return usagef("plan", "--keep-history and --cascade need --uninstall")
 			case rollback:
 				return o.rollbackAction(e, "plan", &o.request.Description)(c)

@@ -66,7 +66,7 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
-		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Policies: d.Settings.Policies, Reuse: string(*s.reuse),
+		Tool: "deployer " + buildVersion, Server: d.Cluster.Host(), Known: known, Policies: d.Settings.Policies, Reuse: string(*s.reuse),
 		EncryptTo: s.recipients, Shown: map[string]string{string(output.FormatJSON): shown.String()}, Now: time.Now(),
 	})
 	if err != nil {

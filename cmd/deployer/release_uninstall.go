@@ -87,11 +87,6 @@ func (r *uninstallOptions) flags(category, when string) []cli.Flag {
 	}
 }
 
-// isGiven reports whether the user has said anything of it.
-func (r *uninstallOptions) isGiven(c *cli.Context) bool {
-	return c.IsSet("keep-history") || c.IsSet("cascade")
-}
-
 func (r *uninstallOptions) applyTo(s *deploy.Settings) {
 	s.Propagation = propagationPolicies[r.cascade]
 }

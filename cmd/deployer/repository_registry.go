@@ -48,17 +48,17 @@ Examples:
 
 // readCredentials asks for credentials that the command line doesn't give. Without a user
 // name, the password is an identity token.
-func (e *env) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
+func (c *console) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:
-		*password, err = e.prompt().readPipedSecret(ctx)
+		*password, err = c.prompt().readPipedSecret(ctx)
 		return err
 	case *password != "":
-		e.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
+		c.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
 		return nil
 	}
 	if *user == "" {
-		if *user, err = e.prompt().readLine(ctx, "Username: "); err != nil {
+		if *user, err = c.prompt().readLine(ctx, "Username: "); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (e *env) readCredentials(ctx context.Context, user, password *string, stdin
 	if *user == "" {
 		question, missing = "Token: ", "token required"
 	}
-	if *password, err = e.prompt().readSecret(ctx, question); err == nil && *password == "" {
+	if *password, err = c.prompt().readSecret(ctx, question); err == nil && *password == "" {
 		return errors.New(missing)
 	}
 	return err
