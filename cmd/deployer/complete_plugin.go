@@ -151,16 +151,11 @@ func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion
 	if err != nil || cmd.Run() != nil || context.Cause(q.ctx) != nil {
 		return answer
 	}
-	for _, line := range strings.Split(out.String(), "\n") {
-		if line != "" {
-			answer.words = append(answer.words, line)
-		}
-	}
-	if n := len(answer.words); n > 0 {
-		if last := answer.words[n-1]; len(last) > 1 && last[0] == ':' {
-			if _, err := strconv.Atoi(last[1:]); err == nil {
-				answer.words, answer.directive = answer.words[:n-1], last
-			}
+	answer.words = strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' })
+	if n := len(answer.words) - 1; n >= 0 {
+		code, ok := strings.CutPrefix(answer.words[n], ":")
+		if _, err := strconv.Atoi(code); ok && err == nil {
+			answer.words, answer.directive = answer.words[:n], answer.words[n]
 		}
 	}
 	return answer

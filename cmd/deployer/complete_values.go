@@ -84,18 +84,14 @@ var chartSchemes = []string{"oci://\tchart in an OCI registry", "https://\tURL o
 // (helm.sh/helm/v3/cmd/helm/search_repo.go, compListCharts)
 func (q completionRequest) chart(local bool) completion {
 	repository, _, inside := strings.Cut(q.last, "/")
-	known := q.repositories()
-	if inside {
-		for _, r := range known {
-			if name, _, _ := strings.Cut(r, "\t"); name == repository {
-				return q.pick(q.e.repositoryList().Charts(name))
-			}
-		}
-	}
+	list := q.e.repositoryList()
+	entries, _ := list.List() // of a list that can't be read nothing is offered
 	var words []string
-	for _, r := range known {
-		name, url, _ := strings.Cut(r, "\t")
-		words = append(words, name+"/\t"+url)
+	for _, r := range entries {
+		if inside && r.Name == repository {
+			return q.pick(list.Charts(r.Name))
+		}
+		words = append(words, r.Name+"/\t"+r.URL)
 	}
 	for _, scheme := range chartSchemes {
 		words = append(words, scheme)
@@ -104,16 +100,14 @@ func (q completionRequest) chart(local bool) completion {
 		}
 	}
 	out := q.pick(words)
+	out.directive = directiveNoSpace
 	switch {
 	case !local:
-		out.directive = directiveNoSpace
 	case len(out.words) == 0:
 		out.directive = directiveFiles
 	case q.last == "":
 		out.words = append(out.words, "./\tlocal chart", "/\tlocal chart")
-		out.directive = directiveNoSpace
 	default:
-		out.directive = directiveNoSpace
 		if paths, err := filepath.Glob(q.last + "*"); err == nil {
 			out.words = append(out.words, paths...)
 		}
@@ -130,10 +124,7 @@ func (q completionRequest) plugins() []string {
 }
 
 func (q completionRequest) repositories() []string {
-	entries, err := q.e.repositoryList().List()
-	if err != nil {
-		return nil
-	}
+	entries, _ := q.e.repositoryList().List() // of a list that can't be read nothing is offered
 	var out []string
 	for _, r := range entries {
 		out = append(out, r.Name+"\t"+r.URL)
