@@ -95,7 +95,7 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 	if env == nil {
 		env = os.Getenv
 	}
-	if textfmt.GlyphsFor(env) == textfmt.ASCIIGlyphs() {
+	if textfmt.GlyphsFor(env) == textfmt.ASCIIGlyphs {
 		text = textfmt.ASCII(program.In(text, s.program))
 	}
 	if s.OutTTY {

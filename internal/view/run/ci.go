@@ -21,8 +21,8 @@ type ci struct {
 // ciOf tells the system by the variables that it sets.
 // https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 // https://docs.gitlab.com/ci/variables/predefined_variables/
-func ciOf(env func(string) string) ci {
-	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", markTrusted: func(text string) string { return text }}
+func ciOf(env func(string) string, markTrusted func(string) string) ci {
+	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", markTrusted: markTrusted}
 	if c.github {
 		c.stepSummary = env("GITHUB_STEP_SUMMARY")
 	}

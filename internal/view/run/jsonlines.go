@@ -103,7 +103,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.HookRan:
 		names, _ := n.runs.current.namesOfHook(e.Hook)
 		for _, name := range names {
-			out := jsonEvent{Event: "hook_ran", Object: name, Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
+			out := jsonEvent{Event: "hook_ran", Object: name, Source: e.Hook.Path, Seconds: new(roundedSeconds(e.Took)), Status: "succeeded"}
 			if e.Err != nil {
 				out.Status, out.Error = "failed", e.Err.Error()
 			}
@@ -112,7 +112,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Tracked:
 		n.writeTracked(e.Report)
 	case deploy.StepEnded:
-		out := jsonEvent{Event: "step_ended", Step: e.Step, Objects: &e.Objects, Seconds: secondsOf(e.Took)}
+		out := jsonEvent{Event: "step_ended", Step: e.Step, Objects: &e.Objects, Seconds: new(roundedSeconds(e.Took))}
 		if e.Err != nil {
 			out.Error = e.Err.Error()
 		}
@@ -182,7 +182,7 @@ func (n *jsonRenderer) writeTracked(r track.Report) {
 	case track.APILost:
 		out.Event, out.Text = "api_lost", r.Text
 	case track.APIRegained:
-		out.Event, out.Seconds = "api_regained", secondsOf(r.Lost)
+		out.Event, out.Seconds = "api_regained", new(roundedSeconds(r.Lost))
 	default:
 		return
 	}
@@ -206,11 +206,6 @@ func StatusFieldsOf(s track.Status) StatusFields {
 		out.Problem.FinalAt = p.FinalAt.UTC().Format(time.RFC3339)
 	}
 	return out
-}
-
-func secondsOf(d time.Duration) *float64 {
-	s := roundedSeconds(d)
-	return &s
 }
 
 // An ended event is the result with the head of an event.

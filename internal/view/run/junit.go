@@ -62,7 +62,7 @@ func junitOf(r Result) junitSuites {
 		}
 	}
 	note := func(c Cause) *junitNote {
-		return &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs())}
+		return &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs)}
 	}
 	for _, o := range r.Objects {
 		test := junitCase{Class: suite.Name, Name: textfmt.CleanLine(o.Object), Time: o.Seconds}

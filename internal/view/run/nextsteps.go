@@ -36,13 +36,11 @@ func (r nextStepRule) about() string {
 }
 
 // The steps that several classes share.
-func describePod() nextStepRule {
-	return nextStepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
-}
-
-func describeObject() nextStepRule {
-	return nextStepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
-}
+var (
+	describePod        = nextStepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
+	describeObject     = nextStepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
+	listStorageClasses = nextStepRule{"list the storage classes", "kubectl get storageclass"}
+)
 
 // wholeLog is that of the container's earlier run when it runs again.
 func wholeLog(again bool) nextStepRule {
@@ -59,31 +57,31 @@ func nextStepRules(of class.Class, p track.Problem) []nextStepRule {
 	case class.ImagePullPermanent, class.InvalidImageName:
 		return []nextStepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
 	case class.ImagePullTransient, class.ImageNeverPull:
-		return []nextStepRule{describePod(), {"check that the registry answers", "crane manifest {image}"}}
+		return []nextStepRule{describePod, {"check that the registry answers", "crane manifest {image}"}}
 	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand:
-		return []nextStepRule{wholeLog(p.Attempts > 1), describePod()} // a Job makes new pods instead
+		return []nextStepRule{wholeLog(p.Attempts > 1), describePod} // a Job makes new pods instead
 	case class.ConfigError, class.MountedObjectMissing:
-		return []nextStepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
+		return []nextStepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
 	case class.ReadinessProbeFailed:
-		return []nextStepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
+		return []nextStepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
 	case class.Unschedulable, class.NoNodeFits:
-		return []nextStepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
+		return []nextStepRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
-		return []nextStepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, {"list the storage classes", "kubectl get storageclass"}}
+		return []nextStepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
 	case class.ProvisioningFailed:
-		return []nextStepRule{describeObject(), {"list the storage classes", "kubectl get storageclass"}}
+		return []nextStepRule{describeObject, listStorageClasses}
 	case class.QuotaExceeded, class.QuotaDeadlock, class.LimitRangeViolated:
 		return []nextStepRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
 		return []nextStepRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
 	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode:
-		return []nextStepRule{describePod(), {"describe the node", "kubectl describe node {node}"}}
+		return []nextStepRule{describePod, {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
-		return []nextStepRule{wholeLog(false), describeObject()}
+		return []nextStepRule{wholeLog(false), describeObject}
 	case class.Deleted, class.Replaced:
 		return []nextStepRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
 	}
-	return []nextStepRule{describePod(), describeObject()}
+	return []nextStepRule{describePod, describeObject}
 }
 
 // nextSteps fills in the steps of a class of problem of an object.

@@ -9,7 +9,7 @@ import (
 
 // resultMarkdown writes a result for the page of a CI job.
 func resultMarkdown(r Result) string {
-	g := textfmt.UnicodeGlyphs()
+	g := textfmt.UnicodeGlyphs
 	var b strings.Builder
 	if r.Error == "" {
 		s := r.Summary

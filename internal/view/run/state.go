@@ -47,8 +47,7 @@ type changeSummary struct {
 func summaryOf(c apply.Change) changeSummary {
 	out := changeSummary{action: c.Action, source: c.Source, existed: c.Live != nil}
 	if c.Action == apply.Update || c.Action == apply.Recreate {
-		update := c
-		out.update = &update
+		out.update = new(c)
 	}
 	return out
 }

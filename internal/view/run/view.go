@@ -114,8 +114,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
-	d.ci.markTrusted = s.MarkTrusted
+	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv, s.MarkTrusted), now: now, began: now()}
 	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}, stopTicking: func() {}}
 	switch {
 	case o.Format == output.FormatJSON:

@@ -12,19 +12,16 @@ type Glyphs struct {
 	Full, Head, Empty                                      string // of the bar
 }
 
-func UnicodeGlyphs() Glyphs {
-	return Glyphs{
+var (
+	UnicodeGlyphs = Glyphs{
 		Good: "✓", Bad: "✗", Warn: "!", Busy: "…", Title: "▸", Dot: "·", Arrow: "→", Branch: "└", More: "…",
 		Full: "━", Head: "╸", Empty: "┈",
 	}
-}
-
-func ASCIIGlyphs() Glyphs {
-	return Glyphs{
+	ASCIIGlyphs = Glyphs{
 		Good: "+", Bad: "x", Warn: "!", Busy: ".", Title: ">", Dot: "-", Arrow: "->", Branch: "`-", More: "...",
 		Full: "=", Head: ">", Empty: ".",
 	}
-}
+)
 
 // GlyphsFor picks signs that the user's locale can show: the first of LC_ALL,
 // LC_CTYPE and LANG that is set decides, as in POSIX. With none set, which is
@@ -33,12 +30,12 @@ func GlyphsFor(env func(string) string) Glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(env(name)); v != "" {
 			if strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8") {
-				return UnicodeGlyphs()
+				return UnicodeGlyphs
 			}
-			return ASCIIGlyphs()
+			return ASCIIGlyphs
 		}
 	}
-	return UnicodeGlyphs()
+	return UnicodeGlyphs
 }
 
 // Fit cuts s to at most cells cells and then ends it with g.More.
