@@ -37,9 +37,13 @@ func (w FieldManager) Described(name string) string {
 
 // FieldManagerOf is the writer of a managedFields entry.
 func FieldManagerOf(w ownership.FieldManager) FieldManager {
-	out := FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource}
-	if !w.Time.IsZero() {
-		out.Since = w.Time.UTC().Format(time.RFC3339)
+	return FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource, Since: Timestamp(w.Time)}
+}
+
+// Timestamp is a time as documents write it; empty when it isn't known.
+func Timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
 	}
-	return out
+	return t.UTC().Format(time.RFC3339)
 }

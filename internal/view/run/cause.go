@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
 	"deployer/release"
@@ -268,11 +268,9 @@ func (t *runState) cause(from track.Cause) Cause {
 		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks),
 	}
 	for _, e := range p.Events {
-		event := CauseEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count}
-		if !e.Last.IsZero() {
-			event.Last = e.Last.UTC().Format(time.RFC3339)
-		}
-		out.Events = append(out.Events, event)
+		out.Events = append(out.Events, CauseEvent{
+			Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count, Last: document.Timestamp(e.Last),
+		})
 	}
 	for _, l := range p.Logs {
 		l.Lines = append([]string{}, l.Lines...) // an empty list, not null

@@ -6,6 +6,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/plan"
 	"deployer/track"
@@ -195,15 +196,11 @@ func StatusFieldsOf(s track.Status) StatusFields {
 	if s.Total > 0 {
 		out.Done, out.Total = &s.Done, &s.Total
 	}
-	p := s.Problem
-	if p == nil {
-		return out
-	}
-	out.Problem = &Problem{
-		Class: p.Class, Title: p.Title, Message: p.Message, FailingPods: failingPods(*p), Attempts: p.Attempts, Limit: p.Limit,
-	}
-	if !p.FinalAt.IsZero() {
-		out.Problem.FinalAt = p.FinalAt.UTC().Format(time.RFC3339)
+	if p := s.Problem; p != nil {
+		out.Problem = &Problem{
+			Class: p.Class, Title: p.Title, Message: p.Message, FailingPods: failingPods(*p), Attempts: p.Attempts, Limit: p.Limit,
+			FinalAt: document.Timestamp(p.FinalAt),
+		}
 	}
 	return out
 }

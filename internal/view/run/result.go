@@ -99,7 +99,7 @@ func (v *View) summedUp() Result {
 		cause = rolled.Cause
 	}
 	r := first.result(cause)
-	r.Began = v.display.began.UTC().Format(time.RFC3339)
+	r.Began = document.Timestamp(v.display.began)
 	r.Seconds = roundedSeconds(v.display.now().Sub(v.display.began))
 	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
 	if err != nil && r.ExitCode > signalCodes {
@@ -183,7 +183,7 @@ func (t *runState) result(err error) Result {
 	r := Result{
 		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Chart: document.ChartName(t.op.Next),
 		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
-		Began: t.began.UTC().Format(time.RFC3339), Seconds: roundedSeconds(t.now().Sub(t.began)),
+		Began: document.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
 	_, _, r.Revision = t.name()
 	if t.ended != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
 )
 
@@ -31,8 +32,5 @@ func resultMarkdown(r Result) string {
 		}
 		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(string(undo.Verb)), textfmt.EscapeMarkdown(outcome))
 	}
-	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "\n> **Warning:** %s\n", textfmt.EscapeMarkdown(w))
-	}
-	return b.String() + "\n"
+	return b.String() + document.MarkdownWarnings(r.Warnings, len(r.Warnings), 0) + "\n"
 }
