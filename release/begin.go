@@ -167,19 +167,15 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	secrets, clientErr := l.store.secrets()
-	if clientErr != nil {
-		return errors.Join(err, clientErr)
-	}
 	if next.stored.uid == "" {
 		next.stored.uid = l.storedUID(ctx, next)
 	}
 	errs := []error{err}
 	if next.stored.uid != "" {
-		errs = append(errs, deleteSecret(ctx, secrets, SecretName(next.Name, next.Version), string(next.stored.uid)))
+		errs = append(errs, l.store.deleteSecret(ctx, SecretName(next.Name, next.Version), string(next.stored.uid)))
 	}
 	next.stored = stored{}
-	return errors.Join(append(errs, deleteParts(ctx, secrets, next.Name, next.Version, enc.refs()))...)
+	return errors.Join(append(errs, l.store.deleteParts(ctx, next.Name, next.Version, enc.refs()))...)
 }
 
 // storedUID returns the UID of the record of a failed Begin if it was stored

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // While a run is at work, no later revision may be recorded. Other runs of deployer respect the Lease,
@@ -32,11 +30,10 @@ func (l *Lock) watchLaterRevisions() {
 // read now is found by a later call, or by Finish.
 func (l *Lock) loseIfOvertaken(ctx context.Context) {
 	revision := l.inProgress.Load()
-	secrets, err := l.store.secrets()
-	if revision == 0 || err != nil {
+	if revision == 0 {
 		return
 	}
-	later, err := secrets.Get(ctx, SecretName(l.name, int(revision)+1), metav1.GetOptions{})
+	later, err := l.store.getSecret(ctx, SecretName(l.name, int(revision)+1))
 	if err == nil && l.inProgress.Load() == revision { // otherwise it may be this run's, as of an undo
 		l.lease.cancel(l.overtakenError(int(revision)+1, later.Labels["status"]))
 	}

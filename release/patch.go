@@ -58,10 +58,8 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 			return errRetry
 		case apierrors.IsNotFound(err):
 			return nil
-		case err != nil:
-			return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 		}
-		return nil
+		return err
 	})
 }
 

@@ -80,7 +80,12 @@ func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
 // write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns
 // the metadata of what is stored. The API server would answer with the whole Secret, and packing,
 // sending and unpacking that takes longer than storing it.
-func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*metav1.ObjectMeta, error) {
+func (s *Store) write(ctx context.Context, secret *corev1.Secret) (_ *metav1.ObjectMeta, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+	}()
 	client, err := s.cluster.Typed()
 	if err != nil {
 		return nil, err
@@ -113,6 +118,19 @@ func (s *Store) secrets() (typedcore.SecretInterface, error) {
 	return client.CoreV1().Secrets(s.namespace), nil
 }
 
+// getSecret reads a Secret. An error of the API server says which one was read.
+func (s *Store) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
+	secrets, err := s.secrets()
+	if err != nil {
+		return nil, err
+	}
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, name, err)
+	}
+	return secret, nil
+}
+
 // Get reads one revision, or the newest for revision 0. The error is a
 // *NotFoundError when there is none, or a *CorruptError.
 func (s *Store) Get(ctx context.Context, name string, revision int) (*Record, error) {
@@ -135,18 +153,14 @@ func (s *Store) Get(ctx context.Context, name string, revision int) (*Record, er
 
 // read returns a record and its Secret; nil, nil, nil when there is none.
 func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *corev1.Secret, error) {
-	secrets, err := s.secrets()
-	if err != nil {
-		return nil, nil, err
-	}
 	var gone error
 	for range maxRereads {
-		secret, err := secrets.Get(ctx, SecretName(name, revision), metav1.GetOptions{})
+		secret, err := s.getSecret(ctx, SecretName(name, revision))
 		if apierrors.IsNotFound(err) {
 			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, SecretName(name, revision), err)
+			return nil, nil, err
 		}
 		rec, err := s.decodeSecret(ctx, secret)
 		if !errors.Is(err, errPartGone) {
@@ -227,20 +241,16 @@ func (s *Store) readBundles(ctx context.Context, of *Summary) (map[string][]byte
 }
 
 func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]byte, error) {
-	secrets, err := s.secrets()
-	if err != nil {
-		return nil, err
-	}
 	names := partNames(of.Name, of.Revision, b)
 	parts := make([][]byte, len(names))
 	return parts, kube.ForEach(len(names), maxParallel, func(i int) error {
-		part, err := secrets.Get(ctx, names[i], metav1.GetOptions{})
+		part, err := s.getSecret(ctx, names[i])
 		if apierrors.IsNotFound(err) {
 			return &CorruptError{Namespace: s.namespace, Secret: of.secret,
 				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, names[i]), Err: errPartGone}
 		}
 		if err != nil {
-			return fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, names[i], err)
+			return err
 		}
 		parts[i] = part.Data["part"]
 		return nil
@@ -277,29 +287,29 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace string, select
 // Delete deletes the Secret of a revision, but no other Secret of the same name. It
 // succeeds if the Secret is already gone.
 func (s *Store) Delete(ctx context.Context, of *Summary) error {
+	if err := s.deleteSecret(ctx, of.secret, of.uid); err != nil {
+		return err
+	}
+	return s.deleteParts(ctx, of.Name, of.Revision, of.bundles)
+}
+
+// deleteParts deletes the parts of bundles of a revision.
+func (s *Store) deleteParts(ctx context.Context, release string, revision int, bundles []bundleRef) error {
+	names := partNames(release, revision, bundles...)
+	return kube.ForEach(len(names), maxParallel, func(i int) error { return s.deleteSecret(ctx, names[i], "") })
+}
+
+// deleteSecret deletes a Secret; with a uid, only the one that has it.
+func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 	secrets, err := s.secrets()
 	if err != nil {
 		return err
 	}
-	if err := deleteSecret(ctx, secrets, of.secret, of.uid); err != nil {
-		return err
-	}
-	return deleteParts(ctx, secrets, of.Name, of.Revision, of.bundles)
-}
-
-// deleteParts deletes the parts of bundles of a revision.
-func deleteParts(ctx context.Context, secrets typedcore.SecretInterface, release string, revision int, bundles []bundleRef) error {
-	names := partNames(release, revision, bundles...)
-	return kube.ForEach(len(names), maxParallel, func(i int) error { return deleteSecret(ctx, secrets, names[i], "") })
-}
-
-// deleteSecret deletes a Secret; with a uid, only the one that has it.
-func deleteSecret(ctx context.Context, secrets typedcore.SecretInterface, name, uid string) error {
 	var opts metav1.DeleteOptions
 	if uid != "" {
 		opts.Preconditions = metav1.NewUIDPreconditions(uid)
 	}
-	err := secrets.Delete(ctx, name, opts)
+	err = secrets.Delete(ctx, name, opts)
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the one we knew is gone
 	}

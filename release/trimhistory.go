@@ -71,15 +71,8 @@ func lastWithStatus(heads []Summary, statuses ...helmrelease.Status) int {
 // stay, because a run writes them before the head.
 func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
 	orphans := unreferencedParts(heads, parts)
-	if len(orphans) == 0 {
-		return nil
-	}
-	secrets, err := s.secrets()
-	if err != nil {
-		return err
-	}
 	return kube.ForEach(len(orphans), maxParallel, func(i int) error {
-		return deleteSecret(ctx, secrets, orphans[i].Name, string(orphans[i].UID))
+		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
 	})
 }
 

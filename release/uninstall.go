@@ -90,13 +90,9 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 			errs = append(errs, l.store.Delete(ctx, &s))
 		}
 	}
-	secrets, err := l.store.secrets()
-	if err != nil {
-		return err
-	}
 	for _, p := range parts { // also those that a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {
-			errs = append(errs, deleteSecret(ctx, secrets, p.Name, string(p.UID)))
+			errs = append(errs, l.store.deleteSecret(ctx, p.Name, string(p.UID)))
 		}
 	}
 	return errors.Join(errs...)

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"deployer/internal/kube"
 )
@@ -52,17 +51,13 @@ func (w *recordWriter) writeAs(ctx context.Context, rec *Record, enc *encoded, c
 
 // writeWithParts writes a record: first its parts, then by writeHead its head.
 func (w *recordWriter) writeWithParts(ctx context.Context, rec *Record, enc *encoded, writeHead func() error) error {
-	secrets, err := w.store.secrets()
-	if err != nil {
-		return err
-	}
 	old := rec.stored
 	if err := w.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	err = writeHead()
+	err := writeHead()
 	if err == nil && rec.stored.uid != "" {
-		w.replaceParts(ctx, secrets, rec, enc, old)
+		w.replaceParts(ctx, rec, enc, old)
 	}
 	return err
 }
@@ -84,21 +79,17 @@ func (w *recordWriter) writeHead(ctx context.Context, rec *Record, enc *encoded,
 		rec.stored = stored{lost: rec.stored.lost + 1}
 		return nil
 	}
-	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+	return err
 }
 
 // resolveWriteConflict checks what is stored after the write of a head was refused.
 func (w *recordWriter) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret, conflictError func(*Record) error) error {
-	secrets, err := w.store.secrets()
-	if err != nil {
-		return err
-	}
-	found, err := secrets.Get(ctx, refused.Name, metav1.GetOptions{})
+	found, err := w.store.getSecret(ctx, refused.Name)
 	if apierrors.IsNotFound(err) {
 		return errRetry // which finds that it isn't there
 	}
 	if err != nil {
-		return fmt.Errorf("reading Secret/%s/%s: %w", w.store.namespace, refused.Name, err)
+		return err
 	}
 	if bytes.Equal(found.Data[dataKey], enc.head) && slices.Equal(bundlesOf(found.Labels, rec.Version), enc.refs()) {
 		rec.stored.set(&found.ObjectMeta, enc) // only the answer was lost
@@ -137,13 +128,12 @@ func (w *recordWriter) writeParts(ctx context.Context, rec *Record, enc *encoded
 		}
 	}
 	return kube.ForEach(len(parts), maxParallel, func(i int) error {
-		part := parts[i]
 		return retry(ctx, func(ctx context.Context) error {
-			_, err := w.store.write(ctx, part)
-			if err == nil || apierrors.IsAlreadyExists(err) {
+			_, err := w.store.write(ctx, parts[i])
+			if apierrors.IsAlreadyExists(err) {
 				return nil
 			}
-			return fmt.Errorf("writing Secret/%s/%s: %w", part.Namespace, part.Name, err)
+			return err
 		})
 	})
 }
@@ -151,11 +141,11 @@ func (w *recordWriter) writeParts(ctx context.Context, rec *Record, enc *encoded
 // replaceParts deletes the parts that the head no longer refers to, and makes a new head
 // the owner of its parts, so that they are deleted with it. Both are repeated by
 // TrimHistory, so failures are only warnings.
-func (w *recordWriter) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
+func (w *recordWriter) replaceParts(ctx context.Context, rec *Record, enc *encoded, old stored) {
 	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(enc.refs(), b) })
-	err := deleteParts(ctx, secrets, rec.Name, rec.Version, former)
+	err := w.store.deleteParts(ctx, rec.Name, rec.Version, former)
 	if old.uid == "" {
-		err = errors.Join(err, ownParts(ctx, secrets, rec, enc))
+		err = errors.Join(err, w.ownParts(ctx, rec, enc))
 	}
 	if err != nil {
 		w.warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
@@ -163,7 +153,11 @@ func (w *recordWriter) replaceParts(ctx context.Context, secrets typedcore.Secre
 }
 
 // ownParts makes the head the owner of parts that were written before it.
-func ownParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded) error {
+func (w *recordWriter) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
+	secrets, err := w.store.secrets()
+	if err != nil {
+		return err
+	}
 	owner, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": headAsOwner(rec)}})
 	if err != nil {
 		return err
@@ -191,7 +185,7 @@ func (w *recordWriter) replace(ctx context.Context, rec *Record) error {
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			return errRetry
 		case err != nil:
-			return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
+			return err
 		}
 		rec.stored.set(written, enc)
 		return nil
