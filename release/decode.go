@@ -106,8 +106,7 @@ func decodeApart(packed *packedChart, rest []byte) (*Record, error) {
 
 // decodeRest decodes what a record has beside its packed chart, and counts the elements.
 func decodeRest(rest []byte) (*Record, int, error) {
-	var m meter
-	_, _ = m.Write(rest) // never fails
+	m := measure(rest)
 	if over := m.tooLarge(maxSingleSecretJSON); over != "" {
 		return nil, 0, fmt.Errorf("it unpacks to %s", over)
 	}

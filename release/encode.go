@@ -2,7 +2,7 @@ package release
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -101,7 +101,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 		return nil, err
 	}
 	enc, _, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) {
-		return packWith(func(w io.Writer) error { return writeHead(w, headOf(r)) })
+		return packWith(func(w *jsonWriter) { w.head(headOf(r)) })
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 			return bundle{bundleRef: ref}, true, nil
 		}
 	}
-	packed, m, err := packWith(func(w io.Writer) error { return writeBody(w, bodyOf(rec)) })
+	packed, m, err := packWith(func(w *jsonWriter) { w.body(bodyOf(rec)) })
 	if err != nil {
 		return bundle{}, false, err
 	}
@@ -173,7 +173,7 @@ func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err er
 }
 
 func packEntries(rec *Record) ([]byte, *meter, error) {
-	return packWith(func(w io.Writer) error { return writeJournal(w, entriesOf(rec)) })
+	return packWith(func(w *jsonWriter) { w.journal(entriesOf(rec)) })
 }
 
 // A growth is the room that a record must leave for what is known only later in its run; zero when
@@ -236,7 +236,7 @@ func slimmedSize(rec *Record) int {
 		return 0
 	}
 	n := len(rec.Chart.Schema)
-	for _, file := range append(rec.Chart.Templates[:len(rec.Chart.Templates):len(rec.Chart.Templates)], rec.Chart.Files...) {
+	for _, file := range slices.Concat(rec.Chart.Templates, rec.Chart.Files) {
 		n += len(file.Name) + len(file.Data) + 64
 	}
 	return n * 4 / 3

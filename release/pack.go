@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -15,22 +16,21 @@ func gzipMagic() []byte { return []byte{0x1f, 0x8b, 0x08} }
 
 // pack is Helm's encoding without the outer base64.
 func pack(v any) ([]byte, error) {
-	packed, _, err := packWith(func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
+	packed, _, err := packWith(func(w *jsonWriter) { w.err = json.NewEncoder(w.to).Encode(v) })
 	return packed, err
 }
 
 // packWith packs what write writes, and measures it.
-func packWith(write func(io.Writer) error) ([]byte, *meter, error) {
+func packWith(write func(*jsonWriter)) ([]byte, *meter, error) {
 	var buf bytes.Buffer
 	m := &meter{}
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := write(io.MultiWriter(m, w)); err != nil {
-		return nil, nil, err
-	}
-	if err := w.Close(); err != nil {
+	out := &jsonWriter{to: io.MultiWriter(m, w)}
+	write(out)
+	if err := cmp.Or(out.err, w.Close()); err != nil {
 		return nil, nil, err
 	}
 	return buf.Bytes(), m, nil

@@ -2,12 +2,12 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"sync"
@@ -29,19 +29,15 @@ import (
 // A packedChart is `{"chart":…,` as deflate that ends at a byte, without an end of the stream.
 type packedChart struct {
 	deflated []byte
-	size     int    // of the text
-	sum      uint32 // CRC-32 of the text
-	elements int    // of the text, see meter
+	size     meter // of the text
 }
 
 // A packedManifest is `"manifest":…,` packed likewise, as it follows a chart.
 type packedManifest struct {
 	after    *packedChart
-	text     string // the manifest
+	manifest string
 	deflated []byte
-	size     int    // of the text of both
-	sum      uint32 // CRC-32 of it
-	elements int    // of it
+	size     meter // of the text of both
 }
 
 const (
@@ -71,7 +67,7 @@ func (p *packedCharts) pack(rec *Record) (*packedChart, *packedManifest, error) 
 	if err != nil || rec.Manifest == "" {
 		return chart, nil, err
 	}
-	if p.manifest == nil || p.manifest.after != chart || p.manifest.text != rec.Manifest {
+	if p.manifest == nil || p.manifest.after != chart || p.manifest.manifest != rec.Manifest {
 		p.manifest, err = chart.packManifest(rec.Manifest)
 	}
 	return chart, p.manifest, err
@@ -87,14 +83,11 @@ func (p *packedCharts) packChart(chart *helmchart.Chart) (*packedChart, error) {
 	}
 	text[len(text)-1] = chartEnd[0] // the record goes on
 	packed := p.previous
-	if packed == nil || !packed.holds(text) {
-		if packed, err = packChart(text); err != nil {
-			return nil, err
-		}
+	if packed != nil && packed.holds(text) {
+		packed.size = measure(text) // a stored one doesn't say how many elements it has
+	} else if packed, err = packChart(text); err != nil {
+		return nil, err
 	}
-	var m meter
-	_, _ = m.Write(text) // never fails
-	packed.elements = m.elements
 	p.chart, p.packed = chart, packed
 	return packed, nil
 }
@@ -111,38 +104,31 @@ func packChart(text []byte) (*packedChart, error) {
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	return &packedChart{deflated: out.Bytes(), size: len(text), sum: crc32.ChecksumIEEE(text)}, nil
+	return &packedChart{deflated: out.Bytes(), size: measure(text)}, nil
 }
 
 // packManifest packs the manifest that follows the chart. An upgrade does it once: the best compression takes
 // twice as long for one or two percent.
-func (p *packedChart) packManifest(text string) (*packedManifest, error) {
+func (p *packedChart) packManifest(manifest string) (*packedManifest, error) {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.DefaultCompression)
 	if err != nil {
 		return nil, err
 	}
-	m, sum := &meter{bytes: p.size, elements: p.elements}, checksum(p.sum)
-	to := io.MultiWriter(m, &sum, w)
-	member := textMember("manifest", text)
-	if _, err := fmt.Fprintf(to, "%q:", member.name); err != nil {
+	size := p.size
+	to := &jsonWriter{to: io.MultiWriter(&size, w)}
+	to.raw(`"manifest":`)
+	to.text(manifest)
+	to.raw(",")
+	if err := cmp.Or(to.err, w.Flush()); err != nil {
 		return nil, err
 	}
-	if err := member.write(to); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(to, ","); err != nil {
-		return nil, err
-	}
-	if err := w.Flush(); err != nil {
-		return nil, err
-	}
-	return &packedManifest{after: p, text: text, deflated: out.Bytes(), size: m.bytes, sum: uint32(sum), elements: m.elements}, nil
+	return &packedManifest{after: p, manifest: manifest, deflated: out.Bytes(), size: size}, nil
 }
 
 // holds reports whether a text is what was packed.
 func (p *packedChart) holds(text []byte) bool {
-	if p.size != len(text) || p.sum != crc32.ChecksumIEEE(text) {
+	if p.size.bytes != len(text) || p.size.sum != crc32.ChecksumIEEE(text) {
 		return false
 	}
 	r := flate.NewReader(bytes.NewReader(p.deflated))
@@ -160,10 +146,10 @@ func (p *packedChart) holds(text []byte) bool {
 // appendRest makes gzip of the packed chart, the packed manifest, which may be nil, and the rest of a record's JSON,
 // which write writes. An upgrade does it three times: the best compression takes twice as long for one or two
 // percent.
-func (p *packedChart) appendRest(manifest *packedManifest, write func(io.Writer) error) ([]byte, *meter, error) {
+func (p *packedChart) appendRest(manifest *packedManifest, write func(*jsonWriter)) ([]byte, *meter, error) {
 	var out bytes.Buffer
 	out.Write([]byte{0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 2, 255, extraLength, 0, 'D', 'C', extraLength - 4, 0})
-	for _, n := range []uint32{uint32(len(p.deflated)), uint32(p.size), p.sum} {
+	for _, n := range []uint32{uint32(len(p.deflated)), uint32(p.size.bytes), p.size.sum} {
 		out.Write(binary.LittleEndian.AppendUint32(nil, n))
 	}
 	out.Write(p.deflated)
@@ -171,29 +157,19 @@ func (p *packedChart) appendRest(manifest *packedManifest, write func(io.Writer)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, sum := &meter{bytes: p.size, elements: p.elements}, checksum(p.sum)
+	size := p.size
 	if manifest != nil {
 		out.Write(manifest.deflated)
-		m, sum = &meter{bytes: manifest.size, elements: manifest.elements}, checksum(manifest.sum)
+		size = manifest.size
 	}
-	if err := write(io.MultiWriter(m, &sum, w)); err != nil {
+	to := &jsonWriter{to: io.MultiWriter(&size, w)}
+	write(to)
+	if err := cmp.Or(to.err, w.Close()); err != nil {
 		return nil, nil, err
 	}
-	if err := w.Close(); err != nil {
-		return nil, nil, err
-	}
-	end := binary.LittleEndian.AppendUint32(nil, uint32(sum))
-	out.Write(binary.LittleEndian.AppendUint32(end, uint32(m.bytes)))
-	return out.Bytes(), m, nil
-}
-
-// A checksum is the CRC-32 of what is written to it.
-type checksum uint32
-
-// Write never fails.
-func (c *checksum) Write(data []byte) (int, error) {
-	*c = checksum(crc32.Update(uint32(*c), crc32.IEEETable, data))
-	return len(data), nil
+	end := binary.LittleEndian.AppendUint32(nil, size.sum)
+	out.Write(binary.LittleEndian.AppendUint32(end, uint32(size.bytes)))
+	return out.Bytes(), &size, nil
 }
 
 // errNoPackedChart says that a record isn't gzip that appendRest has made.
@@ -209,9 +185,9 @@ func findPackedChart(data []byte) (*packedChart, error) {
 		return nil, errNoPackedChart
 	}
 	length := int(binary.LittleEndian.Uint32(data[16:]))
-	chart := &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
+	chart := &packedChart{size: meter{bytes: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}}
 	total := announcedSize(data)
-	if length > len(data)-trailer-start || chart.size > total || total > maxSingleSecretJSON {
+	if length > len(data)-trailer-start || chart.size.bytes > total || total > maxSingleSecretJSON {
 		return nil, errNoPackedChart
 	}
 	chart.deflated = data[start : start+length]
@@ -224,27 +200,27 @@ func cutPackedChart(data []byte, known *packedManifest) (chart *packedChart, man
 	if chart, err = findPackedChart(data); err != nil {
 		return nil, nil, nil, err
 	}
-	start, size, sum := packedStart+len(chart.deflated), chart.size, chart.sum
-	if known != nil && known.after.sum == sum && known.after.size == size && bytes.HasPrefix(data[start:], known.deflated) {
-		manifest, start, size, sum = known, start+len(known.deflated), known.size, known.sum
+	start, before := packedStart+len(chart.deflated), chart.size
+	if known != nil && known.after.sameText(chart) && bytes.HasPrefix(data[start:], known.deflated) {
+		manifest, start, before = known, start+len(known.deflated), known.size
 	}
-	rest, err = unpackRest(data, start, size, sum)
+	rest, err = unpackRest(data, start, before)
 	return chart, manifest, rest, err
 }
 
-// unpackRest unpacks what follows a part of a record's JSON with this size and sum. Its own
+// unpackRest unpacks what follows a part of a record's JSON with this size. Its own
 // packed data begin at start.
-func unpackRest(data []byte, start, size int, sum uint32) ([]byte, error) {
+func unpackRest(data []byte, start int, before meter) ([]byte, error) {
 	end := len(data) - trailer
-	if start > end || size > announcedSize(data) {
+	if start > end || before.bytes > announcedSize(data) {
 		return nil, errNoPackedChart
 	}
-	rest := make([]byte, announcedSize(data)-size)
+	rest := make([]byte, announcedSize(data)-before.bytes)
 	r := flate.NewReader(bytes.NewReader(data[start:end]))
 	if _, err := io.ReadFull(r, rest); err != nil {
 		return nil, err
 	}
-	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF || crc32.Update(sum, crc32.IEEETable, rest) != binary.LittleEndian.Uint32(data[end:]) {
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF || crc32.Update(before.sum, crc32.IEEETable, rest) != binary.LittleEndian.Uint32(data[end:]) {
 		return nil, errNoPackedChart
 	}
 	return rest, nil
@@ -252,15 +228,14 @@ func unpackRest(data []byte, start, size int, sum uint32) ([]byte, error) {
 
 // decode decodes the chart, and counts its elements.
 func (p *packedChart) decode() (*helmchart.Chart, int, error) {
-	text := make([]byte, p.size)
+	text := make([]byte, p.size.bytes)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(p.deflated)), text); err != nil {
 		return nil, 0, err
 	}
 	data, begins := bytes.CutPrefix(text, []byte(chartStart))
 	data, ends := bytes.CutSuffix(data, []byte(chartEnd))
-	var m meter
-	_, _ = m.Write(data) // never fails
-	if !begins || !ends || crc32.ChecksumIEEE(text) != p.sum || m.tooLarge(maxSingleSecretJSON) != "" {
+	m := measure(data)
+	if !begins || !ends || crc32.ChecksumIEEE(text) != p.size.sum || m.tooLarge(maxSingleSecretJSON) != "" {
 		return nil, 0, errNoPackedChart
 	}
 	var chart *helmchart.Chart
@@ -270,17 +245,20 @@ func (p *packedChart) decode() (*helmchart.Chart, int, error) {
 
 // equal reports whether two packed charts are the same text.
 func (p *packedChart) equal(other *packedChart) bool {
-	return p.size == other.size && p.sum == other.sum && bytes.Equal(p.deflated, other.deflated)
+	return p.sameText(other) && bytes.Equal(p.deflated, other.deflated)
+}
+
+// sameText reports whether the texts of two packed charts have the same length and checksum.
+func (p *packedChart) sameText(other *packedChart) bool {
+	return p.size.bytes == other.size.bytes && p.size.sum == other.size.sum
 }
 
 // packRecord packs a record with its body.
 func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil {
-		return packWith(func(w io.Writer) error {
-			if _, err := io.WriteString(w, "{"); err != nil {
-				return err
-			}
-			return writeRest(w, rec)
+		return packWith(func(w *jsonWriter) {
+			w.raw("{")
+			w.rest(rec)
 		})
 	}
 	chart, manifest, err := charts.pack(rec)
@@ -289,7 +267,7 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	}
 	rest := *rec
 	rest.Manifest = ""
-	return chart.appendRest(manifest, func(w io.Writer) error { return writeRest(w, &rest) })
+	return chart.appendRest(manifest, func(w *jsonWriter) { w.rest(&rest) })
 }
 
 // PackAhead packs what takes longest of a record that is going to be written soon, its chart and its manifest. It

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -183,9 +182,8 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	if _, err := large.decode(enc.head); err != nil {
 		t.Fatal(err)
 	}
-	packed, _, err := charts.packed.appendRest(nil, func(w io.Writer) error {
-		_, err := io.WriteString(w, `"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
-		return err
+	packed, _, err := charts.packed.appendRest(nil, func(w *jsonWriter) {
+		w.raw(`"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +278,7 @@ func TestChartDecodedApartIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, _, err := packed.appendRest(nil, func(w io.Writer) error { _, err := io.WriteString(w, rest); return err })
+		data, _, err := packed.appendRest(nil, func(w *jsonWriter) { w.raw(rest) })
 		if err != nil {
 			t.Fatal(err)
 		}

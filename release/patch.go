@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -116,7 +115,10 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *
 	if err != nil {
 		return nil, err
 	}
-	packed, _, err := chart.appendRest(manifest, func(w io.Writer) error { return writeMembers(w, record) })
+	packed, _, err := chart.appendRest(manifest, func(w *jsonWriter) {
+		w.inside(record)
+		w.raw("}")
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 package release
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -13,125 +13,99 @@ import (
 // time when most memory is in use. So these are written in pieces. The JSON is the same but
 // for the order of members.
 
-// writeRest writes the JSON of a record without its chart and without the opening brace.
-func writeRest(w io.Writer, rec *Record) error {
+// A jsonWriter writes JSON in pieces. After an error it writes nothing more.
+type jsonWriter struct {
+	to  io.Writer
+	err error // the first one
+}
+
+// raw writes text as it is.
+func (w *jsonWriter) raw(text string) {
+	if w.err == nil {
+		_, w.err = io.WriteString(w.to, text)
+	}
+}
+
+// inside writes the JSON of a text or an object without its quotes or braces.
+func (w *jsonWriter) inside(v any) {
+	data, err := json.Marshal(v)
+	if w.err = cmp.Or(w.err, err); w.err == nil {
+		_, w.err = w.to.Write(data[1 : len(data)-1])
+	}
+}
+
+// rest writes the members of a record without its chart, and the closing brace.
+func (w *jsonWriter) rest(rec *Record) {
 	rest := *rec
 	rest.Chart, rest.Manifest, rest.Journal = nil, "", nil
-	return writeMembers(w, &rest, textMember("manifest", rec.Manifest), journalMember(rec.Journal))
+	w.inside(&rest)
+	w.manifestMember(rec.Manifest)
+	w.journalMember(rec.Journal)
+	w.raw("}")
 }
 
-// writeHead writes the JSON of a head.
-func writeHead(w io.Writer, h *head) error {
+func (w *jsonWriter) head(h *head) {
 	rest := *h
 	rest.Journal = nil
-	return writeObject(w, &rest, journalMember(h.Journal))
+	w.raw("{")
+	w.inside(&rest)
+	w.journalMember(h.Journal)
+	w.raw("}")
 }
 
-// writeBody writes the JSON of a body.
-func writeBody(w io.Writer, b *body) error {
+func (w *jsonWriter) body(b *body) {
 	rest := *b
 	rest.Manifest = ""
-	return writeObject(w, &rest, textMember("manifest", b.Manifest))
+	w.raw("{")
+	w.inside(&rest)
+	w.manifestMember(b.Manifest)
+	w.raw("}")
 }
 
-// writeJournal writes the JSON of a journal.
-func writeJournal(w io.Writer, j *Journal) error {
+func (w *jsonWriter) journal(j *Journal) {
 	rest := *j
 	rest.Objects = nil
-	return writeObject(w, &rest, objectsMember("objects", j.Objects))
+	w.raw("{")
+	w.inside(&rest)
+	separator := `,"objects":{`
+	for _, key := range slices.Sorted(maps.Keys(j.Objects)) {
+		w.raw(separator)
+		w.inside(map[string]ObjectState{key: j.Objects[key]})
+		separator = ","
+	}
+	if len(j.Objects) > 0 {
+		w.raw("}")
+	}
+	w.raw("}")
 }
 
-// A member of an object in JSON is written by itself.
-type member struct {
-	name  string
-	write func(io.Writer) error // nil leaves it out
+// manifestMember writes the manifest as a member that follows others; nothing if it is empty.
+func (w *jsonWriter) manifestMember(manifest string) {
+	if manifest != "" {
+		w.raw(`,"manifest":`)
+		w.text(manifest)
+	}
 }
 
-func writeObject(w io.Writer, rest any, large ...member) error {
-	if _, err := io.WriteString(w, "{"); err != nil {
-		return err
+// journalMember writes the journal as a member that follows others; nothing if it is nil.
+func (w *jsonWriter) journalMember(j *Journal) {
+	if j != nil {
+		w.raw(`,"deployer":`)
+		w.journal(j)
 	}
-	return writeMembers(w, rest, large...)
-}
-
-// writeMembers writes the members of rest, of which there is at least one, then the large
-// ones, and the closing brace. The opening brace is the caller's.
-func writeMembers(w io.Writer, rest any, large ...member) error {
-	data, err := json.Marshal(rest)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(data[1 : len(data)-1]); err != nil {
-		return err
-	}
-	for _, m := range large {
-		if m.write == nil {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, ",%q:", m.name); err != nil {
-			return err
-		}
-		if err := m.write(w); err != nil {
-			return err
-		}
-	}
-	_, err = io.WriteString(w, "}")
-	return err
-}
-
-func journalMember(j *Journal) member {
-	if j == nil {
-		return member{}
-	}
-	return member{"deployer", func(w io.Writer) error { return writeJournal(w, j) }}
-}
-
-func objectsMember(name string, objects map[string]ObjectState) member {
-	if len(objects) == 0 {
-		return member{}
-	}
-	return member{name, func(w io.Writer) error {
-		separator := "{"
-		for _, key := range slices.Sorted(maps.Keys(objects)) {
-			data, err := json.Marshal(map[string]ObjectState{key: objects[key]})
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(w, "%s%s", separator, data[1:len(data)-1]); err != nil {
-				return err
-			}
-			separator = ","
-		}
-		_, err := io.WriteString(w, "}")
-		return err
-	}}
 }
 
 // textPiece is how many bytes of a text are written at once.
 const textPiece = 16 << 10
 
-func textMember(name, text string) member {
-	if text == "" {
-		return member{}
+func (w *jsonWriter) text(text string) {
+	w.raw(`"`)
+	for text != "" {
+		end := pieceEnd(text)
+		w.inside(text[:end])
+		text = text[end:]
 	}
-	return member{name, func(w io.Writer) error {
-		if _, err := io.WriteString(w, `"`); err != nil {
-			return err
-		}
-		for text != "" {
-			end := pieceEnd(text)
-			data, err := json.Marshal(text[:end])
-			if err != nil {
-				return err
-			}
-			if _, err := w.Write(data[1 : len(data)-1]); err != nil {
-				return err
-			}
-			text = text[end:]
-		}
-		_, err := io.WriteString(w, `"`)
-		return err
-	}}
+	w.raw(`"`)
 }
 
 // pieceEnd is where the first piece of a text ends, which is between two characters.

@@ -19,8 +19,9 @@ func FuzzPiecesOfText(f *testing.F) {
 		// The text begins somewhere in the last bytes of the first piece.
 		text = strings.Repeat("x", textPiece-1-(at&0xf)) + text
 		var got strings.Builder
-		if err := textMember("m", text).write(&got); err != nil {
-			t.Fatal(err)
+		w := &jsonWriter{to: &got}
+		if w.text(text); w.err != nil {
+			t.Fatal(w.err)
 		}
 		want, err := json.Marshal(text)
 		if err != nil {
@@ -39,8 +40,9 @@ func TestRecordJSONHasAllMembers(t *testing.T) {
 	rec.Chart = nil
 	rec.Journal.Hooks = map[string]string{"a": "b"}
 	var got strings.Builder
-	if err := writeRest(&got, rec); err != nil {
-		t.Fatal(err)
+	w := &jsonWriter{to: &got}
+	if w.rest(rec); w.err != nil {
+		t.Fatal(w.err)
 	}
 	want, err := json.Marshal(rec)
 	if err != nil {

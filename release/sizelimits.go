@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 )
 
@@ -30,15 +31,23 @@ const (
 	usualSize = 1 << 20
 )
 
-// A meter counts the bytes and elements of JSON that is written to it.
+// A meter measures JSON that is written to it.
 type meter struct {
-	bytes, elements   int
-	text, backslashed bool
+	bytes, elements int
+	sum             uint32 // CRC-32
+
+	text, backslashed bool // the state between two writes
+}
+
+func measure(data []byte) (m meter) {
+	_, _ = m.Write(data) // never fails
+	return m
 }
 
 // Write never fails.
 func (m *meter) Write(data []byte) (int, error) {
 	m.bytes += len(data)
+	m.sum = crc32.Update(m.sum, crc32.IEEETable, data)
 	for _, b := range data {
 		switch {
 		case m.backslashed:
@@ -85,8 +94,7 @@ func decompress(data []byte, limit int) ([]byte, error) {
 		return nil, err
 	}
 	out = out[:n]
-	var m meter
-	_, _ = m.Write(out) // never fails
+	m := measure(out)
 	if over := m.tooLarge(limit); over != "" {
 		return nil, fmt.Errorf("it unpacks to %s", over)
 	}
