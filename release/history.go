@@ -242,21 +242,17 @@ func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, er
 // LoadRemaining reads all records that aren't read yet, several at once. It reports no errors:
 // Load reads a missing record again and reports them.
 func (h *History) LoadRemaining(ctx context.Context) {
-	var open []int
-	for _, s := range h.Revisions {
-		if h.loaded[s.Revision] == nil {
-			open = append(open, s.Revision)
+	records := make([]*Record, len(h.Revisions))
+	_ = kube.ForEach(len(records), maxParallel, func(i int) error {
+		if revision := h.Revisions[i].Revision; h.loaded[revision] == nil {
+			records[i], _ = h.read(ctx, revision) // Load reads it again, and has the error
 		}
-	}
-	records := make([]*Record, len(open))
-	_ = kube.ForEach(len(open), maxParallel, func(i int) error {
-		records[i], _ = h.read(ctx, open[i]) // Load reads it again, and has the error
 		return nil
 	})
 	for i, rec := range records {
 		if rec != nil {
-			h.loaded[open[i]] = rec
-			h.newestWhere(func(s *Summary) bool { return s.Revision == open[i] }).setDetails(rec)
+			h.loaded[rec.Version] = rec
+			h.Revisions[i].setDetails(rec)
 		}
 	}
 }

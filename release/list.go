@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -49,8 +48,8 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	var all, strange []Summary
 	for i := range items {
 		summary, err := summarize(&items[i].ObjectMeta)
-		if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
-			strange = append(strange, unreadable(&items[i].ObjectMeta, corrupt))
+		if err != nil {
+			strange = append(strange, summary)
 			continue
 		}
 		all = append(all, summary)

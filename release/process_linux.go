@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,20 +11,11 @@ import (
 
 // thisProcess names the calling process; the zero value if the kernel doesn't tell.
 func thisProcess() Process {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return Process{}
-	}
-	space, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return Process{}
-	}
-	_, start, err := processState(os.Getpid())
-	if err != nil {
-		return Process{}
-	}
-	host, err := os.Hostname()
-	if err != nil || host == "" {
+	boot, ofBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, ofSpace := os.Readlink("/proc/self/ns/pid")
+	_, start, ofStart := processState(os.Getpid())
+	host, ofHost := os.Hostname()
+	if cmp.Or(ofBoot, ofSpace, ofStart, ofHost) != nil || host == "" {
 		return Process{}
 	}
 	return Process{Boot: strings.TrimSpace(string(boot)), PIDNamespace: space, PID: os.Getpid(), Start: start, Host: host}

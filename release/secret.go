@@ -150,27 +150,31 @@ type Summary struct {
 func (s *Summary) UID() string { return s.uid }
 
 // summarize reads the metadata of a head Secret. The error is a *CorruptError if its name
-// and labels contradict each other.
+// and labels contradict each other; then the summary, which is Unreadable, has the name of the Secret.
 func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	name, revision, ok := parseSecretName(meta.Name)
 	labels := meta.Labels
-	switch {
-	case !ok:
-		return Summary{}, &CorruptError{Namespace: meta.Namespace, Secret: meta.Name,
-			Reason: fmt.Sprintf("its labels say it belongs to release %q, but its name isn't that of a record", labels["name"])}
-	case labels["name"] != name || labels["version"] != strconv.Itoa(revision):
-		return Summary{}, &CorruptError{Namespace: meta.Namespace, Secret: meta.Name,
-			Reason: fmt.Sprintf("its labels say name=%q version=%q, its name says otherwise", labels["name"], labels["version"])}
-	}
 	s := Summary{
-		Namespace: meta.Namespace, Name: name, Revision: revision,
+		Namespace: meta.Namespace, Name: meta.Name,
 		Status:    helmrelease.Status(labels["status"]),
 		Labels:    userLabels(labels),
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
-		Run:       meta.Annotations[annotationRun],
-		secret:    meta.Name, uid: string(meta.UID), resourceVersion: meta.ResourceVersion, bundles: bundlesOf(labels, revision),
+		secret:    meta.Name, uid: string(meta.UID),
 	}
+	reason := ""
+	switch {
+	case !ok:
+		reason = fmt.Sprintf("its labels say it belongs to release %q, but its name isn't that of a record", labels["name"])
+	case labels["name"] != name || labels["version"] != strconv.Itoa(revision):
+		reason = fmt.Sprintf("its labels say name=%q version=%q, its name says otherwise", labels["name"], labels["version"])
+	}
+	if reason != "" {
+		s.Unreadable = &CorruptError{Namespace: meta.Namespace, Secret: meta.Name, Reason: reason}
+		return s, s.Unreadable
+	}
+	s.Name, s.Revision, s.Run = name, revision, meta.Annotations[annotationRun]
+	s.resourceVersion, s.bundles = meta.ResourceVersion, bundlesOf(labels, revision)
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {
 		return s, nil // another tool's record
@@ -182,14 +186,6 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	s.AppVersion = meta.Annotations[annotationAppVersion]
 	s.Description = meta.Annotations[annotationDescription]
 	return s, nil
-}
-
-// unreadable returns the summary of a Secret whose name and labels contradict each other.
-func unreadable(meta *metav1.ObjectMeta, why *CorruptError) Summary {
-	return Summary{
-		Namespace: meta.Namespace, Name: meta.Name, Status: helmrelease.Status(meta.Labels["status"]), Labels: userLabels(meta.Labels),
-		Updated: meta.CreationTimestamp.Time, LastWrite: lastWrite(meta), Unreadable: why, secret: meta.Name, uid: string(meta.UID),
-	}
 }
 
 // setDetails fills in the details from the record.

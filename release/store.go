@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -317,31 +318,28 @@ func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 }
 
 // serverTime returns the API server's time; our clock may be wrong.
-func (s *Store) serverTime(ctx context.Context) (time.Time, error) {
+func (s *Store) serverTime(ctx context.Context) (now time.Time, err error) {
 	config := s.cluster.Config()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	client, ofClient := rest.HTTPClientFor(config)
+	base, _, ofAddress := rest.DefaultServerUrlFor(config)
+	if err := cmp.Or(ofClient, ofAddress); err != nil {
+		return now, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
-	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("asking %s for the time: %w", config.Host, err)
+		}
+	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
+		return now, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
+		return now, err
 	}
 	defer response.Body.Close()
-	// Every answer has the time in its header.
-	now, err := http.ParseTime(response.Header.Get("Date"))
-	if err != nil {
-		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
-	}
-	return now, nil
+	return http.ParseTime(response.Header.Get("Date")) // every answer has it
 }
 
 // revisions reads the metadata of all revisions of a release, oldest first, and

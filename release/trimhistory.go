@@ -44,8 +44,7 @@ func revisionsToTrim(heads []Summary, keep int) []Summary {
 	if keep <= 0 || len(heads) <= keep {
 		return nil
 	}
-	needed := lastSuccess(heads)
-	return heads[:min(len(heads)-keep, max(needed, 0))]
+	return heads[:min(len(heads)-keep, max(lastSuccess(heads), 0))]
 }
 
 // lastSuccess returns the index of the newest deployed revision. Without one, it returns
