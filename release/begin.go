@@ -41,6 +41,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 		return err
 	}
 	l.signRecord(next)
+	next.ApplyMethod = ApplySSA
 	next.stored = stored{}
 	enc, err := l.store.encode(next)
 	if err != nil {
@@ -91,7 +92,6 @@ func (l *Lock) checkIsNext(h *History, next *Record) error {
 // that writes it.
 func (l *Lock) signRecord(rec *Record) {
 	rec.Name, rec.Namespace = l.name, l.store.namespace
-	rec.ApplyMethod = ApplySSA
 	if rec.Journal == nil {
 		rec.Journal = &Journal{}
 	}

@@ -12,8 +12,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// renewUntilGivenBack renews the Lease until it is given back or lost.
-func (l *heldLease) renewUntilGivenBack(ctx context.Context) {
+// untilGivenBack calls do at the interval of heartbeats until the Lease is going to be given back.
+func (l *heldLease) untilGivenBack(do func()) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
@@ -21,9 +21,7 @@ func (l *heldLease) renewUntilGivenBack(ctx context.Context) {
 		case <-l.until.Done():
 			return
 		case <-tick.C:
-		}
-		if l.heartbeat(ctx); l.checkHeld() != nil {
-			return
+			do()
 		}
 	}
 }

@@ -57,7 +57,9 @@ func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lea
 	l.until, l.stop = context.WithCancel(ctx)
 	l.renewed = time.Now()
 	if lease != nil {
-		l.running.Go(func() { l.renewUntilGivenBack(kube.WithoutWriteHook(ctx)) })
+		l.running.Go(func() {
+			l.untilGivenBack(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
+		})
 	}
 }
 

@@ -3,28 +3,12 @@ package release
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // While a run is at work, no later revision may be recorded. Other runs of deployer respect the Lease,
 // and most commands of Helm refuse a release whose latest revision is pending. `helm rollback` does
 // neither: it makes a new revision and overwrites objects that the run has just applied.
 // helm.sh/helm/v3/pkg/action/rollback.go
-
-// watchLaterRevisions looks for a later revision with each heartbeat, until the lock is given back. The
-// lock is lost when there is one.
-func (l *Lock) watchLaterRevisions() {
-	tick := time.NewTicker(l.opts.Renew)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.lease.until.Done():
-			return
-		case <-tick.C:
-			l.loseIfOvertaken(l.lease.until)
-		}
-	}
-}
 
 // loseIfOvertaken gives up the lock if a revision after the one of this run is recorded. What can't be
 // read now is found by a later call, or by Finish.

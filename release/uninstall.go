@@ -33,9 +33,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		return l.pendingError(latest.Revision, latest.Status)
 	}
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
-	method := rec.ApplyMethod
 	l.signRecord(rec)
-	rec.ApplyMethod = method
 	rec.Journal.Step = ""
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
