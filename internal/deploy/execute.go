@@ -25,11 +25,11 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	r.journal = &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}}
 	r.applier = r.applier.WithOnAdoption(r.journal.recordAdoption)
 	r.emit(Began{Operation: op})
-	if err := op.CheckPermissions(); err != nil {
-		r.emit(Ended{Operation: op, Took: time.Since(r.began), Err: err})
-		return nil, err
+	var record *release.Record
+	err := op.CheckPermissions()
+	if err == nil {
+		record, err = r.underLock(ctx)
 	}
-	record, err := r.underLock(ctx)
 	r.emit(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return record, err
 }

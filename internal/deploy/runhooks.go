@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -30,32 +31,30 @@ type hookRunner struct {
 }
 
 func (r *hookRunner) runAll(ctx context.Context, hooks []*helmrelease.Hook) error {
-	var done []ranHook
-	for _, h := range hooks {
-		if r.hasFinished(h) {
-			ran, err := r.findFinished(ctx, h)
-			if err != nil {
-				return errors.Join(&HookError{Event: r.event, Hook: h.Path, Err: err}, r.delete(ctx, done, helmrelease.HookSucceeded))
-			}
-			done = append(done, ran)
-			continue
-		}
-		ran, err := r.runOne(ctx, h)
-		if err != nil {
-			r.reportLogs(ctx, append(done, ran))
-			// The earlier hooks have succeeded: they are deleted as if all had.
-			failed := r.delete(ctx, []ranHook{ran}, helmrelease.HookFailed)
-			cleaned := r.delete(ctx, done, helmrelease.HookSucceeded)
-			return errors.Join(&HookError{Event: r.event, Hook: h.Path, Err: err}, failed, cleaned)
-		}
-		done = append(done, ran)
-		if err := r.recordFinished(ctx, h); err != nil {
-			r.reportLogs(ctx, done)
-			return errors.Join(err, r.delete(ctx, done, helmrelease.HookSucceeded))
-		}
+	var ran []ranHook
+	var err error
+	for i := 0; i < len(hooks) && err == nil; i++ {
+		ran, err = r.runNext(ctx, hooks[i], ran)
 	}
-	r.reportLogs(ctx, done)
-	return r.delete(ctx, done, helmrelease.HookSucceeded)
+	r.reportLogs(ctx, ran)
+	return errors.Join(err, r.delete(ctx, ran))
+}
+
+// runNext runs a hook, unless it has finished, and adds it to those that ran.
+func (r *hookRunner) runNext(ctx context.Context, h *helmrelease.Hook, ran []ranHook) ([]ranHook, error) {
+	if r.hasFinished(h) {
+		found, err := r.findFinished(ctx, h)
+		if err != nil {
+			return ran, &HookError{Event: r.event, Hook: h.Path, Err: err}
+		}
+		return append(ran, found), nil
+	}
+	one, err := r.runOne(ctx, h)
+	ran = append(ran, one)
+	if err != nil {
+		return ran, &HookError{Event: r.event, Hook: h.Path, Err: err}
+	}
+	return ran, r.recordFinished(ctx, h)
 }
 
 // hasFinished reports whether a dead run, in the same attempt, had finished this very
@@ -113,6 +112,7 @@ func hookKey(event helmrelease.HookEvent, h *helmrelease.Hook) string {
 type ranHook struct {
 	hook    *helmrelease.Hook
 	objects []*unstructured.Unstructured
+	failed  bool
 }
 
 func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
@@ -125,7 +125,7 @@ func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, 
 	}
 	h.LastRun.CompletedAt = helmtime.Now()
 	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
-	if err != nil {
+	if ran.failed = err != nil; ran.failed {
 		h.LastRun.Phase = helmrelease.HookPhaseFailed
 	}
 	r.emit(HookRan{Hook: h, Took: time.Since(began), Err: err})
@@ -177,19 +177,21 @@ func (r *hookRunner) targets(objects []*unstructured.Unstructured) []track.Targe
 	return targets
 }
 
-// delete deletes the hooks with a policy, last created first. It does so even after
-// the run was stopped, because the policy is about the outcome.
-func (r *hookRunner) delete(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
+// delete deletes the hooks whose policy is about how they ended, last created first. It does so
+// even after the run was stopped, and deletes hooks that succeeded before one failed.
+func (r *hookRunner) delete(ctx context.Context, hooks []ranHook) error {
 	ctx = cleanupContext(ctx)
 	var errs []error
-	for i := len(hooks) - 1; i >= 0; i-- {
-		if !hasDeletePolicy(hooks[i].hook, policy) {
+	for _, ran := range slices.Backward(hooks) {
+		policy := helmrelease.HookSucceeded
+		if ran.failed {
+			policy = helmrelease.HookFailed
+		}
+		if !hasDeletePolicy(ran.hook, policy) {
 			continue
 		}
-		for _, obj := range hooks[i].objects {
-			if err := r.applier.DeleteHook(ctx, obj); err != nil {
-				errs = append(errs, err)
-			}
+		for _, obj := range ran.objects {
+			errs = append(errs, r.applier.DeleteHook(ctx, obj))
 		}
 	}
 	return errors.Join(errs...)
