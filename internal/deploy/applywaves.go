@@ -49,8 +49,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 		}
 		outside = append(outside, target)
 	}
-	targets := append(r.trackTargets(done, r.isReadyWhenApplied), outside...)
-	if err := r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) }); err != nil {
+	if err := r.waitFor(ctx, append(r.trackTargets(done, r.isReadyWhenApplied), outside...)); err != nil {
 		return err
 	}
 	for _, c := range done {

@@ -161,14 +161,6 @@ func (o *Operation) hookAttempt(event helmrelease.HookEvent) string {
 	return o.Next.Journal.Attempt + "-" + string(event)
 }
 
-// withTimeout bounds ctx by the timeout of one wait.
-func (d *Deployer) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.Settings.Timeout <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, d.Settings.Timeout)
-}
-
 // HasChanges reports whether carrying out the operation would change an object. Hooks
 // don't count: they run each time.
 func (o *Operation) HasChanges() bool {

@@ -41,7 +41,7 @@ func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var others []map[kube.ID]kube.Manifest
+	var others []renderedObjects
 	for _, r := range again {
 		objects, err := objectsByID(r.Manifest)
 		if err != nil {
@@ -50,47 +50,48 @@ func (o *Operation) FindNondeterminism(ctx context.Context) error {
 		others = append(others, objects)
 	}
 	for c := range o.Plan.Changes() {
-		if m, ok := findObject(first, c.ID, o.Namespace); ok {
-			o.compareRenderings(c.ID, m, others)
+		if obj := first.find(c.ID, o.Namespace); obj != nil {
+			o.compareRenderings(c.ID, obj, others)
 		}
 	}
 	o.findRenamed()
 	return nil
 }
 
-// objectsByID are the objects of a manifest, by the names that it gives them.
-func objectsByID(manifest string) (map[kube.ID]kube.Manifest, error) {
+// renderedObjects are the objects of a manifest, by the names that it gives them.
+type renderedObjects map[kube.ID]*unstructured.Unstructured
+
+func objectsByID(manifest string) (renderedObjects, error) {
 	objects, err := chart.Parse(manifest)
 	if err != nil {
 		return nil, err
 	}
-	out := map[kube.ID]kube.Manifest{}
+	out := renderedObjects{}
 	for _, m := range objects {
-		out[kube.IDOf(m.Object)] = m
+		out[kube.IDOf(m.Object)] = m.Object
 	}
 	return out, nil
 }
 
-// findObject finds an object of the plan in a manifest, which may not state the
-// namespace.
-func findObject(objects map[kube.ID]kube.Manifest, id kube.ID, namespace string) (kube.Manifest, bool) {
-	m, ok := objects[id]
-	if !ok && id.Namespace == namespace {
-		id.Namespace = ""
-		m, ok = objects[id]
+// find finds an object of the plan, whose manifest may not state the namespace; nil if it
+// isn't there.
+func (r renderedObjects) find(id kube.ID, namespace string) *unstructured.Unstructured {
+	if obj := r[id]; obj != nil || id.Namespace != namespace {
+		return obj
 	}
-	return m, ok
+	id.Namespace = ""
+	return r[id]
 }
 
-func (o *Operation) compareRenderings(id kube.ID, first kube.Manifest, others []map[kube.ID]kube.Manifest) {
-	v := Nondeterminism{Rendered: first.Object, NameDiffers: true}
+func (o *Operation) compareRenderings(id kube.ID, first *unstructured.Unstructured, others []renderedObjects) {
+	v := Nondeterminism{Rendered: first, NameDiffers: true}
 	differs := false
 	for _, objects := range others {
-		m, ok := findObject(objects, id, o.Namespace)
-		if ok {
-			v.Others, v.NameDiffers = append(v.Others, m.Object), false
+		obj := objects.find(id, o.Namespace)
+		if obj != nil {
+			v.Others, v.NameDiffers = append(v.Others, obj), false
 		}
-		differs = differs || !ok || !reflect.DeepEqual(first.Object.Object, m.Object.Object)
+		differs = differs || !reflect.DeepEqual(first, obj)
 	}
 	if differs {
 		o.Rendered.Nondeterminism[id] = v

@@ -53,7 +53,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	}
 	allowedOf := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
 		for _, h := range hooks {
-			reaches, err := reachOf(ctx, d.Cluster, d.Namespace, h)
+			reaches, err := d.reachOf(ctx, h)
 			if err != nil {
 				return nil, err
 			}
@@ -86,16 +86,16 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	return nil
 }
 
-// reachOf lists the objects of a hook that are outside of a namespace. What
+// reachOf lists the objects of a hook that are outside of the release's namespace. What
 // can't be parsed can't be run either, which is told elsewhere.
-func reachOf(ctx context.Context, cluster *kube.Cluster, namespace string, h *helmrelease.Hook) ([]string, error) {
+func (d *Deployer) reachOf(ctx context.Context, h *helmrelease.Hook) ([]string, error) {
 	parsed, err := chart.ParseHook(h)
 	if err != nil {
 		return nil, nil
 	}
 	var out []string
 	for _, m := range parsed {
-		why, err := whyOutside(ctx, cluster, namespace, m.Object)
+		why, err := d.whyOutside(ctx, m.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -106,9 +106,9 @@ func reachOf(ctx context.Context, cluster *kube.Cluster, namespace string, h *he
 	return out, nil
 }
 
-// whyOutside says why an object is not in a namespace; empty when it is.
-func whyOutside(ctx context.Context, cluster *kube.Cluster, namespace string, obj *unstructured.Unstructured) (string, error) {
-	mapping, err := cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+// whyOutside says why an object is not in the release's namespace; empty when it is.
+func (d *Deployer) whyOutside(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
+	mapping, err := d.Cluster.Mapping(ctx, obj.GroupVersionKind(), true)
 	stated := obj.GetNamespace()
 	switch {
 	case errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)):
@@ -117,7 +117,7 @@ func whyOutside(ctx context.Context, cluster *kube.Cluster, namespace string, ob
 		return "", err
 	case !mapping.Namespaced:
 		return "is cluster-scoped", nil
-	case stated != "" && stated != namespace:
+	case stated != "" && stated != d.Namespace:
 		return "is in another namespace", nil
 	}
 	return "", nil

@@ -104,5 +104,5 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
 		}
 	}
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
+	return r.waitFor(ctx, targets)
 }

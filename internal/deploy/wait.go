@@ -15,8 +15,7 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
 	}
-	targets := r.trackTargets(r.appliedInOrder(), r.skipsFinalWait)
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
+	return r.waitFor(ctx, r.trackTargets(r.appliedInOrder(), r.skipsFinalWait))
 }
 
 // skipsFinalWait reports whether an object isn't waited for. A Job that others have waited
@@ -38,9 +37,18 @@ func (r *run) appliedInOrder() []*apply.Change {
 	return out
 }
 
+// waitFor is the step that tracks targets.
+func (r *run) waitFor(ctx context.Context, targets []track.Target) error {
+	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
+}
+
+// track tracks targets within the timeout of one wait.
 func (r *run) track(ctx context.Context, targets []track.Target) error {
-	ctx, cancel := r.withTimeout(ctx)
-	defer cancel()
+	if limit := r.Settings.Timeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
 }
 

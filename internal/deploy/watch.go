@@ -56,7 +56,7 @@ func (r *run) watch(ctx context.Context) error {
 	if len(missing.Objects) > 0 {
 		return missing
 	}
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
+	return r.waitFor(ctx, targets)
 }
 
 // watchTarget returns a target for an object that wasn't just applied: its conditions
