@@ -295,7 +295,7 @@ webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ .Values.certs.ca.Cert | b64
 // TestTimesAreKeptWhole: a part of a time that agrees with another part of a later one is
 // nothing that the chart states.
 func TestTimesAreKeptWhole(t *testing.T) {
-	segments := segmentsOf("2026-11-22T14:06:13.641Z", []string{"2027-12-30T03:13:16.902Z"})
+	segments := segmentsOf(versions[string]{rendered: "2026-11-22T14:06:13.641Z", rerendered: []string{"2027-12-30T03:13:16.902Z"}})
 	if was := segments.match("2026-11-22T14:06:09.640Z"); len(was) != 6 {
 		t.Errorf("got %q of %+v", was, segments)
 	}

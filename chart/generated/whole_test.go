@@ -18,7 +18,7 @@ func TestValuesAreKeptWholeOrNotAtAll(t *testing.T) {
 	}
 	for range 20_000 {
 		text, rerendered, recorded := ascii(), []string{ascii(), ascii()}, ascii()
-		l := segmentsOf(text, rerendered)
+		l := segmentsOf(versions[string]{rendered: text, rerendered: rerendered})
 		m := &matcher{units: unitsOf(text), lines: []*line{l}, old: unitsOf(recorded)}
 		found, _ := m.find(0, recorded)
 		kept, whole := keptText(l, found)
@@ -34,7 +34,7 @@ func keptText(l *line, found []*string) (text string, whole bool) {
 	at := 0
 	for _, s := range l.segments {
 		if !s.isGenerated {
-			text += s.text
+			text += s.rendered
 			continue
 		}
 		if at >= len(found) || found[at] == nil {
