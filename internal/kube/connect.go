@@ -91,10 +91,10 @@ func New(config *rest.Config, namespace string) *Cluster {
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
-	wrapUnreachable(config)
-	installWriteHook(config)
 	requests := newRequestLimit()
-	installRequestLimit(config, requests)
+	sendBy(config, wrapUnreachable)
+	sendBy(config, callWriteHook)
+	sendBy(config, requests.send) // after the hook, so that a run makes sure of its lock when it has the slot
 	return &Cluster{
 		config:    config,
 		requests:  requests,
@@ -102,6 +102,21 @@ func New(config *rest.Config, namespace string) *Cluster {
 		clients:   sync.OnceValues(func() (clients, error) { return newClients(config) }),
 	}
 }
+
+// sendBy makes clients of a configuration send requests by a function, which passes them on to next. The function
+// of a later call comes first.
+func sendBy(config *rest.Config, send sendFunc) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, send} })
+}
+
+type sendFunc func(next http.RoundTripper, request *http.Request) (*http.Response, error)
+
+type transport struct {
+	next http.RoundTripper
+	send sendFunc
+}
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.send(t.next, r) }
 
 // newClients returns nil clients with an error.
 func newClients(config *rest.Config) (clients, error) {

@@ -15,13 +15,12 @@ type Interner struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	parts map[uint64]any
-	names map[string]string
-	texts map[string]any // values of fields of an object and its metadata
+	texts map[string]any // names and values of fields of an object and its metadata
 }
 
 // NewInterner returns an Interner that has met no object yet.
 func NewInterner() *Interner {
-	return &Interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}, texts: map[string]any{}}
+	return &Interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, texts: map[string]any{}}
 }
 
 // Intern returns obj with the parts replaced that equal a part of an earlier object.
@@ -50,12 +49,12 @@ func (s *Interner) internObject(m map[string]any) map[string]any {
 		} else {
 			value, _ = s.internValue(value)
 		}
-		out[s.internName(name)] = value
+		out[s.internText(name).(string)] = value
 	}
 	return out
 }
 
-// internText returns text as the value of a field.
+// internText returns text as a value of a field, which is shared too.
 func (s *Interner) internText(text string) any {
 	first, ok := s.texts[text]
 	if !ok {
@@ -63,14 +62,6 @@ func (s *Interner) internText(text string) any {
 		s.texts[text] = first
 	}
 	return first
-}
-
-func (s *Interner) internName(name string) string {
-	if first, ok := s.names[name]; ok {
-		return first
-	}
-	s.names[name] = name
-	return name
 }
 
 // internValue returns the first value that was equal to v, and the hash of both. Parts of

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,4 +55,14 @@ func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, e
 func IsDeletedWhenFinished(obj *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
 	return found && err == nil && IDOf(obj).Kind == "Job"
+}
+
+// ShallowCopy copies an object so that its fields and those of its metadata can be replaced. What
+// they contain is shared.
+func ShallowCopy(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := maps.Clone(obj.Object)
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		out["metadata"] = maps.Clone(meta)
+	}
+	return &unstructured.Unstructured{Object: out}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 const (
@@ -141,37 +139,27 @@ func (l *requestLimit) current() int {
 // answer.
 func (c *Cluster) RequestsAtOnce() int { return c.requests.current() }
 
-// installRequestLimit makes clients of a configuration wait for their slot. It comes after the
-// write hook, so that a run makes sure of its lock when it has the slot.
-func installRequestLimit(config *rest.Config, limit *requestLimit) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limitTransport{limit, next} })
-}
-
-type limitTransport struct {
-	limit *requestLimit
-	next  http.RoundTripper
-}
-
-func (t limitTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+// send sends a request when it has a slot.
+func (l *requestLimit) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	if isUnlimited(r) {
-		return t.next.RoundTrip(r)
+		return next.RoundTrip(r)
 	}
-	s, err := t.limit.acquire(r.Context())
+	s, err := l.acquire(r.Context())
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close() // as a RoundTripper must
 		}
 		return nil, err
 	}
-	defer t.limit.release()
+	defer l.release()
 	sent := time.Now()
-	answer, err := t.next.RoundTrip(r)
+	answer, err := next.RoundTrip(r)
 	switch {
 	case err != nil: // a connection that breaks says nothing about how much is allowed
 	case isRejection(answer):
-		t.limit.rejected(s)
+		l.rejected(s)
 	case answer.StatusCode < http.StatusBadRequest:
-		t.limit.answered(s, kindOfRequest(r), time.Since(sent))
+		l.answered(s, kindOfRequest(r), time.Since(sent))
 	}
 	return answer, err
 }

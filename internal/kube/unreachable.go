@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-
-	"k8s.io/client-go/rest"
 )
 
 // unreachable is Helm's message for a cluster that can't be reached. Scripts look for it.
@@ -27,15 +25,9 @@ func (e *UnreachableError) Hint() string {
 	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
 }
 
-// wrapUnreachable makes clients of a configuration return *UnreachableError.
-func wrapUnreachable(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unreachableTransport{next} })
-}
-
-type unreachableTransport struct{ next http.RoundTripper }
-
-func (t unreachableTransport) RoundTrip(q *http.Request) (*http.Response, error) {
-	answer, err := t.next.RoundTrip(q)
+// wrapUnreachable sends a request. The error is an *UnreachableError if there is no connection.
+func wrapUnreachable(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	answer, err := next.RoundTrip(r)
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return nil, &UnreachableError{dial}
 	}

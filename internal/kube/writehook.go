@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // WithWriteHook returns a context that calls begin before each request that writes. If
@@ -27,17 +25,11 @@ func WithoutWriteHook(ctx context.Context) context.Context {
 
 type writeHookKey struct{}
 
-// installWriteHook makes clients of a configuration call the write hook of the context.
-func installWriteHook(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return writeHookTransport{next} })
-}
-
-type writeHookTransport struct{ next http.RoundTripper }
-
-func (t writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+// callWriteHook sends a request, and calls the write hook of its context if it writes.
+func callWriteHook(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	begin, ok := r.Context().Value(writeHookKey{}).(func(context.Context) (func(), error))
 	if !ok || !isWrite(r) {
-		return t.next.RoundTrip(r)
+		return next.RoundTrip(r)
 	}
 	done, err := begin(r.Context())
 	if err != nil {
@@ -49,7 +41,7 @@ func (t writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := WithGracePeriod(r.Context(), stopLimit)
 	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
 	end := sync.OnceFunc(func() { cancelAll(); cancel(); done() })
-	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	response, err := next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
 		return nil, err

@@ -193,7 +193,7 @@ func (f Field) unplannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "it would change (hidden)"
 	}
-	return fmt.Sprintf("it would change: %s -> %s", cmp.Or(f.From, "(absent)"), cmp.Or(f.To, "(absent)"))
+	return "it would change: " + f.plannedChangeText()
 }
 
 // plannedChangeText is a planned change in words.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,19 +32,16 @@ func (f *File) sign(k *key) error {
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
 	}
-	sum := sha256.Sum256(line)
-	f.line, f.digest, f.seal = line, "sha256:"+hex.EncodeToString(sum[:]), k.sign(line)
+	f.line, f.digest, f.seal = line, digestOf(line), k.sign(line)
 	return nil
 }
 
-func (f *File) header() ([]byte, error) {
-	return json.Marshal(header{Format: magic, Version: Version, Digest: f.digest, Seal: f.seal})
-}
+func digestOf(line []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(line)) }
 
 // Write writes the plan atomically to a file that only its owner can read. It replaces an
 // older file, but nothing else.
 func (f *File) Write(path string) error {
-	head, err := f.header()
+	head, err := json.Marshal(header{Format: magic, Version: Version, Digest: f.digest, Seal: f.seal})
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
 	}
@@ -119,8 +115,7 @@ func parse(path string, data []byte) (*File, error) {
 		return nil, &TamperedError{Path: path, Why: "it is truncated, or something was appended to it"}
 	}
 	f := &File{}
-	sum := sha256.Sum256(line)
-	if h.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
+	if h.Digest != digestOf(line) {
 		return nil, &TamperedError{Path: path, Why: "its content doesn't match its digest"}
 	}
 	if err := json.Unmarshal(line, f); err != nil {

@@ -48,38 +48,27 @@ type ClusterUIDs map[keySource]string
 // ReadClusterUIDs reads the UIDs that identify the cluster, the namespace and the latest
 // revision of the release. It only reads.
 func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (ClusterUIDs, error) {
+	typed, err := c.Typed()
+	if err != nil {
+		return nil, err
+	}
 	known := ClusterUIDs{}
 	for source, name := range map[keySource]string{sourceCluster: metav1.NamespaceSystem, sourceNamespace: namespace} {
-		uid, err := uidOf(ctx, c, name)
+		ns, err := typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsForbidden(err):
-			continue
-		case err != nil:
+		case err == nil:
+			known[source] = string(ns.UID)
+		case apierrors.IsNotFound(err):
+			known[source] = ""
+		case !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("reading Namespace/%s: %w", name, err)
 		}
-		known[source] = uid
 	}
 	known[sourceRevision] = ""
 	if base != nil {
 		known[sourceRevision] = base.UID()
 	}
 	return known, nil
-}
-
-// uidOf reads the UID of a namespace; empty when it isn't there.
-func uidOf(ctx context.Context, c *kube.Cluster, name string) (string, error) {
-	typed, err := c.Typed()
-	if err != nil {
-		return "", err
-	}
-	ns, err := typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return string(ns.UID), nil
 }
 
 // newCluster chooses the sources of a new plan's key. The UID of a stored revision is the
@@ -92,14 +81,13 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 	for source, uid := range known {
 		c.Identities[source] = c.identity(source, uid)
 	}
-	switch {
-	case known[sourceRevision] != "":
-		c.Key = []keySource{sourceRevision}
-	default:
-		for _, source := range []keySource{sourceCluster, sourceNamespace} {
-			if known[source] != "" {
-				c.Key = append(c.Key, source)
-			}
+	best := []keySource{sourceCluster, sourceNamespace}
+	if known[sourceRevision] != "" {
+		best = []keySource{sourceRevision}
+	}
+	for _, source := range best {
+		if known[source] != "" {
+			c.Key = append(c.Key, source)
 		}
 	}
 	if content != nil {

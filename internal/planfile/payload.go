@@ -33,14 +33,14 @@ type payload struct {
 // A definition is an object of the chart's crds/ directory. These are stored separately
 // because the record's chart lacks its subcharts.
 type definition struct {
-	Source string         `json:"source,omitempty"`
-	Object map[string]any `json:"object"`
+	Source string                     `json:"source,omitempty"`
+	Object *unstructured.Unstructured `json:"object"`
 }
 
 func payloadOf(op *deploy.Operation) payload {
 	c := payload{Record: op.Next}
 	for _, m := range op.Rendered.CRDs {
-		c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
+		c.CRDs = append(c.CRDs, definition(m))
 	}
 	return c
 }
@@ -48,7 +48,7 @@ func payloadOf(op *deploy.Operation) payload {
 func (c payload) crds() []kube.Manifest {
 	var out []kube.Manifest
 	for _, d := range c.CRDs {
-		out = append(out, kube.Manifest{Source: d.Source, Object: &unstructured.Unstructured{Object: d.Object}})
+		out = append(out, kube.Manifest(d))
 	}
 	return out
 }
@@ -73,62 +73,37 @@ func unpack(data []byte) (payload, error) {
 		d.UseNumber() // keeps large numbers exact
 		err = d.Decode(&c)
 	}
-	if err == nil && (c.Record == nil || c.Record.Info == nil) {
+	switch {
+	case err != nil:
+	case c.Record == nil || c.Record.Info == nil:
 		err = errors.New("it has no record")
+	case slices.ContainsFunc(c.CRDs, func(d definition) bool { return d.Object == nil }):
+		err = errors.New("an object of crds/ is missing")
 	}
 	if err != nil {
 		return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
 	}
-	for i := range c.CRDs {
-		plain, err := decodeNumbers(c.CRDs[i].Object)
-		if err != nil {
-			return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
-		}
-		c.CRDs[i].Object = plain
-	}
 	return c, nil
 }
 
-// decodeNumbers decodes an object again, with numbers as int64 and float64.
-func decodeNumbers(object map[string]any) (map[string]any, error) {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	out := &unstructured.Unstructured{}
-	return out.Object, out.UnmarshalJSON(data)
-}
-
 // hasConfidential reports whether an operation has content that must not be stored in clear
-// text: values given by the user, or Secrets.
+// text: values given by the user, or Secrets, also those of hooks.
 func hasConfidential(op *deploy.Operation) (bool, error) {
 	if len(op.Next.Config) > 0 {
 		return true, nil
 	}
-	secrets, err := secretsOf(op)
-	return len(secrets) > 0, err
-}
-
-// secretsOf lists the Secrets of an operation, those of hooks too.
-func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
 	manifests, err := chart.Parse(op.Next.Manifest)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	for _, h := range op.Next.Hooks {
 		more, err := chart.ParseHook(h)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		manifests = append(manifests, more...)
 	}
-	var out []*unstructured.Unstructured
-	for _, m := range append(manifests, op.Rendered.CRDs...) {
-		if hide.IsSecret(m.Object) {
-			out = append(out, m.Object)
-		}
-	}
-	return out, nil
+	return slices.ContainsFunc(append(manifests, op.Rendered.CRDs...), func(m kube.Manifest) bool { return hide.IsSecret(m.Object) }), nil
 }
 
 // partsOf returns digests of all parts of a record, so that differing parts can be named.
@@ -151,8 +126,8 @@ func partsOf(k *key, op *deploy.Operation) map[string]string {
 		plain.LastRun = helmrelease.HookExecution{}
 		put("hook "+h.Name+" ("+h.Path+")", plain)
 	}
-	for i, d := range payloadOf(op).CRDs {
-		put(fmt.Sprintf("crd %d (%s)", i+1, d.Source), d.Object)
+	for i, m := range op.Rendered.CRDs {
+		put(fmt.Sprintf("crd %d (%s)", i+1, m.Source), m.Object.Object)
 	}
 	manifests, err := chart.Parse(next.Manifest)
 	if err != nil {
