@@ -292,8 +292,8 @@ func (l *line) textAround(at int) string {
 	}
 	// Back to the beginning of the last word, on to the beginning of the next.
 	if i := strings.LastIndexFunc(before, isWord); i >= 0 {
-		j := strings.LastIndexFunc(before[:i+1], isNotWord)
-		before = before[j+1:]
+		word := strings.TrimRightFunc(before, isNotWord)
+		before = before[len(strings.TrimRightFunc(word, isWord)):]
 	} else {
 		if !strings.ContainsFunc(after, isWord) {
 			return ""
