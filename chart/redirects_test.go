@@ -101,6 +101,27 @@ func TestCredentialsDoNotFollowARedirect(t *testing.T) {
 	}
 }
 
+// Who shows a client certificate doesn't send a password without TLS, whatever the registry speaks.
+func TestClientCertificateRequiresTLS(t *testing.T) {
+	for name, fetch := range map[string]func(*testing.T, string, Access) error{"registry": loadFromRegistry, "login": login} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{}
+			w.Server = httptest.NewServer(w)
+			t.Cleanup(w.Close)
+			other := httptest.NewTLSServer(w)
+			t.Cleanup(other.Close)
+			access := Access{Username: "me", Password: "secret"}
+			access.CertFile, access.KeyFile = clientCertificate(t, other)
+			if err := fetch(t, strings.TrimPrefix(w.URL, "http://"), access); err == nil {
+				t.Error("it succeeded")
+			}
+			if w.asked > 0 {
+				t.Errorf("the registry was asked %d times without TLS and given %q", w.asked, w.given)
+			}
+		})
+	}
+}
+
 // clientCertificate writes the certificate of a server, to take as a client's.
 func clientCertificate(t *testing.T, server *httptest.Server) (cert, key string) {
 	t.Helper()

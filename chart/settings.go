@@ -75,14 +75,14 @@ func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string)
 	if err != nil {
 		return nil, nil, err
 	}
+	fallback := &plainHTTPFallback{RoundTripper: there}
+	if !a.hasTLSSettings() {
+		there = fallback
+	}
 	a.CertFile, a.KeyFile = "", ""
 	elsewhere, err := a.registryTransport(env.Debug)
 	if err != nil {
 		return nil, nil, err
-	}
-	fallback := &plainHTTPFallback{RoundTripper: there}
-	if !a.hasTLSSettings() {
-		there = fallback
 	}
 	guard := redirectGuard{there: there, elsewhere: elsewhere}
 	if !a.PassCredentials {
