@@ -204,6 +204,11 @@ func (t *trackedObject) resumeTimers(now time.Time) {
 func (t *trackedObject) shiftTimers(d time.Duration) {
 	timers := &t.timers
 	timers.appliedAt, timers.progressedAt = timers.appliedAt.Add(d), timers.progressedAt.Add(d)
+	for _, at := range []*time.Time{&timers.readySince, &timers.runningAgainSince} {
+		if !at.IsZero() {
+			*at = at.Add(d)
+		}
+	}
 	for c, at := range timers.failingSince {
 		timers.failingSince[c] = at.Add(d)
 	}
