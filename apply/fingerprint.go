@@ -19,6 +19,7 @@ import (
 	"deployer/apply/definition"
 	"deployer/apply/ownership"
 	"deployer/apply/provenance"
+	"deployer/internal/kube"
 )
 
 // RecordedFingerprint returns the fingerprint to record for a change that was carried out
@@ -159,6 +160,20 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 	return d.a.forEach(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
 }
 
+// noteGenerations remembers those of definitions that were observed, which aren't read once more.
+func (d *definitions) noteGenerations(targets []*target, seen map[kube.ID]observation) {
+	for _, t := range targets {
+		s := seen[t.id]
+		switch {
+		case !t.id.IsCRD():
+		case s.meta != nil:
+			d.noteGeneration(t.id, s.meta)
+		case s.full != nil:
+			d.noteGeneration(t.id, s.full)
+		}
+	}
+}
+
 func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResource) error {
 	id := definition.ID(gr)
 	meta, err := d.a.getMeta(ctx, definition.Mapping, id)
@@ -168,14 +183,23 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
 	}
+	if meta == nil {
+		d.noteGeneration(id, nil)
+		return nil
+	}
+	d.noteGeneration(id, meta)
+	return nil
+}
+
+// noteGeneration remembers the generation of a definition; nil for a kind of an aggregated API server.
+func (d *definitions) noteGeneration(id kube.ID, crd metav1.Object) {
 	read := generation{old: d.prerequisites.anyMissing(id)}
-	if meta != nil {
-		read.text = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
+	if crd != nil {
+		read.text = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.generations[gr] = read
-	return nil
+	d.generations[schema.ParseGroupResource(id.Name)] = read
 }
 
 // fingerprintInput returns the hash that a fingerprint covers: the object's manifest and

@@ -68,6 +68,22 @@ func TestUnchangedDefinitionsCostOneRequest(t *testing.T) {
 	}
 }
 
+// The list of definitions also tells whether the objects of their kinds are as they were left.
+func TestDefinitionsAreReadOnceForTheirObjects(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(3)
+	var chart string
+	for i := range 3 {
+		s.crds += definition(i, "")
+		chart += foos(i, 1, "size: 1")
+	}
+	s.deploy(chart)
+	asked := s.requests("customresourcedefinitions", func() { s.expect(s.deploy(chart)) })
+	if len(asked) != 1 || asked[0].Verb != "list" {
+		t.Errorf("three definitions and objects of their kinds took %v, want one list", asked)
+	}
+}
+
 // A definition that somebody has changed since is not taken for unchanged.
 func TestChangedDefinitionIsNotSkipped(t *testing.T) {
 	s := begin(t)

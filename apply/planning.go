@@ -191,6 +191,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err != nil {
 		return nil, err
 	}
+	p.definitions.noteGenerations(targets, seen)
 	var open []*target
 	for _, t := range targets {
 		s := seen[t.id]
@@ -255,6 +256,8 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 		case !ok:
 		case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
 			targets = append(targets, t)
+		case slices.ContainsFunc(crds, func(crd *target) bool { return crd.id == t.definition() }):
+			// The definition is observed anyway.
 		default:
 			custom = append(custom, t)
 		}
