@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,16 +42,9 @@ type LockOptions struct {
 }
 
 func (o LockOptions) withDefaults() LockOptions {
-	if o.Duration == 0 {
-		o.Duration = leaseDuration
-	}
-	o.Duration = max(o.Duration, time.Second)
-	if o.Renew == 0 {
-		o.Renew = o.Duration / renewals
-	}
-	if o.Grace == 0 {
-		o.Grace = time.Hour
-	}
+	o.Duration = max(cmp.Or(o.Duration, leaseDuration), time.Second)
+	o.Renew = cmp.Or(o.Renew, o.Duration/renewals)
+	o.Grace = cmp.Or(o.Grace, time.Hour)
 	if o.OnWaiting == nil {
 		o.OnWaiting = func(Holder) {}
 	}

@@ -50,14 +50,15 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
-	if req.Hooks, err = objectsOfHooksToRun(slices.Concat(op.Hooks.Before, op.Hooks.After)); err != nil {
+	var unusable []error
+	req.Hooks, unusable = objectsOfHooks(slices.Concat(op.Hooks.Before, op.Hooks.After))
+	if err := cmp.Or(unusable...); err != nil {
 		return err
 	}
 	if op.Verb != Uninstall {
 		if req.Objects, err = earlier.parser.Parse(op.Next.Manifest); err != nil {
 			return err
 		}
-		var unusable []error
 		req.OtherHooks, unusable = objectsOfHooks(op.Next.Hooks)
 		for _, err := range unusable {
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
@@ -192,15 +193,6 @@ func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revisio
 		past = append(past, p)
 	}
 	return past, nil
-}
-
-// objectsOfHooksToRun returns the objects of hooks that will run, each hook once.
-func objectsOfHooksToRun(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
-	out, unusable := objectsOfHooks(hooks)
-	if len(unusable) > 0 {
-		return nil, unusable[0]
-	}
-	return out, nil
 }
 
 // objectsOfHooks returns the objects of hooks, each hook once, even if it runs at two

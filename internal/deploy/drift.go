@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,7 +67,9 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
 	req.OtherHooks, _ = objectsOfHooks(record.Hooks)
-	if req.Hooks, err = objectsOfHooksToRun(hooksThatRan(record)); err != nil {
+	var unusable []error
+	req.Hooks, unusable = objectsOfHooks(hooksThatRan(record))
+	if err := cmp.Or(unusable...); err != nil {
 		return req, err
 	}
 	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
