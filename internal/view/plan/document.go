@@ -178,7 +178,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 // objects, templates and paths are named as they are.
 func (d *Document) hide(hidden *hide.Texts) {
 	for i := range d.Warnings {
-		d.Warnings[i].Text = hidden.Hide(d.Warnings[i].Text)
+		d.Warnings[i].Text = output.WithoutPasswords(hidden.Hide(d.Warnings[i].Text))
 	}
 	for _, s := range d.Steps {
 		for i := range s.Objects {

@@ -12,6 +12,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/document"
+	"deployer/internal/view/output"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -130,7 +131,7 @@ func (t *runState) start(op *deploy.Operation) {
 		t.changes[c.ID] = summaryOf(c)
 	}
 	for _, w := range op.Warnings {
-		t.warn(op.Hidden.Hide(w))
+		t.warn(output.WithoutPasswords(op.Hidden.Hide(w)))
 	}
 	for _, w := range op.Plan.Warnings {
 		w.Text = op.Hidden.Hide(w.Text)

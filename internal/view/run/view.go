@@ -173,7 +173,7 @@ func (v *View) Warn(text string) {
 	if v.closed {
 		return
 	}
-	text = v.display.hideText(text)
+	text = v.display.hideWarning(text)
 	before := len(v.runs.current.warnings)
 	v.runs.current.warn(text)
 	if len(v.runs.current.warnings) > before {

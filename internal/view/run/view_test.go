@@ -563,6 +563,24 @@ func TestEventsHide(t *testing.T) {
 	}
 }
 
+// TestWarningsHidePasswordsOfURLs: libraries quote the URLs of repositories, with the password that
+// somebody has written into one.
+func TestWarningsHidePasswordsOfURLs(t *testing.T) {
+	const text = "reading https://me:hunter2@charts.example.com/index.yaml took long"
+	for name, o := range map[string]Options{"nothing else": {Progress: "none"}, "lines": {Progress: "plain"}, "json": {Format: output.FormatJSON}} {
+		s := newStudio(o, false)
+		s.Warn("before: " + text)
+		op := viewtest.Upgrade(t)
+		op.Warnings = []string{"at the plan: " + text}
+		s.Observe(deploy.Began{Operation: op})
+		s.Observe(deploy.Warned{Text: "in the run: " + text})
+		out := string(s.closed(t))
+		if strings.Contains(out, "hunter2") || strings.Count(out, "me:xxxxx@charts.example.com") < 2 {
+			t.Errorf("%s:\n%s", name, out)
+		}
+	}
+}
+
 // TestReportsHide has what is confidential in all texts of reports that come while a run is
 // shown, and looks for it in lines, on a terminal and in JSON.
 func TestReportsHide(t *testing.T) {

@@ -3,12 +3,16 @@ package run
 import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/output"
 )
 
 // hideText is text from elsewhere without what is hidden, and with the name that the
 // program was called by. It is asked before the text becomes part of a line or a
 // document: there, names and words of ours that are the same are not to be hidden.
 func (d *display) hideText(s string) string { return d.opts.Hidden.Hide(d.withProgramName(s)) }
+
+// hideWarning is a warning like that, and without passwords of URLs: libraries quote those of repositories.
+func (d *display) hideWarning(s string) string { return output.WithoutPasswords(d.hideText(s)) }
 
 // withProgramName is a text of ours, such as a command line, with the program's name in it.
 func (d *display) withProgramName(s string) string { return d.streams.WithProgramName(s) }
@@ -18,7 +22,7 @@ func (d *display) withProgramName(s string) string { return d.streams.WithProgra
 func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 	switch event := event.(type) {
 	case deploy.Warned:
-		event.Text = d.hideText(event.Text)
+		event.Text = d.hideWarning(event.Text)
 		return event
 	case deploy.Applied:
 		event.Change.Reason = d.hideText(event.Change.Reason)
