@@ -134,7 +134,7 @@ func (c *collector) walk(err error) bool {
 		c.timeout(e)
 		return true
 	case *track.UnreachableError:
-		c.causes = append(c.causes, Cause{Class: classAPIUnreachable, Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
+		c.append(Cause{Class: classAPIUnreachable, Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
 		return true
 	case *apply.RejectedError:
 		title := "Rejected by the API server"
