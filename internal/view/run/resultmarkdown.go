@@ -13,10 +13,8 @@ func resultMarkdown(r Result) string {
 	g := textfmt.UnicodeGlyphs
 	var b strings.Builder
 	if r.Error == "" {
-		s := r.Summary
 		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", textfmt.EscapeMarkdown(r.Release), textfmt.EscapeMarkdown(r.Status), textfmt.EscapeMarkdown(r.Namespace), took(r))
-		b.WriteString("| created | updated | recreated | deleted | unchanged |\n|---|---|---|---|---|\n")
-		fmt.Fprintf(&b, "| %d | %d | %d | %d | %d |\n", s.Created, s.Updated, s.Recreated, s.Deleted, s.Unchanged)
+		b.WriteString(r.Summary.markdown())
 	} else {
 		fmt.Fprintf(&b, "### ✗ %s\n", textfmt.EscapeMarkdown(headlineOf(r, g)))
 		for i, c := range r.Causes {
@@ -33,4 +31,22 @@ func resultMarkdown(r Result) string {
 		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(string(undo.Verb)), textfmt.EscapeMarkdown(outcome))
 	}
 	return b.String() + document.MarkdownWarnings(r.Warnings, len(r.Warnings), 0) + "\n"
+}
+
+// markdown is a table of what was done. What hardly any run does has a column only where it was done.
+func (s ResultSummary) markdown() string {
+	names, counts, line := "|", "|", "|"
+	for _, c := range []struct {
+		name   string
+		n      int
+		always bool
+	}{
+		{"created", s.Created, true}, {"updated", s.Updated, true}, {"recreated", s.Recreated, true}, {"deleted", s.Deleted, true},
+		{"given back", s.GivenBack, false}, {"kept", s.Kept, false}, {"unchanged", s.Unchanged, true},
+	} {
+		if c.always || c.n > 0 {
+			names, line, counts = names+" "+c.name+" |", line+"---|", fmt.Sprintf("%s %d |", counts, c.n)
+		}
+	}
+	return names + "\n" + line + "\n" + counts + "\n"
 }

@@ -581,6 +581,18 @@ func TestWarningsHidePasswordsOfURLs(t *testing.T) {
 	}
 }
 
+// TestSummaryTable: what isn't said of a run must not be what it left or gave to others.
+func TestSummaryTable(t *testing.T) {
+	for want, s := range map[string]ResultSummary{
+		"| created | updated | recreated | deleted | unchanged |\n|---|---|---|---|---|\n| 1 | 0 | 0 | 2 | 3 |\n":                                     {Created: 1, Deleted: 2, Unchanged: 3},
+		"| created | updated | recreated | deleted | given back | kept | unchanged |\n|---|---|---|---|---|---|---|\n| 0 | 0 | 0 | 0 | 1 | 2 | 0 |\n": {GivenBack: 1, Kept: 2},
+	} {
+		if got := s.markdown(); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	}
+}
+
 // TestReportsHide has what is confidential in all texts of reports that come while a run is
 // shown, and looks for it in lines, on a terminal and in JSON.
 func TestReportsHide(t *testing.T) {
