@@ -51,9 +51,15 @@ func dropNulls(rec *Record) {
 // largeRecords decodes large records one at a time, and the charts that they have in common once: those
 // of the revisions of a release mostly are the same. The records share them, so they must not be changed.
 type largeRecords struct {
-	mu     sync.Mutex
-	packed *packedChart     // of the record decoded last; nil when there is none
-	chart  *helmchart.Chart // its chart
+	mu   sync.Mutex
+	last storedChart // of the record decoded last; none for one whose chart isn't packed by itself
+}
+
+// lastChart returns the chart of the record that was decoded last.
+func (l *largeRecords) lastChart() storedChart {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
 }
 
 // decode is the function decode for a large record.
@@ -68,35 +74,32 @@ func (l *largeRecords) decode(text []byte) (*Record, error) {
 	if err != nil {
 		return decode(text)
 	}
-	if l.packed != nil && l.packed.equal(packed) {
+	if l.last.packed != nil && l.last.packed.equal(packed) {
 		if rec, _, err := decodeRest(rest); err == nil {
-			rec.Chart = l.chart
+			rec.Chart = l.last.chart
 			return rec, nil
 		}
 	}
 	rec, err := decodeApart(packed, rest)
 	if err != nil {
-		rec, err = decode(text)
+		return decode(text)
 	}
-	if err == nil {
-		l.packed, l.chart = packed, rec.Chart
-	}
-	return rec, err
+	l.last = storedChart{packed, rec.Chart}
+	return rec, nil
 }
 
 // decodeApart decodes a packed chart and the rest of its record side by side.
 func decodeApart(packed *packedChart, rest []byte) (*Record, error) {
 	var chart *helmchart.Chart
-	var inChart int
 	var ofChart error
 	var decoding sync.WaitGroup
-	decoding.Go(func() { chart, inChart, ofChart = packed.decode() })
+	decoding.Go(func() { chart, ofChart = packed.decode() })
 	rec, elements, err := decodeRest(rest)
 	decoding.Wait()
 	if err := cmp.Or(err, ofChart); err != nil {
 		return nil, err
 	}
-	if elements+inChart > maxElements {
+	if elements+packed.size.elements > maxElements {
 		return nil, errNoPackedChart // decode has the error
 	}
 	rec.Chart = chart

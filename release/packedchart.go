@@ -10,6 +10,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"reflect"
 	"sync"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -54,8 +55,14 @@ type packedCharts struct {
 	mu       sync.Mutex
 	chart    *helmchart.Chart
 	packed   *packedChart
-	previous *packedChart    // of an earlier record; nil for none
+	previous storedChart     // of an earlier record
 	manifest *packedManifest // after packed; nil before
+}
+
+// A storedChart is a chart as a record has it. The zero value is none.
+type storedChart struct {
+	packed *packedChart
+	chart  *helmchart.Chart // what it holds; nil if it wasn't decoded
 }
 
 // pack packs the chart and the manifest of a record, or gives what was packed before if that is the same. A
@@ -77,19 +84,35 @@ func (p *packedCharts) packChart(chart *helmchart.Chart) (*packedChart, error) {
 	if p.packed != nil && p.chart == chart {
 		return p.packed, nil
 	}
-	text, err := json.Marshal(map[string]*helmchart.Chart{"chart": chart})
-	if err != nil {
-		return nil, err
-	}
-	text[len(text)-1] = chartEnd[0] // the record goes on
-	packed := p.previous
-	if packed != nil && packed.holds(text) {
-		packed.size = measure(text) // a stored one doesn't say how many elements it has
-	} else if packed, err = packChart(text); err != nil {
-		return nil, err
+	packed := p.previous.packed
+	if !sameChart(p.previous.chart, chart) {
+		text, err := json.Marshal(map[string]*helmchart.Chart{"chart": chart})
+		if err != nil {
+			return nil, err
+		}
+		text[len(text)-1] = chartEnd[0] // the record goes on
+		if packed != nil && packed.holds(text) {
+			packed.size = measure(text) // a stored one doesn't say how many elements it has
+		} else if packed, err = packChart(text); err != nil {
+			return nil, err
+		}
 	}
 	p.chart, p.packed = chart, packed
 	return packed, nil
+}
+
+// sameChart reports whether a record would have the same JSON of both charts. The files are compared as they are:
+// large ones take a while to encode. Either may be nil, and is unlike any chart then.
+func sameChart(one, other *helmchart.Chart) bool {
+	if one == nil || other == nil || !reflect.DeepEqual(one.Templates, other.Templates) || !reflect.DeepEqual(one.Files, other.Files) {
+		return false
+	}
+	rest := func(c *helmchart.Chart) ([]byte, error) {
+		return json.Marshal(&helmchart.Chart{Metadata: c.Metadata, Lock: c.Lock, Values: c.Values, Schema: c.Schema})
+	}
+	a, errA := rest(one)
+	b, errB := rest(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 func packChart(text []byte) (*packedChart, error) {
@@ -226,21 +249,22 @@ func unpackRest(data []byte, start int, before meter) ([]byte, error) {
 	return rest, nil
 }
 
-// decode decodes the chart, and counts its elements.
-func (p *packedChart) decode() (*helmchart.Chart, int, error) {
+// decode decodes the chart, and counts the elements of its text.
+func (p *packedChart) decode() (*helmchart.Chart, error) {
 	text := make([]byte, p.size.bytes)
 	if _, err := io.ReadFull(flate.NewReader(bytes.NewReader(p.deflated)), text); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	data, begins := bytes.CutPrefix(text, []byte(chartStart))
 	data, ends := bytes.CutSuffix(data, []byte(chartEnd))
-	m := measure(data)
-	if !begins || !ends || crc32.ChecksumIEEE(text) != p.size.sum || m.tooLarge(maxSingleSecretJSON) != "" {
-		return nil, 0, errNoPackedChart
+	size := measure(text)
+	if !begins || !ends || size.sum != p.size.sum || size.tooLarge(maxSingleSecretJSON) != "" {
+		return nil, errNoPackedChart
 	}
+	p.size = size
 	var chart *helmchart.Chart
 	err := json.Unmarshal(data, &chart)
-	return chart, m.elements, err
+	return chart, err
 }
 
 // equal reports whether two packed charts are the same text.
@@ -283,8 +307,11 @@ func (s *Store) PackAhead(rec *Record) {
 func (s *Store) usePrefetchedChart() {
 	s.charts.mu.Lock()
 	defer s.charts.mu.Unlock()
-	if s.charts.packed == nil && s.charts.previous == nil {
-		s.charts.previous = s.prefetchedChart()
+	if s.charts.packed != nil || s.charts.previous.packed != nil {
+		return
+	}
+	if s.charts.previous = s.largeRecords.lastChart(); s.charts.previous.packed == nil {
+		s.charts.previous.packed = s.prefetchedChart()
 	}
 }
 

@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -49,7 +50,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 	for content, again := range map[string]bool{"one": false, "two": true} {
 		next := sample("web", 2, helmrelease.StatusDeployed)
 		next.Chart = largeChart(content)
-		later := &packedCharts{previous: stored}
+		later := &packedCharts{previous: storedChart{packed: stored}}
 		enc, err := encode(next, later)
 		if err != nil {
 			t.Fatal(err)
@@ -63,6 +64,57 @@ func TestChartIsPackedOnce(t *testing.T) {
 		}
 		if !reflect.DeepEqual(got.Chart, next.Chart) || got.Manifest != next.Manifest {
 			t.Errorf("a chart of %q is not read as it was written", content)
+		}
+	}
+}
+
+// Whether the chart of an earlier record is the same is seen without encoding its files.
+func TestDecodedChartIsCompared(t *testing.T) {
+	chart := func() *helmchart.Chart {
+		c := largeChart("one")
+		c.Lock = &helmchart.Lock{Digest: "d"}
+		c.Values["n"], c.Schema = json.Number("12"), []byte("{}")
+		c.Templates = []*helmchart.File{{Name: "templates/a.yaml", Data: []byte("a: {{ 1 }}")}}
+		c.Raw = c.Files // which a record doesn't have
+		return c
+	}
+	stored := &packedCharts{}
+	if _, err := stored.packChart(chart()); err != nil {
+		t.Fatal(err)
+	}
+	previous := storedChart{packed: &packedChart{deflated: stored.packed.deflated, size: meter{bytes: stored.packed.size.bytes, sum: stored.packed.size.sum}}}
+	var err error
+	if previous.chart, err = previous.packed.decode(); err != nil || previous.packed.size != stored.packed.size {
+		t.Fatalf("decoded with size %+v, %v, want %+v", previous.packed.size, err, stored.packed.size)
+	}
+	for what, change := range map[string]func(*helmchart.Chart){
+		"nothing":    func(*helmchart.Chart) {},
+		"metadata":   func(c *helmchart.Chart) { c.Metadata.AppVersion = "2" },
+		"lock":       func(c *helmchart.Chart) { c.Lock = nil },
+		"values":     func(c *helmchart.Chart) { c.Values["n"] = 13 },
+		"schema":     func(c *helmchart.Chart) { c.Schema = []byte("[]") },
+		"a template": func(c *helmchart.Chart) { c.Templates[0].Data = []byte("a: {{ 2 }}") },
+		"a file":     func(c *helmchart.Chart) { c.Files[0].Data[0] = 'x' },
+		"its name":   func(c *helmchart.Chart) { c.Files[0].Name = "crds/b.yaml" },
+		"more files": func(c *helmchart.Chart) { c.Files = append(c.Files, c.Files[0]) },
+	} {
+		next := chart()
+		change(next)
+		if got := sameChart(previous.chart, next); got != (what == "nothing") {
+			t.Errorf("with another %s it is the same: %v", what, got)
+		}
+		charts := &packedCharts{previous: previous}
+		packed, err := charts.packChart(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]*helmchart.Chart{"chart": next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)-1] = chartEnd[0]
+		if !packed.holds(text) || packed.size != measure(text) {
+			t.Errorf("with another %s the packed chart isn't it", what)
 		}
 	}
 }
