@@ -97,10 +97,9 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
 	defer context.AfterFunc(l.until, cancel)() // giveBack needn't wait for a server that doesn't answer
-	lease := l.lastSeen().DeepCopy()
+	lease := l.lastSeen()
 	for {
-		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
-		updated, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
+		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
 			// The answer to an earlier heartbeat was lost, or somebody took over.
 			lease, err = getLease(ctx, l.client, lease.Name)
@@ -110,7 +109,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 			if why := l.whyNotOurs(lease); why != "" {
 				return why, nil
 			}
-			continue // our new RenewTime is later than the stored one
+			continue
 		}
 		if apierrors.IsNotFound(err) {
 			return l.whyNotOurs(nil), nil

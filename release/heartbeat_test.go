@@ -58,6 +58,37 @@ func TestConfirmAfterAPause(t *testing.T) {
 	}
 }
 
+// What a run says of its operation while a heartbeat is under way isn't lost to the answer.
+func TestOperationSetDuringAHeartbeat(t *testing.T) {
+	s := newSite(t)
+	var l *Lock
+	said := false
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/leases/") && !said {
+				said = true
+				l.SetOperation("another")
+			}
+			return response, err
+		})
+	})
+	var err error
+	l, err = store.Lock(t.Context(), "web", LockOptions{Operation: "one", Duration: time.Hour, Renew: 30 * time.Minute, Warn: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"one", "another"} {
+		if err := l.lease.heartbeat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.lease(t, "web").Annotations[annotationOperation]; got != want {
+			t.Errorf("the Lease says %q, want %q", got, want)
+		}
+	}
+	unlock(t, l)
+}
+
 // Who is paused while its record is on its way finds, when it goes on, that the
 // release moved. The reason is that it was taken over: it isn't told to look who
 // came before it, and it leaves its record to the new holder.

@@ -30,9 +30,10 @@ type heldLease struct {
 
 	writesInFlight atomic.Int32 // changes of the cluster that are under way
 
-	mu      sync.Mutex
-	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
-	renewed time.Time             // when the last heartbeat that succeeded was sent
+	mu        sync.Mutex
+	current   *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+	operation string                // that the next heartbeat writes
+	renewed   time.Time             // when the last heartbeat that succeeded was sent
 
 	heartbeats
 }
@@ -52,7 +53,7 @@ const unlockTimeout = 10 * time.Second
 
 // startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
 func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
-	l.current = lease
+	l.current, l.operation = lease, l.holder.Operation
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.until, l.stop = context.WithCancel(ctx)
 	l.renewed = time.Now()
@@ -73,10 +74,17 @@ func (l *heldLease) lastSeen() *coordinationv1.Lease {
 func (l *heldLease) setOperation(operation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current != nil {
-		l.current = l.current.DeepCopy()
-		l.current.Annotations[annotationOperation] = operation
-	}
+	l.operation = operation
+}
+
+// nextHeartbeat returns the Lease as a heartbeat writes it over the one that was found.
+func (l *heldLease) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lease := found.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationOperation, l.operation)
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
+	return lease
 }
 
 // checkHeld returns why the Lease was lost; nil if it wasn't, also after giveBack.
