@@ -130,6 +130,8 @@ func TestOrphan(t *testing.T) {
 		"adopted, uninstall":              {uninstall, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
 		"adopted, groups can't be listed": {unlisted, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "may have rendered less", true},
 		"adopted, then recreated":         {removed, with(of(config, us, recreated), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "recreated by another client", false},
+		"adopted, being deleted":          {undo, with(of(config, us, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "is being deleted already", false},
+		"adopted, being deleted by then":  {undo, with(of(config, others, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
 		"adopted, back with its owner":    {removed, with(of(config, others), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
 		"adopted halfway":                 {removed, with(of(config, others, managedBy(ownership.Manager)), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
 		"adopted for good": {removed, with(of(config, us), func(o *Orphan) {

@@ -93,8 +93,10 @@ func (p Pruning) adopted(o Orphan) (Decision, bool) {
 		return Decision{}, false
 	case !from.Describes(o.Live):
 		return keep("was recreated by another client since " + from.AdoptedBy() + ", had adopted the one before"), ours
-	case o.Live.GetDeletionTimestamp() != nil, !ours && !provenance.IsHalfAdopted(from, o.Live):
+	case !ours && (o.Live.GetDeletionTimestamp() != nil || !provenance.IsHalfAdopted(from, o.Live)):
 		return Decision{}, false // the owner that it names has it already
+	case o.Live.GetDeletionTimestamp() != nil:
+		return keep("is being deleted already: only " + from.AdoptedBy() + ", had adopted it"), true
 	case len(p.UnlistedGroupVersions) > 0:
 		return keepForNow(p.mayBeRendered()), true
 	}

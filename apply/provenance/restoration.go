@@ -135,7 +135,11 @@ func (r *Restoration) withFormer(conv managedfields.TypeConverter, live *typed.T
 	drop, server := fieldpath.NewSet(), ownership.Unownable()
 	set.Leaves().Iterate(func(path fieldpath.Path) {
 		switch {
-		case len(path) == 1 && path[0].FieldName != nil && (*path[0].FieldName == "apiVersion" || *path[0].FieldName == "kind"), isKey(path):
+		case len(path) == 1 && path[0].FieldName != nil && (*path[0].FieldName == "apiVersion" || *path[0].FieldName == "kind"):
+		case isKey(path):
+			if item := path[:len(path)-1]; r.removedByOthers(item) {
+				drop.Insert(item.Copy())
+			}
 		case server.Has(path):
 			drop.Insert(path.Copy()) // earlier versions have recorded metadata.generation
 		case r.asWritten(path):
@@ -167,10 +171,7 @@ func isKey(path fieldpath.Path) bool {
 // last revision doesn't state it, because then we removed it.
 func (r *Restoration) asWritten(path fieldpath.Path) bool {
 	now, there := fields.Value(r.live.Object, path)
-	stated, has := any(nil), false
-	if r.last != nil {
-		stated, has = fields.Value(r.last.Object, path)
-	}
+	stated, has := r.stated(path)
 	switch {
 	case !there:
 		return !has
@@ -178,6 +179,21 @@ func (r *Restoration) asWritten(path fieldpath.Path) bool {
 		return has && fields.Equal(now, stated) // stored without owners
 	}
 	return fields.Owns(r.ours, path) && !r.others.Has(path)
+}
+
+// removedByOthers reports whether what our last revision states at a path is gone.
+func (r *Restoration) removedByOthers(path fieldpath.Path) bool {
+	_, there := fields.Value(r.live.Object, path)
+	_, has := r.stated(path)
+	return has && !there
+}
+
+// stated returns what our last revision states at a path.
+func (r *Restoration) stated(path fieldpath.Path) (any, bool) {
+	if r.last == nil {
+		return nil, false
+	}
+	return fields.Value(r.last.Object, path)
 }
 
 // ManagedFields returns the managedFields of the restored object: the entries of others as they

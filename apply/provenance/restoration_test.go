@@ -119,6 +119,42 @@ func TestGivingBackRestoresWhatWasBeforeTheAdoption(t *testing.T) {
 	}
 }
 
+// Prevents that an item which somebody has removed since its adoption comes back with nothing but its name.
+func TestRemovedItemsStayRemoved(t *testing.T) {
+	conv, err := builtin.TypeConverter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := func(ports string) *unstructured.Unstructured {
+		return kubetest.Object(t, `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: shop, uid: u1}, spec: {ports: [`+ports+`]}}`)
+	}
+	const web, admin, moved = `{port: 80, protocol: TCP, targetPort: 8080}`, `{port: 90, protocol: TCP, targetPort: 9090}`, `{port: 90, protocol: TCP, targetPort: 9999}`
+	for name, c := range map[string]struct{ was, manifest, now, want string }{
+		"by somebody else":    {web + "," + admin, web + "," + moved, web, web},
+		"by this release":     {web + "," + admin, web, web, web + "," + admin},
+		"by nobody":           {web + "," + admin, web + "," + moved, web + "," + moved, web + "," + admin},
+		"and our only change": {admin, moved, web, web},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, adopted := adopt(t, conv, ownedBy(t, conv, "kubectl-create", metav1.ManagedFieldsOperationUpdate, service(c.was)), service(c.manifest))
+			now := service(c.now)
+			us.SetOn(now)
+			now = ownedBy(t, conv, ownership.Manager, metav1.ManagedFieldsOperationApply, now)
+			now.SetUID(adopted.GetUID())
+			r, err := NewRestoration(from, now, service(c.manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Compute(conv); err != nil {
+				t.Fatal(err)
+			}
+			if want := service(c.want).Object["spec"]; !fields.Equal(r.Becomes.Object["spec"], want) {
+				t.Errorf("it becomes %v, want %v", r.Becomes.Object["spec"], want)
+			}
+		})
+	}
+}
+
 // changedBy gives an object other data, and what changes to another manager.
 func changedBy(t *testing.T, conv managedfields.TypeConverter, manager string, obj *unstructured.Unstructured, data map[string]any) *unstructured.Unstructured {
 	t.Helper()
