@@ -55,7 +55,8 @@ type Change struct {
 	Conflicts []FieldConflict // fields that another manager set to other values
 	// Fields lists the changed fields. For an Update, it comes from the server's dry run,
 	// or from a local estimate. For a Recreate, it lists where the desired object differs
-	// from the live one. For a Create, it lists the values that the server changes.
+	// from the live one. For a Create, it lists the values that the server changes. For a
+	// GiveBack, it lists what is restored.
 	Fields    []FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
 

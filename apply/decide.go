@@ -103,7 +103,8 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
-		return c, p.permissions.denyUnlessAllowed(ctx, &c, "patch", t.mapping)
+		err := p.prepareGivingBack(ctx, &c, t.mapping)
+		return c, err
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})

@@ -21,20 +21,67 @@ import (
 // request does all of that, bound to the observed version. A second one removes the
 // managedFields entry that the first has created.
 func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
+	t, r, err := a.beginRestoration(ctx, c)
+	if err != nil || r == nil {
+		return c, err
+	}
+	err = a.restore(ctx, t, r, asWrite)
+	if apierrors.IsNotFound(err) {
+		err = a.cluster.ConfirmAbsent(ctx, t.mapping, err)
+	}
+	if c.Reason = c.Provenance.WhyGivenBack(); err == nil && len(r.Stays) > 0 { // a warning tells what stays
+		c.Warning = "given back, but not completely: " + strings.Join(r.Stays, "; ")
+	}
+	return c, err
+}
+
+// prepareGivingBack says in a plan which fields change when an object is given back, and which stay.
+func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapping) error {
+	if err := p.permissions.denyUnlessAllowed(ctx, c, "patch", m); err != nil {
+		return err
+	}
+	t, r, err := p.a.beginRestoration(ctx, *c)
+	if apierrors.IsConflict(err) || err == nil && r == nil {
+		return nil // it has just changed: the run decides again
+	}
+	if err != nil {
+		return &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
+	}
+	p.a.opts.Hidden.AddObject(t.obj)
+	if err := p.a.restore(ctx, t, r, asDryRun); err != nil {
+		c.Unverified = verify.Explain(t.obj, err).Error()
+	}
+	if len(r.Stays) > 0 {
+		c.Reason += "; not completely: " + strings.Join(r.Stays, "; ")
+	}
+	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return &ObjectError{ID: c.ID, Source: c.Source, Doing: "comparing", Err: err}
+	}
+	c.Live, c.Predicted = t.obj, r.Becomes
+	if c.Fields, err = compare.Fields(conv, compare.States{Before: c.Live, After: c.Predicted}); err != nil {
+		c.Fields = nil // it doesn't fit its schema: only its ownership metadata are restored
+	}
+	return nil
+}
+
+// beginRestoration reads an object that is given back, and computes what it becomes. There is nothing to restore if
+// it is gone, or replaced by an object that isn't ours.
+func (a *Applier) beginRestoration(ctx context.Context, c Change) (*target, *provenance.Restoration, error) {
 	mapping, err := a.mappingOfPrior(ctx, c)
 	if err != nil {
-		return c, err
+		return nil, nil, err
 	}
 	live, err := a.get(ctx, mapping, c.ID)
 	if err != nil || live == nil || !c.Provenance.Describes(live) {
-		return c, err // gone, or replaced by an object that isn't ours
+		return nil, nil, err
 	}
 	if provenance.OwnerOf(live) != provenance.OwnerOf(c.Live) {
-		return c, apierrors.NewConflict(mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
+		return nil, nil, apierrors.NewConflict(mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
 	}
 	r, err := provenance.NewRestoration(c.Provenance, live, c.execution.orphan.Declared)
 	if err != nil {
-		return c, err
+		return nil, nil, err
 	}
 	conv, _, err := c.execution.p.schemas.of(ctx, mapping.GVK)
 	if err == nil {
@@ -43,23 +90,22 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if err != nil {
 		r.OnlyOwnershipMetadata(err)
 	}
-	restore := func() error { return a.writeRestored(ctx, mapping, live, r) }
-	if err = restore(); apierrors.IsForbidden(err) {
-		err = restore() // retried once: what isn't given back now is never given back
+	return &target{id: kube.IDOf(live), mapping: mapping, obj: live}, r, nil // warnings hide what live has confidential
+}
+
+// restore makes the restored object of the live one.
+func (a *Applier) restore(ctx context.Context, t *target, r *provenance.Restoration, m mode) error {
+	err := a.writeRestored(ctx, t, r, m)
+	if apierrors.IsForbidden(err) {
+		err = a.writeRestored(ctx, t, r, m) // retried once: what isn't given back now is never given back
 	}
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && verify.MissingPermission(err, t.id.Namespace) == nil {
 		// Not every former value is accepted: volumes can't shrink, or a policy rejects
 		// it.
-		r.OnlyOwnershipMetadata(verify.Explain(live, err))
-		err = restore()
+		r.OnlyOwnershipMetadata(verify.Explain(t.obj, err))
+		err = a.writeRestored(ctx, t, r, m)
 	}
-	if apierrors.IsNotFound(err) {
-		err = a.cluster.ConfirmAbsent(ctx, mapping, err)
-	}
-	if err == nil && len(r.Stays) > 0 {
-		c.Warning = "given back, but not completely: " + strings.Join(r.Stays, "; ")
-	}
-	return c, err
+	return err
 }
 
 // mappingOfPrior is the API version of the recorded values of an object that is given back, if that is
@@ -78,15 +124,14 @@ func (a *Applier) mappingOfPrior(ctx context.Context, c Change) (kube.Mapping, e
 }
 
 // writeRestored makes the requests that make the restored object of the live one.
-func (a *Applier) writeRestored(ctx context.Context, m kube.Mapping, live *unstructured.Unstructured, r *provenance.Restoration) error {
+func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Restoration, m mode) error {
 	owners, err := r.ManagedFields()
 	if err != nil {
 		return err
 	}
-	ops := jsonPatchOf("", compare.Content(live), compare.Content(r.Becomes))
-	t := &target{id: kube.IDOf(live), mapping: m, obj: live} // warnings hide what live has confidential
-	result, err := a.sendJSONPatch(ctx, t, live.GetResourceVersion(), append(ops, managedFieldsOperation(owners)), asWrite)
-	if err != nil || !r.StillOurs(result) {
+	ops := jsonPatchOf("", compare.Content(t.obj), compare.Content(r.Becomes))
+	result, err := a.sendJSONPatch(ctx, t, t.obj.GetResourceVersion(), append(ops, managedFieldsOperation(owners)), m)
+	if err != nil || m == asDryRun || !r.StillOurs(result) {
 		return err
 	}
 	return a.removeOurEntry(ctx, t, result, r)

@@ -85,11 +85,10 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 		if c.execution == nil {
 			return nil
 		}
-		verb := "delete"
 		if c.Action == GiveBack {
-			verb = "patch"
+			return p.prepareGivingBack(ctx, c, c.execution.orphan.mapping)
 		}
-		return p.permissions.denyUnlessAllowed(ctx, c, verb, c.execution.orphan.mapping)
+		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.execution.orphan.mapping)
 	})
 }
 

@@ -185,3 +185,39 @@ func TestGivenBackWhileAControllerWrites(t *testing.T) {
 		t.Errorf("data.k is nobody's: %v", got.GetManagedFields())
 	}
 }
+
+// Prevents that a plan only says that an object is given back, and not which of its fields that changes and which stay.
+func TestPlanSaysWhatGivingBackChanges(t *testing.T) {
+	s := begin(t)
+	s.post(s.manifests("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: v}")[0].Object, "flux")
+	s.opts.TakeOwnership = true
+	const chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: w, l: w, m: w}"
+	p := s.plan(chart)
+	s.noteProvenance(slices.Collect(p.Changes()), s.run(p), false)
+	s.record("failed", chart)
+	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"data":{"l":"x"}}`, "kubectl-edit")
+
+	for name, request := range map[string]apply.Request{
+		"of what the chart lacks": s.request(""),
+		"of what it has":          {Objects: s.manifests(chart), Revisions: s.past, BackTo: -1},
+	} {
+		p, err := s.applier().Plan(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := range p.Changes() {
+			var changed []string
+			for _, f := range c.Fields {
+				if f.Path[0].FieldName != nil && *f.Path[0].FieldName == "data" {
+					changed = append(changed, fmt.Sprintf("%s %s %v -> %v", f.Type, f, f.Before, f.After))
+				}
+			}
+			if got, want := strings.Join(changed, "; "), "changed data.k w -> v; removed data.m w -> <nil>"; c.Action != apply.GiveBack || got != want {
+				t.Errorf("%s: %s of %s, want %s", name, c.Action, got, want)
+			}
+			if !strings.Contains(c.Reason, "data.l has been changed since") || c.Unverified != "" {
+				t.Errorf("%s: it says %q, not verified: %q", name, c.Reason, c.Unverified)
+			}
+		}
+	}
+}

@@ -13,6 +13,7 @@ func TestRefusedRestore(t *testing.T) {
 	w := newWorld(t)
 	w.create("configmaps", "kubectl-create", configMap("cm", "theirs"))
 	w.exits(1, "install", "x", w.chart(configMap("cm", "ours")+"immutable: true\n", fails()), "--take-ownership")
+	w.says(w.ok("plan", "--uninstall", "x"), "stdout", `ConfigMap/`+w.ns+`/cm .*not completely: its fields stay as this release left them: .*immutable`)
 	r := w.ok("uninstall", "x")
 	w.says(r, "stderr", `ConfigMap/`+w.ns+`/cm: given back, but not completely: its fields stay as this release left them: .*immutable`)
 	w.notOurs("cm")

@@ -78,7 +78,8 @@ func TestSavedPlanGivesBack(t *testing.T) {
 			s.ok("install", "x", s.chart(configMap("own", "0")))
 			s.exits(1, s.taking("upgrade", "x", s.wanting(configMap("new", "1"), fails()))...)
 			file := s.saved(next(s)...)
-			s.says(s.ok("plan", "--show", file), "stdout", `ConfigMap/`+s.ns+`/shared.*given back to release `+s.ns+`/other`)
+			s.says(s.ok("plan", "--show", file), "stdout", `ConfigMap/`+s.ns+`/shared.*given back to release `+s.ns+`/other`,
+				`metadata.annotations."meta.helm.sh/release-name": "?x"? -> "?other"?`)
 			s.ok("apply", file)
 			s.asBefore("after the saved plan")
 			s.there("configmaps", map[string]bool{"new": false, "own": name != "uninstall"})

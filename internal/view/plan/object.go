@@ -48,6 +48,9 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 			}
 		}
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f diff.Field) bool { return !f.Random })
+	case apply.GiveBack:
+		c.Desired = nil // it becomes what it was, and not what the chart states
+		o.Fields = FieldsOf(c, deploy.Nondeterminism{})
 	case apply.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
