@@ -102,11 +102,19 @@ func Kinds(crds ...*unstructured.Unstructured) map[schema.GroupVersionKind]kube.
 // or unusable. The API server adds the fields of every object to what it publishes, so they are
 // added here.
 func TypeConverter(gvk schema.GroupVersionKind, version map[string]any) managedfields.TypeConverter {
-	def, ok, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	node, ok, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 	if !ok || err != nil {
 		return nil
 	}
-	data, err := json.Marshal(def)
+	properties, _ := node["properties"].(map[string]any)
+	if properties == nil {
+		properties = map[string]any{}
+	}
+	text := map[string]any{"type": "string"}
+	properties["apiVersion"], properties["kind"], properties["metadata"] = text, text, metadata
+	node["properties"] = properties
+	node["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}}
+	data, err := json.Marshal(node)
 	if err != nil {
 		return nil
 	}
@@ -114,22 +122,18 @@ func TypeConverter(gvk schema.GroupVersionKind, version map[string]any) managedf
 	if err := json.Unmarshal(data, &parsed); err != nil {
 		return nil
 	}
-	if parsed.Properties == nil {
-		parsed.Properties = map[string]spec.Schema{}
-	}
-	parsed.Properties["apiVersion"] = *spec.StringProperty()
-	parsed.Properties["kind"] = *spec.StringProperty()
-	meta := spec.Schema{}
-	meta.Type = []string{"object"}
-	meta.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	parsed.Properties["metadata"] = meta
-	parsed.AddExtension("x-kubernetes-group-version-kind", []any{
-		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
-	})
-	preserve := parsed.Extensions["x-kubernetes-preserve-unknown-fields"] == true
-	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preserve)
+	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preserves(node))
 	if err != nil {
 		return nil
 	}
 	return conv
 }
+
+// metadata is the schema of ObjectMeta as far as a manifest may state it.
+var metadata = json.RawMessage(`{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+	"labels": {"type": "object", "additionalProperties": {"type": "string"}},
+	"annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+	"finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+	"ownerReferences": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
+		"items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"uid": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": true}}
+}}`)
