@@ -44,7 +44,12 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	}
 	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
-	c.Conflicts = u.change.Conflicts
+	c.Conflicts = slices.Clone(u.change.Conflicts)
+	for i := range c.Conflicts {
+		if f := &c.Conflicts[i]; !f.ScaledReplicas {
+			f.Outcome = OutcomeTaken // the new object has no other managers
+		}
+	}
 	var err error
 	c.Fields, err = compare.Fields(u.prediction.Live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.prediction.Live.Entries, AfterIsManifest: true})
 	if err != nil {
