@@ -230,13 +230,14 @@ func (r *resolver) hash(t *target) string {
 }
 
 // duplicateObjects finds objects that are in the release more than once: applied in
-// turn, the second would remove the fields of the first.
+// turn, the second would remove the fields of the first. A hook may have the name of another one,
+// whose object is deleted before its turn.
 func duplicateObjects(targets []*target) []Rejection {
 	seen := map[kube.ID]*target{}
 	var bad []Rejection
 	for _, t := range targets {
 		first, ok := seen[t.id]
-		if !ok || t.id.Name == "" {
+		if !ok || t.id.Name == "" || first.isHook && t.isHook {
 			seen[t.id] = t
 			continue
 		}

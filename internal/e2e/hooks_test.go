@@ -47,6 +47,20 @@ func TestDroppedHooks(t *testing.T) {
 	w.there("configmaps", map[string]bool{"b": true})
 }
 
+// TestHooksOfOneName is hooks that have one name: each is deleted before the next one, as with Helm.
+func TestHooksOfOneName(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart(configMap("a", "1"),
+		hookJob("once", "pre-install,pre-upgrade", "before-hook-creation", false)+"---\n"+
+			hookJob("once", "post-install,post-upgrade", "before-hook-creation,hook-succeeded", false))
+	w.helm("install", "y", chart)
+	w.helm("uninstall", "y")
+	w.ok("apply", w.saved("--install", "x", chart))
+	w.there("jobs", map[string]bool{"once": false})
+	w.says(w.ok("upgrade", "x", chart), "stderr", `hook .*once succeeded(?s:.*)hook .*once succeeded`)
+	w.says(w.ok("plan", "x", chart, "-o", "json"), "stdout", `"helm.sh/hook": ?"pre-install,pre-upgrade"(?s:.*)"helm.sh/hook": ?"post-install,post-upgrade"`)
+}
+
 // TestHooksInAList prevents that a hook that is a list is called List/NAMESPACE/, and that its delete policy
 // isn't that of its objects, so that a claim that the policy keeps was deleted. Both programs make its objects.
 func TestHooksInAList(t *testing.T) {

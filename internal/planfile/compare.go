@@ -29,21 +29,22 @@ func (p *Plan) differences(op *deploy.Operation) []Difference {
 	}
 	var out []Difference
 	objects := objectsOf(p.key, op)
-	current := map[string]Object{}
+	current := map[string][]Object{} // hooks may have the same name, or none yet
 	for _, o := range objects {
-		current[o.key()] = o
+		current[o.key()] = append(current[o.key()], o)
 	}
 	for _, o := range p.Objects {
-		other, ok := current[o.key()]
-		delete(current, o.key())
-		if !ok {
+		others := current[o.key()]
+		if len(others) == 0 {
 			out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: o.absence(op)})
 			continue
 		}
-		out = append(out, o.differences(other)...)
+		current[o.key()] = others[1:]
+		out = append(out, o.differences(others[0])...)
 	}
 	for _, o := range objects {
-		if _, isNew := current[o.key()]; isNew {
+		if unplanned := current[o.key()]; len(unplanned) > 0 {
+			current[o.key()] = unplanned[1:]
 			out = append(out, Difference{Subject: o.Object, Planned: "nothing", Now: "it would be: " + string(o.Action)})
 		}
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -273,8 +272,7 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 		for _, named := range HookObjects(op, h) {
 			o := object{Object: named.ID.String(), Action: "hook", Source: h.Path}
 			o.Hook = &hook{Event: event, Weight: h.Weight, DeletePolicies: deletePolicies(h)}
-			if i := slices.IndexFunc(plan.Hooks, named.isPlannedAs); i >= 0 {
-				c := plan.Hooks[i]
+			if c := named.plannedIn(plan.Hooks); c != nil {
 				o.Group, o.Reason, o.Unverified = c.ID.Group, c.Reason, c.Unverified
 				if c.ID.Name != "" {
 					o.Object = c.ID.String()
@@ -291,6 +289,7 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 type HookObject struct {
 	ID           kube.ID // without its group; in the release's namespace unless it states one
 	generateName string
+	event        string // the annotation helm.sh/hook
 }
 
 // HookObjects returns the objects of a hook: one, unless the hook is a list.
@@ -301,7 +300,7 @@ func HookObjects(op *deploy.Operation, h *helmrelease.Hook) []HookObject {
 	}
 	var out []HookObject
 	for _, m := range manifests {
-		o := HookObject{ID: kube.ID{Kind: m.Object.GetKind(), Namespace: cmp.Or(m.Object.GetNamespace(), op.Namespace), Name: m.Object.GetName()}}
+		o := HookObject{ID: kube.ID{Kind: m.Object.GetKind(), Namespace: cmp.Or(m.Object.GetNamespace(), op.Namespace), Name: m.Object.GetName()}, event: m.Object.GetAnnotations()[helmrelease.HookAnnotation]}
 		if o.ID.Name == "" {
 			o.generateName = m.Object.GetGenerateName()
 			o.ID.Name = o.generateName + "*"
@@ -309,6 +308,18 @@ func HookObjects(op *deploy.Operation, h *helmrelease.Hook) []HookObject {
 		out = append(out, o)
 	}
 	return out
+}
+
+// plannedIn returns the change of a plan that is that of the object; nil if there is none. Of several hooks with one
+// name it is the one that runs at the same event.
+func (o HookObject) plannedIn(hooks []apply.Change) *apply.Change {
+	var found *apply.Change
+	for i, c := range hooks {
+		if o.isPlannedAs(c) && (found == nil || c.Desired != nil && c.Desired.GetAnnotations()[helmrelease.HookAnnotation] == o.event) {
+			found = &hooks[i]
+		}
+	}
+	return found
 }
 
 // isPlannedAs reports whether a change of a plan is that of the object.
