@@ -243,7 +243,7 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	found := o.Orphan
-	found.Live, found.Provenance = meta, p.history.provenance[o.ID]
+	found.Live, found.Provenance, found.NeededBy = meta, p.history.provenance[o.ID], p.neededBy(o.ID)
 	d := p.rules.DecideOrphan(found)
 	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
 	if found.Provenance.Describes(meta) {
@@ -259,6 +259,20 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 		})
 	}
 	return c
+}
+
+// neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for
+// others and where there is none.
+func (p *pruner) neededBy(id kube.ID) kube.ID {
+	var found kube.ID
+	if id.IsNamespace() || id.IsCRD() {
+		for other, t := range p.targetsByID {
+			if (namespaceID(other.Namespace) == id || t.definition() == id) && (found == (kube.ID{}) || other.String() < found.String()) {
+				found = other
+			}
+		}
+	}
+	return found
 }
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.

@@ -98,6 +98,18 @@ keep theirs: belongs to release NS/b now`
 	s.expect(s.plan(""), "delete PersistentVolumeClaim/disk")
 }
 
+// Prevents that a namespace or a definition that the chart dropped is deleted with objects that the chart has.
+func TestNeededObjectsAreKept(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.opts.PruneKinds = []string{"Namespace", "CustomResourceDefinition"}
+	const namespace, inIt = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-b}\n---\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: NS-b}\n"
+	s.deploy(namespace + inIt + definition(0, "") + foo(0, "size: 1"))
+	s.expect(s.deploy(inIt+foo(0, "size: 1")), "keep Namespace/"+s.ns+"-b", "keep CustomResourceDefinition/foos0."+s.ns+".example.com")
+	s.expect(s.plan("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}"), "create ConfigMap/c", "delete ConfigMap/a", "delete Foo0/f",
+		"delete Namespace/"+s.ns+"-b", "delete CustomResourceDefinition/foos0."+s.ns+".example.com")
+}
+
 // The namespace that has the records isn't deleted with the release, nor by
 // one that drops it, even if such deletions are asked for.
 func TestOwnNamespaceIsKept(t *testing.T) {

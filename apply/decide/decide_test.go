@@ -123,6 +123,7 @@ func TestOrphan(t *testing.T) {
 		"claim":                           {removed, of(claim, us), Keep, "--prune-kind", true},
 		"claim of an undone run":          {undo, of(claim, us), Keep, "delete it yourself", true},
 		"claim that may be deleted":       {Pruning{Owner: us, Kinds: []string{"PersistentVolumeClaim"}}, of(claim, us), Delete, "removed", false},
+		"namespace of the chart":          {Pruning{Owner: us, Kinds: ProtectedKinds()}, with(of(kube.ID{Kind: "Namespace", Name: "more"}, us), func(o *Orphan) { o.NeededBy = config }), Keep, "ConfigMap/shop/settings of the chart needs it", true},
 		"claim kept before, uninstall":    {Pruning{Owner: us, Uninstall: true, Kinds: ProtectedKinds()}, with(of(claim, us), func(o *Orphan) { o.Origin = KeptEarlier }), Keep, "was kept when the chart dropped it", false},
 		"controlled object":               {removed, of(config, us, controlled), Keep, "controlled by Deployment/web", true},
 		"groups can't be listed":          {unlisted, of(config, us), Keep, "--allow-partial-discovery", true},

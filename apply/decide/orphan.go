@@ -25,6 +25,9 @@ type Orphan struct {
 
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
+	// NeededBy is an object of the chart that would be deleted with it: one in this namespace, or of the kind that it
+	// defines; the zero ID when there is none.
+	NeededBy kube.ID
 }
 
 // An Origin says how the records of a release know of an orphan.
@@ -77,6 +80,8 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return keepForNow("objects of this kind are kept when a failed run is rolled back: delete it yourself if it isn't needed")
 	case protectedKinds[kind] && !slices.Contains(p.Kinds, o.ID.Kind):
 		return keepForNow("objects of this kind are kept unless --prune-kind names the kind")
+	case o.NeededBy != (kube.ID{}):
+		return keepForNow(o.NeededBy.String() + " of the chart needs it")
 	case controller != nil:
 		return keepForNow(fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name))
 	case len(p.UnlistedGroupVersions) > 0:
