@@ -44,8 +44,13 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 // of returns the type converter of a kind and its schema; the zero type when none is
 // known. It asks the server only about kinds that aren't built in.
 func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, typed.ParseableType, error) {
-	if s.isBuiltin(gvk) {
-		conv, err := s.a.builtin()
+	ofServer := func(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+		return s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
+	}
+	for _, schemaOf := range []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){
+		s.ofBuiltin, s.ofReleaseCRD, ofServer, s.ofDefinition,
+	} {
+		conv, err := schemaOf(ctx, gvk)
 		if err != nil {
 			return nil, typed.ParseableType{}, err
 		}
@@ -53,40 +58,27 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 			return conv, t, nil
 		}
 	}
-	if conv := s.ofReleaseCRD(gvk); conv != nil {
-		t, _ := typeFrom(conv, gvk)
-		return conv, t, nil
-	}
-	conv, err := s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
-	if err != nil {
-		return nil, typed.ParseableType{}, err
-	}
-	if conv != nil {
-		if t, ok := typeFrom(conv, gvk); ok {
-			return conv, t, nil
-		}
-	}
-	if conv, err = s.ofDefinition(ctx, gvk); err != nil {
-		return nil, typed.ParseableType{}, err
-	}
-	if conv != nil {
-		t, _ := typeFrom(conv, gvk)
-		return conv, t, nil
-	}
 	return managedfields.NewDeducedTypeConverter(), typed.ParseableType{}, nil
+}
+
+// ofBuiltin returns the schemas of built-in kinds; nil for other kinds.
+func (s *schemas) ofBuiltin(_ context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	if !s.isBuiltin(gvk) {
+		return nil, nil
+	}
+	return s.a.builtin()
 }
 
 // ofReleaseCRD returns the schema of a custom resource from the CRD of this release; nil when there is
 // none, or no usable schema in it.
-func (s *schemas) ofReleaseCRD(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+func (s *schemas) ofReleaseCRD(_ context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	s.mu.Lock()
 	version, ok := s.released[gvk]
 	s.mu.Unlock()
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	conv, _ := s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return definition.TypeConverter(gvk, version), nil })
-	return conv
+	return s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return definition.TypeConverter(gvk, version), nil })
 }
 
 // ofDefinition returns the schema of a custom resource from the CRD in the cluster, since
@@ -106,7 +98,11 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 	})
 }
 
+// typeFrom returns the type of a kind; false when conv doesn't have it or is nil.
 func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (typed.ParseableType, bool) {
+	if conv == nil {
+		return typed.ParseableType{}, false
+	}
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
 	v, err := conv.ObjectToTyped(empty)

@@ -79,7 +79,7 @@ func KindOrNamespaceUnknown(err error) bool {
 // IsVanished reports whether an answer says that the object is missing, and not its kind
 // or namespace.
 func IsVanished(err error, id kube.ID) bool {
-	return namesObject(err) && !lacksNamespace(err, id)
+	return namesObject(err) || id.IsNamespace() && kube.NamesMissingObject(err)
 }
 
 // namesObject reports whether a NotFound error is about an object, and not about its kind or namespace.

@@ -40,7 +40,7 @@ func VerdictOf(id kube.ID, err error) Verdict {
 		return Forbidden
 	case IsVanished(err, id):
 		return Vanished
-	case isUnknownField(err):
+	case strings.Contains(err.Error(), "field not declared in schema"):
 		return UnknownField
 	case apierrors.IsConflict(err):
 		return Modified
@@ -116,20 +116,10 @@ func FailsValidation(err error) bool {
 		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
 }
 
-// isUnknownField says that the server's schema lacks a field of ours.
-func isUnknownField(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
 // refusesDryRun reports whether dry runs are refused, because an admission webhook has
 // side effects. The real request may succeed.
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func refusesDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && contains(err.Error(), []string{"does not support dry run", "dryRun is not supported"}) ||
 		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
-}
-
-// lacksNamespace says that the object's namespace doesn't exist.
-func lacksNamespace(err error, id kube.ID) bool {
-	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces \""+id.Namespace+"\" not found")
 }

@@ -42,4 +42,8 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: verdict %d, want %d", c.name, got, c.want)
 		}
 	}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")
+	if got := VerdictOf(kube.ID{Kind: "Namespace", Name: "n"}, gone); got != Vanished {
+		t.Errorf("a Namespace that is gone: verdict %d", got)
+	}
 }
