@@ -126,17 +126,13 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 		case name != "":
 			return name, &entries[i], nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
-		case !known.incomplete && isAutoscaler(e.Manager):
+		case !known.incomplete && (e.Manager == "kube-controller-manager" || strings.HasPrefix(e.Manager, "keda")):
 			// The autoscaler no longer exists: the chart's number is applied again.
 		default:
 			return e.Manager, &entries[i], nil
 		}
 	}
 	return name, nil, nil
-}
-
-func isAutoscaler(manager string) bool {
-	return manager == "kube-controller-manager" || strings.HasPrefix(manager, "keda")
 }
 
 func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloads, error) {

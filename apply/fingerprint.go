@@ -37,14 +37,10 @@ func (c Change) RecordedFingerprint() Fingerprint {
 	if obj == nil && c.Action == Unchanged {
 		obj = c.Live
 	}
-	if obj == nil || c.hasYieldedConflict() {
+	if obj == nil || slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == OutcomeYielded }) {
 		return Fingerprint{}
 	}
 	return fingerprintOf(c.manifestHash, obj)
-}
-
-func (c Change) hasYieldedConflict() bool {
-	return slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == OutcomeYielded })
 }
 
 // fingerprintOf returns the fingerprint of an object for the hash of its manifest. It is zero
@@ -182,12 +178,11 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 		return nil // not known
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
-	}
-	if meta == nil {
+	case meta == nil:
 		d.noteGeneration(id, nil)
-		return nil
+	default:
+		d.noteGeneration(id, meta)
 	}
-	d.noteGeneration(id, meta)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -148,16 +149,15 @@ func (i *Inspection) Named(ctx context.Context, text string) (named, all []kube.
 
 // One inspects one of the objects that Named gives.
 func (i *Inspection) One(ctx context.Context, id kube.ID) (*Inspected, error) {
-	for _, t := range i.targets {
-		if t.id == id {
-			s, err := i.p.observer.read(ctx, t)
-			if err != nil {
-				return nil, err
-			}
-			return i.inspect(ctx, t, s)
-		}
+	n := slices.IndexFunc(i.targets, func(t *target) bool { return t.id == id })
+	if n < 0 {
+		return nil, &ObjectError{ID: id, Doing: "looking for", Err: errors.New("the revision doesn't have it")}
 	}
-	return nil, &ObjectError{ID: id, Doing: "looking for", Err: errors.New("the revision doesn't have it")}
+	s, err := i.p.observer.read(ctx, i.targets[n])
+	if err != nil {
+		return nil, err
+	}
+	return i.inspect(ctx, i.targets[n], s)
 }
 
 // inspect compares one object.

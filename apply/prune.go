@@ -67,8 +67,8 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	for i, o := range list {
 		s := seen[i]
 		switch {
-		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || !p.isMadeByTemplate(s.meta)):
-			// A hook made it, or that is unknown.
+		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || provenance.OwnerOf(s.meta) != p.a.owner || decide.IsHook(s.meta)):
+			// A template hasn't made it for this release, or that is unknown.
 		case s.forbidden:
 			out, there = append(out, p.keepUnreadable(o)), append(there, o)
 		case s.meta == nil || uids[s.meta.UID]:
@@ -222,11 +222,6 @@ func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []stri
 		group, version, _ := strings.Cut(gv, "/")
 		return leaving[version+"."+group]
 	})
-}
-
-// isMadeByTemplate reports whether a live object is the release's and no hook has made it.
-func (p *pruner) isMadeByTemplate(live metav1.Object) bool {
-	return provenance.OwnerOf(live) == p.a.owner && !decide.IsHook(live)
 }
 
 // liveUIDs returns the UIDs of the live objects that the chart still has.

@@ -145,28 +145,16 @@ func Remove(obj map[string]any, p fieldpath.Path) bool {
 		delete(in, *last.FieldName)
 		return ok
 	case []any:
-		i := Index(in, last)
-		if i < 0 {
-			return false
+		i, list := Index(in, last), p[len(p)-2]
+		holder, _ := Value(obj, p[:len(p)-2])
+		m, ok := holder.(map[string]any)
+		if !ok || i < 0 || list.FieldName == nil {
+			return false // a list of lists has no keys
 		}
-		return replace(obj, p[:len(p)-1], append(in[:i:i], in[i+1:]...))
+		m[*list.FieldName] = append(in[:i:i], in[i+1:]...)
+		return true
 	}
 	return false
-}
-
-func replace(obj map[string]any, p fieldpath.Path, v any) bool {
-	if len(p) == 0 || p[len(p)-1].FieldName == nil {
-		return false
-	}
-	parent, ok := Value(obj, p[:len(p)-1])
-	if !ok {
-		return false
-	}
-	m, ok := parent.(map[string]any)
-	if ok {
-		m[*p[len(p)-1].FieldName] = v
-	}
-	return ok
 }
 
 // Names writes a path as package hide wants it.

@@ -15,22 +15,24 @@ type Cycle struct {
 	Text string
 }
 
-// Cycles finds dependencies that can't be ordered: one cycle of each strongly connected
-// part, and each object that waits for one with a greater weight.
+// Cycles finds dependencies that can't be ordered: the shortest cycle of the first of those
+// that wait for each other, and each object that waits for one with a greater weight.
 func Cycles(nodes []Node) []Cycle {
-	weight := weights(nodes)
-	components := cyclicComponents(nodes)
+	weight, g := weights(nodes), newCyclic(nodes)
 	var out []Cycle
 	reported := map[int]bool{}
 	for i := range nodes {
-		if component := components[i]; component != 0 && !reported[component] {
-			reported[component] = true
-			out = append(out, shortestCycle(nodes, i, components))
+		if g.isOrdered[i] || reported[i] {
+			continue
+		}
+		out = append(out, g.shortestCycle(i))
+		for j := range nodes {
+			reported[j] = reported[j] || !g.isOrdered[j] && g.path(i, j) != nil && g.path(j, i) != nil
 		}
 	}
 	for i, n := range nodes {
 		for _, e := range n.Edges {
-			if n.Weight != nil && weight[e.To] > *n.Weight && (components[i] == 0 || components[i] != components[e.To]) {
+			if n.Weight != nil && weight[e.To] > *n.Weight && g.path(e.To, i) == nil {
 				out = append(out, weightCycle(nodes, weight, i, e))
 			}
 		}
@@ -38,85 +40,68 @@ func Cycles(nodes []Node) []Cycle {
 	return out
 }
 
-// cyclicComponents numbers the strongly connected parts that have a cycle; 0 for nodes
-// in none. (Tarjan, Depth-first search and linear graph algorithms, 1972)
-func cyclicComponents(nodes []Node) []int {
-	index, low, component := make([]int, len(nodes)), make([]int, len(nodes)), make([]int, len(nodes))
-	onStack := make([]bool, len(nodes))
-	var stack []int
-	next, count := 0, 0
+// A cyclic tells which nodes wait for themselves.
+type cyclic struct {
+	nodes     []Node
+	isOrdered []bool // those that are in no cycle
+}
+
+func newCyclic(nodes []Node) *cyclic {
+	g := &cyclic{nodes: nodes, isOrdered: make([]bool, len(nodes))}
+	seen := make([]bool, len(nodes))
 	var visit func(i int)
 	visit = func(i int) {
-		next++
-		index[i], low[i] = next, next
-		stack, onStack[i] = append(stack, i), true
-		for _, e := range nodes[i].Edges {
-			if index[e.To] == 0 {
-				visit(e.To)
-				low[i] = min(low[i], low[e.To])
-			} else if onStack[e.To] {
-				low[i] = min(low[i], index[e.To])
-			}
-		}
-		if low[i] != index[i] {
+		if seen[i] {
 			return
 		}
-		at := slices.Index(stack, i)
-		part := stack[at:]
-		stack = stack[:at]
-		isCyclic := len(part) > 1 || waitsForItself(nodes[i], i)
-		if isCyclic {
-			count++
+		seen[i] = true
+		for _, e := range nodes[i].Edges {
+			visit(e.To)
 		}
-		for _, j := range part {
-			onStack[j] = false
-			if isCyclic {
-				component[j] = count
-			}
-		}
+		g.isOrdered[i] = g.path(i, i) == nil // which needn't look behind what comes first and is in no cycle
 	}
 	for i := range nodes {
-		if index[i] == 0 {
-			visit(i)
-		}
+		visit(i)
 	}
-	return component
+	return g
 }
 
-func waitsForItself(n Node, i int) bool {
-	return slices.ContainsFunc(n.Edges, func(e Edge) bool { return e.To == i })
+// A step is the last one of a path.
+type step struct {
+	at   int
+	edge Edge
+	prev *step
 }
 
-// shortestCycle returns the shortest cycle through a node.
-func shortestCycle(nodes []Node, from int, components []int) Cycle {
-	type step struct {
-		at   int
-		edge Edge
-		prev *step
-	}
+// path returns the shortest way from a node to one that it waits for, through nodes that are in
+// cycles; nil when there is none.
+func (g *cyclic) path(from, to int) *step {
 	queue, seen := []*step{{at: from}}, map[int]bool{}
 	for len(queue) > 0 {
 		s := queue[0]
 		queue = queue[1:]
-		for _, e := range nodes[s.at].Edges {
-			if components[e.To] != components[from] || seen[e.To] {
-				continue
-			}
-			seen[e.To] = true
+		for _, e := range g.nodes[s.at].Edges {
 			next := &step{at: e.To, edge: e, prev: s}
-			if e.To != from {
+			switch {
+			case e.To == to:
+				return next
+			case !seen[e.To] && !g.isOrdered[e.To]:
+				seen[e.To] = true
 				queue = append(queue, next)
-				continue
 			}
-			var lines []string
-			for ; next.prev != nil; next = next.prev {
-				lines = append(lines, nodes[next.prev.at].waitsFor(nodes[next.at], next.edge))
-			}
-			slices.Reverse(lines)
-			return Cycle{nodes[from].ID, "waits for itself in a cycle:\n" + strings.Join(lines, "\n")}
 		}
 	}
-	return Cycle{ID: nodes[from].ID, Text: "waits for itself"}
+	return nil
+}
+
+// shortestCycle returns the shortest cycle through a node.
+func (g *cyclic) shortestCycle(i int) Cycle {
+	var lines []string
+	for s := g.path(i, i); s.prev != nil; s = s.prev {
+		lines = append(lines, g.nodes[s.prev.at].waitsFor(g.nodes[s.at], s.edge))
+	}
+	slices.Reverse(lines)
+	return Cycle{g.nodes[i].ID, "waits for itself in a cycle:\n" + strings.Join(lines, "\n")}
 }
 
 func (n Node) waitsFor(other Node, e Edge) string {

@@ -43,10 +43,6 @@ type Node struct {
 	Outside []Dependency // objects outside of the release that have to come first
 }
 
-// isBeforeAllWeights reports whether the object, unless it states a weight, comes before all weights:
-// namespaces, CRDs and the like.
-func (n Node) isBeforeAllWeights() bool { return InstallOrder.Wave(n.ID) <= lastWaveBeforeWeights }
-
 // An Edge leads to an object that has to come first.
 type Edge struct {
 	To      int // index of its node
@@ -90,11 +86,11 @@ func weights(nodes []Node) []int {
 		}
 		visited[i] = true
 		n := nodes[i]
-		if out[i] = 0; n.isBeforeAllWeights() {
-			out[i] = earliest
-		}
-		if n.Weight != nil {
+		switch {
+		case n.Weight != nil:
 			out[i] = *n.Weight
+		case InstallOrder.Wave(n.ID) <= lastWaveBeforeWeights:
+			out[i] = earliest
 		}
 		for _, e := range n.Edges {
 			if w := visit(e.To); n.Weight == nil {
