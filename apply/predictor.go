@@ -136,9 +136,6 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 }
 
 func invalidError(problems []manifest.Note) error {
-	if len(problems) == 1 {
-		return &InvalidError{Field: problems[0].Path, Text: problems[0].Text}
-	}
 	lines := make([]string, len(problems))
 	for i, n := range problems {
 		lines[i] = n.String()

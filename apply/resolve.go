@@ -103,22 +103,21 @@ func rejectf(id kube.ID, source, field, what, format string, args ...any) error 
 // checkIdentity rejects an object that has no identity or a wrong one.
 func checkIdentity(obj *unstructured.Unstructured, source string, fromCRDs bool) error {
 	id, gvk := kube.IDOf(obj), obj.GroupVersionKind()
-	switch {
-	case gvk.Kind == "" || gvk.Version == "":
-		return rejectf(id, source, "", "", "has no apiVersion and kind")
-	case isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace"):
-		return rejectf(id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
-	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !decide.IsHook(obj)):
-		return rejectf(id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
-	}
-	if _, ok := obj.Object["metadata"].(map[string]any); !ok {
-		return rejectf(id, source, "metadata", "", "is not a map")
-	}
 	for _, field := range []string{"name", "namespace"} {
-		name, _, _ := unstructured.NestedString(obj.Object, "metadata", field)
+		value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", field)
+		name, isText := value.(string)
+		if value != nil && !isText {
+			return rejectf(id, source, "metadata."+field, "quote it in the template", "is not a string")
+		}
 		if faults := content.IsPathSegmentName(name); len(faults) > 0 { // no request can name it
 			return rejectf(id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
 		}
+	}
+	switch {
+	case gvk.Kind == "" || gvk.Version == "":
+		return rejectf(id, source, "", "", "has no apiVersion and kind")
+	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !decide.IsHook(obj)):
+		return rejectf(id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
 	}
 	return nil
 }
@@ -183,16 +182,6 @@ func (r *resolver) refresh(ctx context.Context, t *target) error {
 	}
 	t.mapping = mapping
 	return nil
-}
-
-// isNotString says that a field has a value and that isn't a string.
-func isNotString(obj *unstructured.Unstructured, path ...string) bool {
-	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
-	if err != nil || !ok || v == nil {
-		return false
-	}
-	_, text := v.(string)
-	return !text
 }
 
 // inNamespace returns obj with the namespace that the server will see it in: none for a kind of

@@ -131,11 +131,14 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 	if err != nil {
 		return nil, err
 	}
-	id, err := objectNamed(ctx, inspection, req)
+	named, all, err := inspection.Named(ctx, req.Object)
 	if err != nil {
 		return nil, err
 	}
-	o, err := inspection.One(ctx, id)
+	if len(named) != 1 {
+		return nil, &NoObjectError{Object: req.Object, Revision: req.Deployed, Fitting: named, Others: all}
+	}
+	o, err := inspection.One(ctx, named[0])
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +153,6 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 	}
 	e.Fields, err = x.fieldsNamed(query, req.Field)
 	return e, err
-}
-
-// objectNamed finds the object that people mean.
-func objectNamed(ctx context.Context, inspection *apply.Inspection, req Request) (kube.ID, error) {
-	named, all, err := inspection.Named(ctx, req.Object)
-	switch {
-	case err != nil:
-		return kube.ID{}, err
-	case len(named) != 1:
-		return kube.ID{}, &NoObjectError{Object: req.Object, Revision: req.Deployed, Fitting: named, Others: all}
-	}
-	return named[0], nil
 }
 
 // explainer explains the fields of one object.

@@ -18,13 +18,7 @@ import (
 func SimulateApply(live, desired *typed.TypedValue, entries []Entry) (*typed.TypedValue, error) {
 	managers, mine := versioned(entries)
 	result, _, err := updater().Apply(live, desired, version, managers, mine, true)
-	if err != nil {
-		return nil, err
-	}
-	if result == nil {
-		return live, nil
-	}
-	return result, nil
+	return result, err
 }
 
 // A Conflict is a field that somebody else has set to another value.
