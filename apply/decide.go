@@ -171,7 +171,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		Verdict:         verify.VerdictOf(t.id, err),
 		UnconvertedKind: t.failsConversion(err),
 		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		ComesLater:      t.isHook && missesServiceAccount(err),
+		ComesLater:      slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return verify.Misses(err, id.Name) && (t.isHook || p.targetsByID[id] != nil) }),
 		BuiltinSchema:   !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
 		MayReadAgain:    !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
 	}
@@ -207,6 +207,26 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
 	return Change{}, t.reject(verify.Explain(t.obj, err))
+}
+
+// needs returns the objects that have to exist when an object is created, because authorization or admission reads them.
+// k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased, k8s.io/kubernetes/plugin/pkg/admission/{serviceaccount,priority,runtimeclass}
+func (t *target) needs() []kube.ID {
+	named := func(group, kind, namespace string, path ...string) kube.ID {
+		name, _, _ := unstructured.NestedString(t.obj.Object, path...)
+		return kube.ID{Group: group, Kind: kind, Namespace: namespace, Name: name}
+	}
+	switch {
+	case t.id.GroupKind() == kube.PodKind:
+		return []kube.ID{
+			named("", "ServiceAccount", t.id.Namespace, "spec", "serviceAccountName"),
+			named("scheduling.k8s.io", "PriorityClass", "", "spec", "priorityClassName"),
+			named("node.k8s.io", "RuntimeClass", "", "spec", "runtimeClassName"),
+		}
+	case t.id.Group == "rbac.authorization.k8s.io": // of a binding, for accounts that may only grant what they have
+		return []kube.ID{named(t.id.Group, "Role", t.id.Namespace, "roleRef", "name"), named(t.id.Group, "ClusterRole", "", "roleRef", "name")}
+	}
+	return nil
 }
 
 // readAndDecide decides about a target as it is now.

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,10 +80,4 @@ func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Chan
 		return nil, err
 	}
 	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)
-}
-
-// missesServiceAccount says that admission misses a ServiceAccount of this release.
-// k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
-func missesServiceAccount(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }

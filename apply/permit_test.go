@@ -135,3 +135,42 @@ func TestPruneOfWhatMayNotBeRead(t *testing.T) {
 		t.Errorf("not remembered: %+v", c)
 	}
 }
+
+// Prevents that an account which may only grant what it has can't deploy a Role together with its RoleBinding: the API
+// server looks for the rules of the Role, also in a dry run.
+func TestRoleComesWithItsBinding(t *testing.T) {
+	const roles = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules: [{apiGroups: [''], resources: [configmaps], verbs: [VERB]}]\n"
+	const binding = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}\nsubjects: [{kind: ServiceAccount, name: default, namespace: NS}]\n"
+	s := begin(t)
+	s.as(s.c.User(t, s.ns, kubetest.Rule("", read, "configmaps"), kubetest.Rule("rbac.authorization.k8s.io", "get,list,create,patch,delete", "roles", "rolebindings")))
+	chart := strings.Replace(roles, "VERB", "get", 1) + binding
+	s.expect(s.deploy(chart), "create Role/r", "create RoleBinding/a")
+	s.expect(s.deploy(chart))
+	if err := s.refuse(strings.Replace(roles, "VERB", "delete", 1) + binding); !strings.Contains(err.Error(), "not currently held") {
+		t.Errorf("granting what it doesn't have: %v", err)
+	}
+}
+
+// Prevents that a Pod is rejected because of what comes with it: admission looks for its account and its classes, also in a dry run.
+func TestPodComesWithWhatItNeeds(t *testing.T) {
+	s := begin(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: KIND}\nspec: {SPEC, containers: [{name: c, image: x}]}\n---\n"
+	for spec, needed := range map[string]string{
+		"serviceAccountName: NS-a": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NS-a}\n",
+		"priorityClassName: NS-b":  "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS-b}\nvalue: 3\n",
+		"runtimeClassName: NS-c":   "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: NS-c}\nhandler: h\n",
+	} {
+		kind, _, _ := strings.Cut(strings.ToLower(spec), "name:")
+		chart := strings.NewReplacer("SPEC", spec, "KIND", kind).Replace(pod) + needed
+		p, err := s.applier().Plan(t.Context(), s.request(chart))
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+			continue
+		}
+		if _, err := s.tryRun(p); err != nil {
+			t.Errorf("%s: Run: %v", spec, err)
+		}
+		s.past, s.marks = nil, nil
+		s.record("deployed", chart)
+	}
+}

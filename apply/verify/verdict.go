@@ -116,6 +116,12 @@ func FailsValidation(err error) bool {
 		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
 }
 
+// Misses reports whether a request about an object is refused because another one, of a name, isn't there.
+func Misses(err error, name string) bool {
+	return name != "" && (apierrors.IsForbidden(err) || namesObject(err)) &&
+		contains(err.Error(), []string{`"` + name + `" not found`, "no PriorityClass with name " + name + " was found"})
+}
+
 // refusesDryRun reports whether dry runs are refused, because an admission webhook has
 // side effects. The real request may succeed.
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
