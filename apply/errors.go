@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"deployer/internal/annotation"
@@ -59,12 +60,9 @@ func (e *RejectedError) Unwrap() []error {
 // Hint gives the distinct hints of the reasons, one per line.
 func (e *RejectedError) Hint() string {
 	var hints []string
-	seen := map[string]bool{}
 	for _, r := range e.Rejections {
-		var h interface{ Hint() string }
-		if errors.As(r.Err, &h) && h.Hint() != "" && !seen[h.Hint()] {
-			seen[h.Hint()] = true
-			hints = append(hints, h.Hint())
+		if hint := hintOf(r.Err); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
 		}
 	}
 	return strings.Join(hints, "\n")
@@ -173,9 +171,11 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("%s %s: %s", e.Doing, 
 func (e *ObjectError) Unwrap() error { return e.Err }
 
 // Hint is that of the reason, if it has one.
-func (e *ObjectError) Hint() string {
+func (e *ObjectError) Hint() string { return hintOf(e.Err) }
+
+func hintOf(err error) string {
 	var h interface{ Hint() string }
-	if errors.As(e.Err, &h) {
+	if errors.As(err, &h) {
 		return h.Hint()
 	}
 	return ""

@@ -122,7 +122,8 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(
 			continue
 		}
 		jobs = append(jobs, func() error {
-			metas, complete, err := o.listMeta(ctx, at, mostListedFor(len(group)))
+			// Listing the metadata of twenty objects costs about as much as one get.
+			metas, complete, err := o.listMeta(ctx, at, 100+4*len(group))
 			if err != nil {
 				return err
 			}
@@ -171,10 +172,6 @@ func (o *observer) takePrefetched(t *target) (observation, bool) {
 	delete(o.prefetched, t.id)
 	return seen, ok && len(t.ordering.converter) == 0
 }
-
-// mostListedFor returns how many objects may be listed to find n of them: listing the
-// metadata of twenty costs about as much as one get.
-func mostListedFor(n int) int { return 100 + 4*n }
 
 func (o *observer) isUnlistable(at collection) bool {
 	o.mu.Lock()

@@ -93,7 +93,11 @@ func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Uns
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	if len(res.Problems) > 0 {
-		return nil, t.reject(invalidError(res.Problems))
+		lines := make([]string, len(res.Problems))
+		for i, n := range res.Problems {
+			lines[i] = n.String()
+		}
+		return nil, t.reject(&InvalidError{Text: strings.Join(lines, "\n")})
 	}
 	for _, n := range res.Notes {
 		r.warnings.add(t.id, t.source, "%s", n)
@@ -133,12 +137,4 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 		r.a.owner.SetOn(res.Object)
 	}
 	return res, nil
-}
-
-func invalidError(problems []manifest.Note) error {
-	lines := make([]string, len(problems))
-	for i, n := range problems {
-		lines[i] = n.String()
-	}
-	return &InvalidError{Text: strings.Join(lines, "\n")}
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,16 +175,8 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 	return next, nil
 }
 
+// doing is what an error says was being done.
 func doing(action Action) string {
-	switch action {
-	case Create:
-		return "creating"
-	case Recreate:
-		return "recreating"
-	case Delete:
-		return "deleting"
-	case GiveBack:
-		return "giving back"
-	}
-	return "updating"
+	words := map[Action]string{Create: "creating", Recreate: "recreating", Delete: "deleting", GiveBack: "giving back"}
+	return cmp.Or(words[action], "updating")
 }

@@ -210,11 +210,7 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 
 // isIdentity reports whether a field is what an object is called by.
 func isIdentity(path fieldpath.Path) bool {
-	switch strings.Join(fields.Names(path), ".") {
-	case "apiVersion", "kind", "metadata.name", "metadata.namespace":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, fields.String(path))
 }
 
 func (x *explainer) explain(path fieldpath.Path) FieldExplanation {

@@ -89,7 +89,7 @@ func weights(nodes []Node) []int {
 		switch {
 		case n.Weight != nil:
 			out[i] = *n.Weight
-		case InstallOrder.Wave(n.ID) <= lastWaveBeforeWeights:
+		case InstallOrder.rank(n.ID).wave <= lastWaveBeforeWeights:
 			out[i] = earliest
 		}
 		for _, e := range n.Edges {
@@ -116,7 +116,7 @@ func levels(nodes []Node, weight []int, kinds KindOrder) []level {
 			return out[i]
 		}
 		seen[i] = true
-		at, waits := level{weight: weight[i], wave: kinds.Wave(nodes[i].ID)}, len(nodes[i].Outside) > 0
+		at, waits := level{weight: weight[i], wave: kinds.rank(nodes[i].ID).wave}, len(nodes[i].Outside) > 0
 		for _, e := range nodes[i].Edges {
 			l := visit(e.To)
 			l.awaitsReady = 0

@@ -11,7 +11,7 @@ import (
 // among themselves.
 type KindOrder struct{ ranks map[string]rank }
 
-// A rank is the wave of a kind, and its place in it.
+// A rank is the wave of a kind, counted from 0, and its place in it.
 type rank struct{ wave, place int }
 
 // otherKinds stands for all kinds that an order doesn't list.
@@ -62,9 +62,6 @@ func newKindOrder(waves ...string) KindOrder {
 	}
 	return KindOrder{ranks}
 }
-
-// Wave is the wave of an object's kind, counted from 0.
-func (o KindOrder) Wave(id kube.ID) int { return o.rank(id).wave }
 
 // rank returns the rank of an object. A custom kind that happens to be named Service or
 // Job is one of the other kinds.

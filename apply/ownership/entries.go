@@ -8,6 +8,7 @@ package ownership
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,10 +146,8 @@ func Appliable(v *typed.TypedValue) (*fieldpath.Set, error) {
 
 // ApplyEntry finds the entry of what we have applied; nil when there is none.
 func ApplyEntry(entries []Entry) *Entry {
-	for i, e := range entries {
-		if e.isOurApply() {
-			return &entries[i]
-		}
+	if i := slices.IndexFunc(entries, Entry.isOurApply); i >= 0 {
+		return &entries[i]
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,11 +159,6 @@ func (c *claim) result() Migrated {
 // WithOurs returns the migrated entries with our own owning exactly set. It is
 // what an apply of the desired object would leave.
 func (m Migrated) WithOurs(apiVersion string, set *fieldpath.Set) []Entry {
-	out := make([]Entry, 0, len(m.Entries)+1)
-	for _, e := range m.Entries {
-		if !e.isOurApply() {
-			out = append(out, e)
-		}
-	}
-	return append(out, newApplyEntry(apiVersion, set, time.Time{}))
+	others := slices.DeleteFunc(slices.Clone(m.Entries), Entry.isOurApply)
+	return append(others, newApplyEntry(apiVersion, set, time.Time{}))
 }

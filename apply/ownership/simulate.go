@@ -3,6 +3,7 @@ package ownership
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -31,12 +32,7 @@ type Conflict struct {
 // owners of entries, as the API server finds them. Entries of ours and of
 // Helm's older names don't count.
 func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, error) {
-	others := make([]Entry, 0, len(entries))
-	for _, e := range entries {
-		if !e.isOurApply() && ClassOf(e.Manager) != Helm {
-			others = append(others, e)
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.isOurApply() || ClassOf(e.Manager) == Helm })
 	if len(others) == 0 {
 		return nil, nil
 	}
