@@ -214,6 +214,9 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 func (t *target) needs() []kube.ID {
 	named := func(group, kind, namespace string, path ...string) kube.ID {
 		name, _, _ := unstructured.NestedString(t.obj.Object, path...)
+		if name == "" && kind == "ServiceAccount" {
+			name = "default" // which a controller makes
+		}
 		return kube.ID{Group: group, Kind: kind, Namespace: namespace, Name: name}
 	}
 	switch {

@@ -6,8 +6,7 @@ import "sync"
 // each other. An error isn't kept: the next caller tries again. The zero value is ready
 // to use.
 type memo[K comparable, V any] struct {
-	mu    sync.Mutex
-	found map[K]*finding[V]
+	found sync.Map // of *finding[V] by K
 }
 
 type finding[V any] struct {
@@ -17,16 +16,8 @@ type finding[V any] struct {
 }
 
 func (m *memo[K, V]) get(key K, ask func() (V, error)) (V, error) {
-	m.mu.Lock()
-	if m.found == nil {
-		m.found = map[K]*finding[V]{}
-	}
-	f := m.found[key]
-	if f == nil {
-		f = &finding[V]{}
-		m.found[key] = f
-	}
-	m.mu.Unlock()
+	known, _ := m.found.LoadOrStore(key, &finding[V]{})
+	f := known.(*finding[V])
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sort"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,7 +178,7 @@ func splitPrerequisites(mains []*target) (first, rest []*target) {
 }
 
 func sorted(list []Rejection) []Rejection {
-	sort.SliceStable(list, func(i, j int) bool { return list[i].ID.String() < list[j].ID.String() })
+	slices.SortStableFunc(list, func(a, b Rejection) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return list
 }
 

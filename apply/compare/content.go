@@ -23,6 +23,7 @@ func SameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(Content(a), Content(b))
 }
 
+// Content is an object without the metadata that the server sets.
 func Content(obj *unstructured.Unstructured) map[string]any {
 	o := kube.ShallowCopy(obj)
 	if meta, ok := o.Object["metadata"].(map[string]any); ok {
