@@ -1,9 +1,10 @@
 package chart
 
 import (
+	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // HideSecrets puts a comment in the place of every Secret of a manifest.
@@ -20,13 +21,14 @@ func HideSecrets(manifest string) string {
 	return out.String()
 }
 
-// isSecret reports whether a document is a Secret. A document that can't be read counts as
-// one, so that it isn't shown.
+// isSecret reports whether a document is a Secret, or a list with one. A document that can't be
+// read counts as one, so that it isn't shown.
 func (d *manifestDocument) isSecret() bool {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
+	objects, err := d.objects()
+	if err != nil && len(objects) == 0 {
+		return true
 	}
-	err := yaml.Unmarshal([]byte(d.text), &head)
-	return err != nil || head.APIVersion == "v1" && head.Kind == "Secret"
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetAPIVersion() == "v1" && o.GetKind() == "Secret"
+	})
 }

@@ -133,6 +133,9 @@ func readChart(path string) (*helmchart.Chart, error) {
 			return nil, &NotFoundError{Ref: path, Directory: true}
 		}
 	}
+	if text := HideYAMLQuotes(err.Error()); text != err.Error() {
+		err = errors.New(text)
+	}
 	return nil, fmt.Errorf("loading chart %s: %w", path, err)
 }
 

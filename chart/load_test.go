@@ -173,7 +173,9 @@ func TestLoadRefuses(t *testing.T) {
 	write(t, filepath.Join(dir, "plain.yaml"), "a: 1\n")
 	lacking := chartDir(t, map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: probe\nversion: 1.0.0\ndependencies:\n- {name: one, version: 1.x}\n- {name: two, version: 1.x}\n"})
+	unquoted := chartDir(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: probe\nversion: 1.0.0\n", "values.yaml": "password: *hunter2\n"})
 	for name, c := range map[string]struct{ ref, want, hint string }{
+		"unquoted password":    {unquoted, "cannot load values.yaml: error converting YAML to JSON: yaml: unknown anchor (hidden) referenced", ""},
 		"nothing":              {"", "no chart was named", "name a chart directory"},
 		"no such path":         {"./none", `there is no chart: path "./none" not found`, "name a chart directory"},
 		"directory, no chart":  {dir, "Chart.yaml file is missing", "name a chart directory"},

@@ -218,8 +218,20 @@ func shiftedYAMLError(err error, lines int) error {
 	return reworded(err, " of what it rendered", lines)
 }
 
+// quotedByYAML matches what errors of YAML quote.
+// (go.yaml.in/yaml/v2/decode.go and resolve.go)
+var quotedByYAML = lazyregexp.New("(?s)(anchor )'.*'|(cannot decode \\S+ )`.*`|(invalid map key: ).*")
+
+// HideYAMLQuotes removes from the text of an error what YAML quotes there: it may be a part of a password that
+// isn't in quotes.
+func HideYAMLQuotes(text string) string {
+	text = quotedByYAML().ReplaceAllString(text, "${1}${2}${3}(hidden)")
+	return strings.Replace(text, "unknown anchor (hidden) referenced", "unknown anchor (hidden) referenced: put text that begins with * in quotes", 1)
+}
+
+// reworded returns an error of YAML without prefixes and without values.
 func reworded(err error, of string, lines int) error {
-	text := err.Error()
+	text := HideYAMLQuotes(err.Error())
 	m := lineNumber().FindStringSubmatch(text)
 	reason := strings.TrimPrefix(text, m[0])
 	if n, nerr := strconv.Atoi(m[1]); nerr == nil {

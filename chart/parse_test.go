@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -157,6 +158,25 @@ func TestParseTellsAllBadDocuments(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "good") {
 		t.Errorf("the good document is in the error:\n%v", err)
+	}
+}
+
+// What YAML refuses may be a password that isn't in quotes.
+func TestYAMLErrorsTellNoValues(t *testing.T) {
+	for value, want := range map[string]string{
+		"*hunter2":         "unknown anchor (hidden) referenced: put text that begins with * in quotes",
+		"&a [*a, hunter2]": "anchor (hidden) value contains itself",
+		"!!int hunter2":    "cannot decode !!str (hidden) as a !!int",
+		"{[hunter2]: 1}":   "invalid map key: (hidden)",
+		"{{hunter2}: 1}":   "invalid map key: (hidden)",
+	} {
+		_, inManifest := Parse("---\n# Source: x/a.yaml\n" + object("Secret", "a") + "stringData:\n  password: " + value + "\n")
+		_, inValues := Values(context.Background(), []ValuesSource{{ValuesFile, "-"}}, ValuesOptions{Stdin: strings.NewReader("password: " + value + "\n")})
+		for _, err := range []error{inManifest, inValues} {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: error %v, want %q", value, err, want)
+			}
+		}
 	}
 }
 

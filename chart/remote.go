@@ -101,7 +101,9 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 	check := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) })
 	getters := check.wrap(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
 	if o.Repo != "" {
-		if ref, err = findInRepo(ref, o, getters); err != nil {
+		a := o.Access
+		if ref, err = repo.FindChartInAuthAndTLSAndPassRepoURL(o.Repo, a.Username, a.Password, ref, o.Version,
+			a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters); err != nil {
 			return "", nil, err
 		}
 	}
@@ -122,12 +124,6 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		d.Options = append(d.Options, getter.WithRegistryClient(d.RegistryClient))
 	}
 	return d.DownloadTo(ref, o.Version, dir)
-}
-
-func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string, error) {
-	a := opts.Access
-	return repo.FindChartInAuthAndTLSAndPassRepoURL(opts.Repo, a.Username, a.Password, name, opts.Version,
-		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
 }
 
 // DependencyOptions say how dependencies are fetched.

@@ -1,11 +1,13 @@
 package develop
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -103,5 +105,18 @@ func TestPackageChangesTheArchiveOnly(t *testing.T) {
 	}
 	if source, err := loader.Load(dir); err != nil || source.Metadata.Version != "1.0.0" {
 		t.Errorf("the directory was changed: %v, %v", source, err)
+	}
+}
+
+// What YAML refuses may be a password that isn't in quotes.
+func TestLintTellsNoValues(t *testing.T) {
+	dir := chartDir(t, map[string]string{
+		"Chart.yaml":            "name: web\nversion: 1.0.0\n",
+		"templates/secret.yaml": "stringData:\n  password: {{ .Values.password }}\n",
+	})
+	report, err := Lint(context.Background(), dir, map[string]any{"password": "*hunter2"}, LintOptions{})
+	told := strings.Join(append(report.Messages, report.Notable...), "\n")
+	if err != nil || !strings.Contains(told, "unknown anchor (hidden) referenced") || strings.Contains(told, "hunter2") {
+		t.Errorf("error %v, messages\n%s", err, told)
 	}
 }

@@ -80,9 +80,10 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {
-		report.Messages = append(report.Messages, m.Error())
+		text := chart.HideYAMLQuotes(m.Error())
+		report.Messages = append(report.Messages, text)
 		if m.Severity > support.InfoSev {
-			report.Notable = append(report.Notable, m.Error())
+			report.Notable = append(report.Notable, text)
 		}
 		report.Failed = report.Failed || m.Severity >= limit
 	}

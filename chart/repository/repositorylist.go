@@ -44,7 +44,8 @@ type RepositoryList struct {
 
 // An Entry is one repository.
 type Entry struct {
-	Name, URL string
+	Name string `json:"name"`
+	URL  string `json:"url"`
 }
 
 // An Addition is a repository to add.
@@ -125,7 +126,7 @@ func (l RepositoryList) List() ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Entry
+	out := []Entry{}
 	for _, e := range file.Repositories {
 		out = append(out, Entry{Name: e.Name, URL: e.URL})
 	}

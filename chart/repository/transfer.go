@@ -32,19 +32,19 @@ type PullOptions struct {
 }
 
 // Pull fetches a chart archive into a directory, or unpacks it there. With
-// Verify it returns who signed it.
-func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error) {
+// Verify it returns who signed it, in Helm's words.
+func Pull(ctx context.Context, ref string, opts PullOptions) (string, error) {
 	destination := opts.Destination
 	if opts.Untar {
 		temporary, err := os.MkdirTemp("", "deployer-pull-")
 		if err != nil {
-			return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
+			return "", fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 		}
 		defer os.RemoveAll(temporary) // leftovers in the temporary directory harm nobody
 		destination = temporary
 	} else if destination != "" {
 		if err := os.MkdirAll(destination, 0o755); err != nil {
-			return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
+			return "", fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 		}
 	}
 	var saved string
@@ -54,11 +54,11 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 		return err
 	})
 	if err != nil {
-		return nil, chart.NewRemoteError(ref, opts.LoadOptions, err)
+		return "", chart.NewRemoteError(ref, opts.LoadOptions, err)
 	}
-	var signature *Signature
+	signature := ""
 	if opts.Verify {
-		signature = newSignature(signed)
+		signature = signatureText(signed)
 	}
 	if opts.Untar {
 		return signature, unpack(ref, saved, opts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -113,6 +114,7 @@ func (r *chartRequest) readInTime(ctx context.Context, e *env, ref string, limit
 func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Chart, map[string]any, error) {
 	if r.renderer != "" {
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
+		e.hideValues(map[string]any{"post-renderer": strings.Join(r.render.PostRenderer, " ")}) // it is in errors
 	}
 	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles()})
 	loaded, lerr := e.loadChart(ctx, ref, r.load)

@@ -24,7 +24,7 @@ Exit codes: 0 signed by one of the keys; 1 not signed by any, or failed`,
 			if err != nil {
 				return err
 			}
-			return printTo(e.streams.Out, signature.String())
+			return printTo(e.streams.Out, signature)
 		}),
 	}
 }

@@ -39,7 +39,7 @@ func (ps plugins) host() plugin.Host {
 	h := plugin.Host{Env: variables, In: ps.streams.In}
 	h.Out, h.Err = ps.streams.Unfiltered()
 	if ps.debug {
-		h.Verbose = func(text string) { fmt.Fprintf(ps.streams.Err, "[debug] %s\n", text) }
+		h.Verbose = func(text string) { fmt.Fprintf(ps.streams.Err, "[debug] %s\n", output.WithoutPasswords(text)) }
 	}
 	return h
 }

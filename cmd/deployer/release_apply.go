@@ -71,6 +71,9 @@ Exit codes: the same as upgrade's, and 4 if the plan no longer fits the cluster`
 }
 
 func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
+	if _, err := o.checkFlags(e); err != nil {
+		return err
+	}
 	f, err := planfile.Read(args[0])
 	if err != nil {
 		return err

@@ -53,22 +53,29 @@ type planFlags struct {
 // reportFlags are the files that a run writes its outcome to; empty for none.
 type reportFlags struct{ result, junit string }
 
-// operate runs a command that changes a release: it plans and shows the plan, or carries it
-// out.
-func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
-	planning := o.plan.only || o.dryRun.isOn()
+// checkFlags looks at the flags before anything is read or written, and returns the format of -o.
+func (o *operation) checkFlags(e *env) (output.Format, error) {
 	format, err := e.outputFormat()
-	if planning && !o.writesAsHelm(e) {
+	if o.isPlanning() && !o.writesAsHelm(e) {
 		format, err = document.ParsePlanFormat(e.format)
 	}
 	if err != nil {
-		return &usageError{err: err, command: e.call.command}
+		return "", &usageError{err: err, command: e.call.command}
 	}
-	if o.dryRun.hideSecrets && !planning {
+	if o.dryRun.hideSecrets && !o.isPlanning() {
 		//lint:ignore ST1005 Helm's words
-		return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
+		return "", withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
-	if err := errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit)); err != nil {
+	return format, errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit))
+}
+
+func (o *operation) isPlanning() bool { return o.plan.only || o.dryRun.isOn() }
+
+// operate runs a command that changes a release: it plans and shows the plan, or carries it
+// out.
+func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
+	format, err := o.checkFlags(e)
+	if err != nil {
 		return err
 	}
 	o.settings.Wait = o.wait == "true" || o.undo.atomic
@@ -76,7 +83,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if err != nil {
 		return withPrefix(o.failurePrefix, err)
 	}
-	if planning {
+	if o.isPlanning() {
 		e.failOnBrokenPipes()
 		d.ForShow = true
 		op, err := d.Decide(ctx, decide)

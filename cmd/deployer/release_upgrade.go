@@ -88,6 +88,9 @@ func (o *upgradeOptions) upgradeAction(e *env) cli.ActionFunc {
 
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
+	if _, err := o.checkFlags(e); err != nil {
+		return err
+	}
 	o.completeRequest(name)
 	loaded, values, err := o.readInTime(ctx, e, ref, o.settings.Timeout)
 	switch {

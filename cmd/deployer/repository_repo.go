@@ -85,15 +85,7 @@ Exit codes: 0 done; 1 failed, or there are no repositories`,
 				return err
 			}
 			if format != output.FormatTable {
-				type element struct {
-					Name string `json:"name"`
-					URL  string `json:"url"`
-				}
-				out := []element{}
-				for _, r := range entries {
-					out = append(out, element(r))
-				}
-				return output.Encode(e.streams.Out, format, out)
+				return output.Encode(e.streams.Out, format, entries)
 			}
 			if len(entries) == 0 {
 				return hintedError{error: errors.New("no repositories to show"), hint: program.Name + " repo add NAME URL"}

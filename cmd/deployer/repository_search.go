@@ -27,11 +27,7 @@ func (o *searchOptions) flags(e *env) []cli.Flag {
 }
 
 // write shows results as a table or encodes them.
-func (o *searchOptions) write(e *env, results any, rows [][]string) error {
-	format, err := e.outputFormat()
-	if err != nil {
-		return err
-	}
+func (o *searchOptions) write(e *env, format output.Format, results any, rows [][]string) error {
 	empty := len(rows) == 1 // the headings
 	switch {
 	case empty && o.strict:
@@ -69,7 +65,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.BoolFlag{Name: "devel", Usage: "also list development versions", Destination: &q.Devel},
 			&cli.StringFlag{Name: "version", Usage: "version `CONSTRAINT`, such as ^1.0.0", Destination: &q.Version},
 		}, o.flags(e)...),
-		Action: action(0, -1, "", func(_ context.Context, words []string) error {
+		Action: formatted(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
@@ -82,7 +78,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			for _, f := range found {
 				rows = append(rows, []string{f.Name, f.Version, f.AppVersion, f.Description})
 			}
-			return o.write(e, found, rows)
+			return o.write(e, format, found, rows)
 		}),
 	}
 }
@@ -101,7 +97,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "`URL` of the hub", Destination: &endpoint},
 			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the URLs of the repositories", Destination: &withRepo},
 		}, o.flags(e)...),
-		Action: action(0, -1, "", func(ctx context.Context, words []string) error {
+		Action: formatted(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
 			waiting := e.showTransfer("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()
@@ -119,7 +115,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 				}
 				rows = append(rows, row)
 			}
-			return o.write(e, found, rows)
+			return o.write(e, format, found, rows)
 		}),
 	}
 }

@@ -34,10 +34,10 @@ Examples:
 				if err != nil {
 					return err
 				}
-				if signature == nil {
+				if signature == "" {
 					continue
 				}
-				if err := printTo(e.streams.Out, signature.String()); err != nil {
+				if err := printTo(e.streams.Out, signature); err != nil {
 					return err
 				}
 			}

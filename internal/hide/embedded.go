@@ -33,18 +33,12 @@ func (t *Texts) addEmbedded(text string) {
 // addPassword adds a text that stands where only a password does, and what it is when it was
 // escaped for a URL. Ordinary words aren't looked for: addresses of examples have them.
 func (t *Texts) addPassword(text string) {
-	for _, text := range []string{text, unescaped(text)} {
+	plain, _ := url.PathUnescape(text) // empty when it isn't escaped properly
+	for _, text := range []string{text, plain} {
 		if len(text) >= leastInside && !isOrdinary(text) {
 			t.add(text, confidentialKey)
 		}
 	}
-}
-
-func unescaped(text string) string {
-	if plain, err := url.PathUnescape(text); err == nil {
-		return plain
-	}
-	return ""
 }
 
 var (

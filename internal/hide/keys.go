@@ -56,9 +56,3 @@ func classifyKey(key string) keyClass {
 	}
 	return ordinaryKey
 }
-
-// isReference reports whether the value of a key isn't confidential even below a confidential
-// key.
-func isReference(key string) bool {
-	return referenceWords().MatchString(wordsOf(key))
-}

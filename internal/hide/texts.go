@@ -143,7 +143,7 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 // classOfNested returns the class of a key in a map whose own key has class s. Classifying takes its time,
 // and keys come again and again: values of all revisions are looked at. t is locked.
 func (t *Texts) classOfNested(s keyClass, key string) keyClass {
-	if s == confidentialKey && !isReference(key) {
+	if s == confidentialKey && !referenceWords().MatchString(wordsOf(key)) {
 		return confidentialKey
 	}
 	class, ok := t.classes[key]

@@ -90,7 +90,8 @@ func Find(directories string) ([]*Plugin, []*BrokenError) {
 		for _, match := range matches {
 			p, err := Load(filepath.Dir(match))
 			if err != nil {
-				broken = append(broken, &BrokenError{Name: nameOf(filepath.Dir(match)), Dir: filepath.Dir(match), Err: err})
+				// Its directory says what it may be called: helm-diff is diff.
+				broken = append(broken, &BrokenError{Name: strings.TrimPrefix(filepath.Base(filepath.Dir(match)), "helm-"), Dir: filepath.Dir(match), Err: err})
 				continue
 			}
 			if other := byName[p.Name]; other != nil {
@@ -104,9 +105,6 @@ func Find(directories string) ([]*Plugin, []*BrokenError) {
 	}
 	return found, broken
 }
-
-// nameOf guesses a plugin's name from its directory: helm-diff is diff.
-func nameOf(dir string) string { return strings.TrimPrefix(filepath.Base(dir), "helm-") }
 
 // FindByName finds a plugin by its name; nil, nil when there is none. A broken plugin
 // of that name, or of that directory, is a BrokenError.

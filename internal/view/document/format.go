@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"deployer/chart"
 	"deployer/internal/view/output"
 	"deployer/release"
 )
@@ -68,9 +69,8 @@ func Write(s output.Streams, o Options, text string) error {
 
 // ChartName names the chart of a revision; empty when that isn't known.
 func ChartName(record *release.Record) string {
-	if record == nil || record.Chart == nil || record.Chart.Metadata == nil {
+	if record == nil {
 		return ""
 	}
-	m := record.Chart.Metadata
-	return m.Name + "-" + m.Version
+	return (&chart.Chart{Helm: record.Chart}).Name()
 }

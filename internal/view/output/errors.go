@@ -37,9 +37,14 @@ func PrintWarning(w io.Writer, p Palette, text string) {
 // The password may have an @ too, written as it is.
 var password = lazyregexp.New(`(://[^\s/"'@:]*:)[^\s/"']+@`)
 
-// WithoutPasswords takes the passwords out of the URLs in a text. Libraries
+// queryCredential is a parameter of a URL that lets its owner in, such as the signature of a URL that is valid for some minutes.
+var queryCredential = lazyregexp.New(`(?i)([?&][\w.-]*(?:token|signature|credential|password|secret|api[_-]?key|\bsig)=)[^&\s"'#]+`)
+
+// WithoutPasswords takes the passwords, tokens and signatures out of the URLs in a text. Libraries
 // quote the URLs of repositories in their errors.
-func WithoutPasswords(text string) string { return password().ReplaceAllString(text, "${1}xxxxx@") }
+func WithoutPasswords(text string) string {
+	return queryCredential().ReplaceAllString(password().ReplaceAllString(text, "${1}xxxxx@"), "${1}xxxxx")
+}
 
 // Hint is the first next step that err or an error inside it knows.
 func Hint(err error) string {
