@@ -3,6 +3,7 @@ package logs
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 const (
 	maxLine   = 8 << 10  // bytes of a line that are kept
 	readChunk = 32 << 10 // bytes read at a time
+	lineEnd   = "\r\n"
 )
 
 // A Line is one line of a log.
@@ -26,19 +28,22 @@ type Line struct {
 func Read(r io.Reader, stamped bool, each func(Line)) error {
 	in := bufio.NewReaderSize(r, readChunk)
 	var line []byte
-	lost, begun := 0, false
+	size, end := 0, 0 // bytes of the line so far, and how many of them may be its end
 	for {
 		chunk, err := in.ReadSlice('\n')
-		begun = begun || len(chunk) > 0
-		room := max(0, maxLine-len(line))
-		line = append(line, chunk[:min(room, len(chunk))]...)
-		lost += max(0, len(chunk)-room)
+		line = append(line, chunk[:min(maxLine-len(line), len(chunk))]...)
+		size += len(chunk)
+		text := bytes.TrimRight(chunk, lineEnd)
+		if len(text) > 0 {
+			end = 0
+		}
+		end += len(chunk) - len(text)
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case begun && (err == nil || errors.Is(err, io.EOF)):
-			each(parse(line, lost, stamped))
-			line, lost, begun = line[:0], 0, false
+		case size > 0 && (err == nil || errors.Is(err, io.EOF)):
+			each(parse(line, size-end-maxLine, stamped))
+			line, size, end = line[:0], 0, 0
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -50,7 +55,7 @@ func Read(r io.Reader, stamped bool, each func(Line)) error {
 }
 
 func parse(raw []byte, lost int, stamped bool) Line {
-	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "\uFFFD"), "\r\n")
+	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "\uFFFD"), lineEnd)
 	var at time.Time
 	if stamped {
 		stamp, rest, _ := strings.Cut(text, " ")
@@ -58,7 +63,7 @@ func parse(raw []byte, lost int, stamped bool) Line {
 			at, text = t, rest
 		}
 	}
-	if lost > 1 { // the line end doesn't count
+	if lost > 0 {
 		text += fmt.Sprintf(" …(+%d bytes)", lost)
 	}
 	return Line{Time: at, Text: text}
