@@ -63,12 +63,10 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		return err
 	}
 	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
-		ReadLimit: o.watches.readLimit}
-	if allAwaitDeletion(o.outage.objects) {
-		objects.ConfirmAbsent = func(ctx context.Context, answer error) error {
+		ReadLimit: o.watches.readLimit,
+		ConfirmAbsent: func(ctx context.Context, answer error) error {
 			return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
-		}
-	}
+		}}
 	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
 		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) {
@@ -76,11 +74,6 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		})
 	})
 	return nil
-}
-
-// allAwaitDeletion reports whether all objects are to be deleted.
-func allAwaitDeletion(objects []*trackedObject) bool {
-	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
 }
 
 // startVersion returns the oldest resource version among the baselines. A watch from there

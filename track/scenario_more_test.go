@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -316,6 +317,52 @@ func TestUninstallOfAKind(t *testing.T) {
 	o := w.wait(track.Options{}, 30*time.Second, thing).ready(5 * time.Second)
 	if o.warned("") {
 		t.Errorf("it warned: %s", o.story())
+	}
+}
+
+// TestKindGoesWhileAwaited: objects that go with their definition are deleted, whichever
+// way they are observed, and no permission is missing.
+func TestKindGoesWhileAwaited(t *testing.T) {
+	for _, c := range []struct {
+		name, verbs string
+		objects     int
+	}{
+		{"watched by name", "get,list,watch", 1},
+		{"watched by labels", "get,list,watch", 5},
+		{"read from time to time", "get", 1},
+		{"dry runs", "patch", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			group := w.define(withStatus)
+			u := w.c.User(t, w.ns)
+			u.Allow(t, w.ns, kubetest.Rule(group, c.verbs, "things"))
+			w.as(u)
+			var things []track.Target
+			for i := range c.objects {
+				things = append(things, w.apply(fmt.Sprintf("{apiVersion: %s/v1, kind: Thing, metadata: {name: thing-%d, labels: {app.kubernetes.io/instance: web}}}", group, i)))
+			}
+			for _, thing := range things {
+				status := `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Creating"}]}}`
+				if _, err := w.client(thing.GVK).Patch(t.Context(), thing.ID.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			deleteKind := sync.OnceFunc(func() {
+				if err := w.definitions().Delete(t.Context(), "things."+group, metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+			})
+			o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
+				if r.Status.State == track.Progressing {
+					deleteKind()
+				}
+			}, things...)
+			o.failed(class.Deleted, 0, time.Minute)
+			if o.warned("no permission to watch or get") {
+				t.Errorf("it calls a kind that is gone a missing permission: %s", o.story())
+			}
+		})
 	}
 }
 

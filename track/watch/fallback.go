@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ type Objects struct {
 	Names         []string
 	Query         Query                              // Labels and Fields that find them all; empty finds all of the namespace
 	ReadLimit     *rate.Limiter                      // of reading single objects, shared with others
-	ConfirmAbsent func(context.Context, error) error // see Source
+	ConfirmAbsent func(context.Context, error) error // as in Source
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
@@ -83,12 +84,19 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
-	var unreachable, refusedBefore bool
+	var unreachable, refusedBefore, wasSeen bool
+	var unservedSince time.Time
 	for interval := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
-		obj, err := get(ctx, name)
-		isAbsent, err := o.isAbsent(ctx, err)
+		obj, answer := get(ctx, name)
+		wasSeen = wasSeen || answer == nil
+		isAbsent, err := o.isAbsent(ctx, answer)
 		if ctx.Err() != nil {
 			return
+		}
+		if !isAbsent || kube.NamesMissingObject(answer) {
+			unservedSince = time.Time{}
+		} else if unservedSince = cmp.Or(unservedSince, time.Now()); wasSeen && time.Since(unservedSince) < refusalConfirmedAfter {
+			isAbsent, err = false, errUnserved
 		}
 		if unreachable == isAnswer(err) {
 			unreachable = !unreachable
@@ -130,8 +138,8 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 // isAbsent reports whether an answer says that the object certainly isn't there. The error is the
 // answer's, or says why that is unknown.
 func (o Objects) isAbsent(ctx context.Context, answer error) (bool, error) {
-	if o.ConfirmAbsent == nil || !apierrors.IsNotFound(answer) {
-		return kube.NamesMissingObject(answer), answer
+	if !apierrors.IsNotFound(answer) {
+		return false, answer
 	}
 	unknown := o.ConfirmAbsent(ctx, answer)
 	return unknown == nil, unknown

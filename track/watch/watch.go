@@ -55,8 +55,8 @@ type Handler func(Event)
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// ConfirmAbsent is set where all objects are to be deleted. It returns nil if an answer of
-	// NotFound means that they are gone, for example with their kind; otherwise why that is unknown.
+	// ConfirmAbsent, if set, returns nil if an answer of NotFound means that the objects are gone, for
+	// example with their kind; otherwise why that is unknown.
 	ConfirmAbsent func(context.Context, error) error
 	// Transform makes of each object what events carry, so that little has to be kept.
 	Transform func(runtime.Object) any
@@ -98,7 +98,10 @@ const (
 	firstRefusalConfirmedAfter = time.Second
 )
 
-var errWatchEnded = errors.New("no answer")
+var (
+	errWatchEnded = errors.New("no answer")
+	errUnserved   = errors.New("the API server doesn't serve the kind")
+)
 
 // watcher is one watch that is kept open.
 type watcher struct {
@@ -115,8 +118,7 @@ type watcher struct {
 	refusedSince    time.Time          // since when the server refuses what it granted before
 }
 
-// Watch watches until ctx ends, or returns why the API server refuses. It also ends, without an error,
-// when the objects are gone with their kind.
+// Watch watches until ctx ends, or returns why the API server refuses.
 func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
 	w := &watcher{source: source, query: query, handle: handle, resourceVersion: query.From}
 	for ctx.Err() == nil {
@@ -139,7 +141,8 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 			}
 			w.reportReachable()
 			handle(Event{Kind: Listed})
-			return nil
+			w.resourceVersion = "" // the kind may come back
+			w.backOff(ctx)
 		case isRefusal(err):
 			w.reportReachable()
 			return err
