@@ -55,7 +55,7 @@ func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
 
 // mapping finds the mapping of a target's kind. If the kind is unknown, discovery is read
 // again, because this release may have defined it. If the kind isn't served, the target is
-// gone or unverifiable.
+// gone. That is an error for a target that may appear later: nobody would see it.
 func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
 	mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
 	var unknown *kube.NoKindMatchError
@@ -67,13 +67,10 @@ func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mappin
 	case err == nil:
 		obj.observed.hasStatusSubresource = &mapping.HasStatus
 		return mapping, true, nil
-	case !errors.As(err, &unknown):
+	case !errors.As(err, &unknown) || obj.MayAppearLater:
 		return mapping, false, err
-	case obj.Until == UntilGone:
-		obj.observed.isGone = true
-	default:
-		obj.observed.unverifiable = "not verified: " + err.Error()
 	}
+	obj.markGone(nil)
 	return mapping, false, nil
 }
 

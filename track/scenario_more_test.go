@@ -294,6 +294,30 @@ func TestKindWithoutStatus(t *testing.T) {
 	}
 }
 
+// awaitUnserved waits until a kind whose definition was deleted isn't served any more.
+func (w *world) awaitUnserved(gvk schema.GroupVersionKind) {
+	w.Helper()
+	client := w.client(gvk)
+	w.c.Eventually(w.T, time.Minute, "the kind to go", func(ctx context.Context) error {
+		_, err := client.Get(ctx, "one", metav1.GetOptions{})
+		if !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+			return fmt.Errorf("it is still served: %v", err)
+		}
+		return nil
+	})
+}
+
+// TestKindThatIsUnknown: an object whose kind nobody has defined isn't there.
+func TestKindThatIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	thing := track.Target{ID: kube.ID{Group: "unknown.example.com", Kind: "Thing", Namespace: w.ns, Name: "one"}}
+	w.wait(track.Options{}, 20*time.Second, thing).failed(class.Deleted, 0, 10*time.Second)
+	thing.MayAppearLater = true
+	if o := w.wait(track.Options{}, 20*time.Second, thing); !errors.As(o.err, new(*kube.NoKindMatchError)) {
+		t.Errorf("Wait = %v, want that the kind is unknown; it saw %s", o.err, o.story())
+	}
+}
+
 // TestUninstallOfAKind: with its definition gone, an object is gone too, and no
 // permission is missing.
 func TestUninstallOfAKind(t *testing.T) {
@@ -307,13 +331,7 @@ func TestUninstallOfAKind(t *testing.T) {
 	if err := w.definitions().Delete(t.Context(), "things."+group, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.c.Eventually(t, time.Minute, "the kind to go", func(ctx context.Context) error {
-		_, err := w.client(thing.GVK).Get(ctx, "one", metav1.GetOptions{})
-		if !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-			return fmt.Errorf("it is still served: %v", err)
-		}
-		return nil
-	})
+	w.awaitUnserved(thing.GVK)
 	o := w.wait(track.Options{}, 30*time.Second, thing).ready(5 * time.Second)
 	if o.warned("") {
 		t.Errorf("it warned: %s", o.story())
@@ -331,6 +349,7 @@ func TestKindGoesWhileAwaited(t *testing.T) {
 		{"watched by labels", "get,list,watch", 5},
 		{"read from time to time", "get", 1},
 		{"dry runs", "patch", 1},
+		{"gone before", "get,list,watch", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -353,6 +372,11 @@ func TestKindGoesWhileAwaited(t *testing.T) {
 					t.Error(err)
 				}
 			})
+			if c.name == "gone before" {
+				deleteKind()
+				w.awaitUnserved(things[0].GVK)
+				w.cluster.ForgetKinds()
+			}
 			o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
 				if r.Status.State == track.Progressing {
 					deleteKind()

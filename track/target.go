@@ -48,8 +48,8 @@ type Target struct {
 	// not known.
 	Previous *unstructured.Unstructured
 
-	// MayAppearLater says that the object isn't part of the release and may be created later.
-	// While it doesn't exist it is waited for, and failures that may heal don't fail it.
+	// MayAppearLater says that somebody else may create the object later. While it doesn't exist it
+	// is waited for, and failures that may heal don't fail it.
 	MayAppearLater bool
 
 	Logs LogMode

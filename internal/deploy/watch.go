@@ -60,9 +60,9 @@ func (r *run) watch(ctx context.Context) error {
 }
 
 // watchTarget returns a target for an object that wasn't just applied: its conditions
-// count as up to date.
+// count as up to date. One that isn't there is the pending run's to create.
 func watchTarget(o LiveObject) track.Target {
-	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object}
+	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object, MayAppearLater: o.Status.State == track.Gone}
 	if o.Object != nil {
 		target.GVK = o.Object.GroupVersionKind()
 	}
