@@ -67,6 +67,9 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		ConfirmAbsent: func(ctx context.Context, answer error) error {
 			return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
 		}}
+	if slices.ContainsFunc(o.outage.objects, func(obj *trackedObject) bool { return obj.Until != UntilGone }) {
+		objects.UnservedFor = watch.UnservedConfirmedAfter
+	}
 	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
 		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) {

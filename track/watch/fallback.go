@@ -32,7 +32,8 @@ type Objects struct {
 	Names         []string
 	Query         Query                              // Labels and Fields that find them all; empty finds all of the namespace
 	ReadLimit     *rate.Limiter                      // of reading single objects, shared with others
-	ConfirmAbsent func(context.Context, error) error // as in Source
+	ConfirmAbsent func(context.Context, error) error // this and UnservedFor as in Source
+	UnservedFor   time.Duration
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
@@ -40,7 +41,7 @@ type Objects struct {
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 	source := SourceOf(o.Client)
-	source.ConfirmAbsent = o.ConfirmAbsent
+	source.ConfirmAbsent, source.UnservedFor = o.ConfirmAbsent, o.UnservedFor
 	if len(o.Names) > watchedByNameLimit {
 		err := Watch(ctx, source, o.Query, handle)
 		if !needsFallback(ctx, err) {
@@ -84,18 +85,17 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
-	var unreachable, refusedBefore, wasSeen bool
+	var unreachable, refusedBefore bool
 	var unservedSince time.Time
 	for interval := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, answer := get(ctx, name)
-		wasSeen = wasSeen || answer == nil
 		isAbsent, err := o.isAbsent(ctx, answer)
 		if ctx.Err() != nil {
 			return
 		}
 		if !isAbsent || kube.NamesMissingObject(answer) {
 			unservedSince = time.Time{}
-		} else if unservedSince = cmp.Or(unservedSince, time.Now()); wasSeen && time.Since(unservedSince) < refusalConfirmedAfter {
+		} else if unservedSince = cmp.Or(unservedSince, time.Now()); time.Since(unservedSince) < o.UnservedFor {
 			isAbsent, err = false, errUnserved
 		}
 		if unreachable == isAnswer(err) {

@@ -58,6 +58,8 @@ type Source struct {
 	// ConfirmAbsent, if set, returns nil if an answer of NotFound means that the objects are gone, for
 	// example with their kind; otherwise why that is unknown.
 	ConfirmAbsent func(context.Context, error) error
+	// UnservedFor is how long the API server must not serve the kind before its objects are gone with it.
+	UnservedFor time.Duration
 	// Transform makes of each object what events carry, so that little has to be kept.
 	Transform func(runtime.Object) any
 }
@@ -96,6 +98,10 @@ const (
 	// resources, and one of several may learn of new roles later.
 	refusalConfirmedAfter      = 20 * time.Second
 	firstRefusalConfirmedAfter = time.Second
+
+	// UnservedConfirmedAfter is the UnservedFor of objects that are expected to stay: one of several API servers
+	// may serve a new kind later than the one that has stored its first object.
+	UnservedConfirmedAfter = refusalConfirmedAfter
 )
 
 var (
@@ -134,7 +140,11 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 			}
 			w.backOff(ctx)
 		case apierrors.IsNotFound(err) && source.ConfirmAbsent != nil:
-			if unknown := source.ConfirmAbsent(ctx, err); unknown != nil {
+			unknown := source.ConfirmAbsent(ctx, err)
+			if unknown == nil && time.Since(w.refusedSince) < source.UnservedFor {
+				unknown = errUnserved
+			}
+			if unknown != nil {
 				w.reportUnreachable(unknown)
 				w.backOff(ctx)
 				continue
