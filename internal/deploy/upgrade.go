@@ -58,8 +58,6 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	for _, defaults := range chart.DefaultValues(req.Chart.Helm) {
 		d.Hidden.AddValues(defaults)
 	}
-	definitions := readDefinitionsAhead(req.Chart)
-	defer definitions.ahead.Wait()
 	history, missing, err := d.readFirst(ctx, req.Name, req.CreateNamespace)
 	if req.Install == InstallNever && errors.As(err, new(*NoNamespaceError)) {
 		return nil, &release.NoDeployedError{Namespace: d.Namespace, Name: req.Name, NoNamespace: true}
@@ -76,31 +74,11 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
-	crds, earlier, err := d.render(ctx, op, req, history, definitions)
+	crds, earlier, err := d.render(ctx, op, req, history)
 	if err != nil {
 		return nil, err
 	}
 	return op, d.planObjects(ctx, op, history, crds, earlier)
-}
-
-// chartDefinitions reads the definitions in the crds/ of a chart.
-type chartDefinitions struct {
-	parser chart.Parser
-	ahead  sync.WaitGroup
-}
-
-// readDefinitionsAhead begins to decode all definitions of a chart, while the cluster answers. Which of its
-// dependencies are enabled isn't known yet.
-func readDefinitionsAhead(c *chart.Chart) *chartDefinitions {
-	d := &chartDefinitions{}
-	d.ahead.Go(func() { _, _, _ = d.parser.CRDs(c.Helm) }) // of returns the error
-	return d
-}
-
-// of returns the definitions of the chart as it is rendered, and warnings about them.
-func (d *chartDefinitions) of(c *chart.Chart) ([]kube.Manifest, []string, error) {
-	d.ahead.Wait()
-	return d.parser.CRDs(c.Helm)
 }
 
 // readFirst reads what an install or upgrade begins with: the history of the release, whether its
@@ -151,7 +129,7 @@ func wasEverDeployed(history *release.History) bool {
 
 // render turns the chart into the record of the next revision and the objects
 // of its crds/ directory. In the meantime it reads the earlier revisions.
-func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History, definitions *chartDefinitions) (crds []kube.Manifest, earlier *earlierRevisions, err error) {
+func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) (crds []kube.Manifest, earlier *earlierRevisions, err error) {
 	server, err := d.Cluster.ServerInfo(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +166,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		}
 		earlier = readEarlierRevisions(ctx, history)
 		d.hideObjectsOf(earlier.request.Revisions)
-		crds, crdWarnings, ofCRDs = definitions.of(c)
+		crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
 		if d.willShowChanges(history, base) {
 			history.LoadRemaining(ctx)
 		}
