@@ -143,11 +143,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			out.incomplete = out.incomplete || !errors.As(err, new(*kube.NoKindMatchError))
 			continue // the owner of the field still tells
 		}
-		client, err := s.a.cluster.ResourceClient(mapping, namespace)
-		if err != nil {
-			return out, err
-		}
-		live, err := answerTo(ctx, s.a.requester, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
+		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
 			out.incomplete = true
 			s.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
@@ -157,9 +153,9 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 		if err != nil {
 			return out, listError(collection{mapping: mapping, namespace: namespace}, err)
 		}
-		for _, scaler := range live.Items {
-			if !s.isDropped(&scaler) {
-				out.add(&scaler)
+		for i := range live {
+			if !s.isDropped(&live[i]) {
+				out.add(&live[i])
 			}
 		}
 	}

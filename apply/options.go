@@ -100,8 +100,13 @@ const (
 
 // outcome returns what becomes of a field with a conflict.
 func (p ConflictPolicy) outcome() FieldOutcome {
-	outcomes := map[ConflictPolicy]FieldOutcome{FailOnConflict: OutcomeRefused, YieldConflicts: OutcomeYielded}
-	return cmp.Or(outcomes[p], OutcomeTaken)
+	switch p {
+	case FailOnConflict:
+		return OutcomeRefused
+	case YieldConflicts:
+		return OutcomeYielded
+	}
+	return OutcomeTaken
 }
 
 // FieldValidation says what to do with fields that a kind's schema doesn't have.

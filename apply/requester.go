@@ -190,6 +190,19 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 	return out, err
 }
 
+// list reads all objects of a collection.
+func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Unstructured, error) {
+	client, err := r.cluster.ResourceClient(at.mapping, at.namespace)
+	if err != nil {
+		return nil, err
+	}
+	list, err := answerTo(ctx, r, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
 // create makes an object that isn't there.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	if t.fullReplace.withoutDuplicates != nil {

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,6 +176,15 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 
 // doing is what an error says was being done.
 func doing(action Action) string {
-	words := map[Action]string{Create: "creating", Recreate: "recreating", Delete: "deleting", GiveBack: "giving back"}
-	return cmp.Or(words[action], "updating")
+	switch action {
+	case Create:
+		return "creating"
+	case Recreate:
+		return "recreating"
+	case Delete:
+		return "deleting"
+	case GiveBack:
+		return "giving back"
+	}
+	return "updating"
 }

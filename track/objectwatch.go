@@ -67,7 +67,7 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		ConfirmAbsent: func(ctx context.Context, answer error) error {
 			return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
 		}}
-	if slices.ContainsFunc(o.outage.objects, func(obj *trackedObject) bool { return obj.Until != UntilGone }) {
+	if !allAwaitDeletion(o.outage.objects) {
 		objects.UnservedFor = watch.UnservedConfirmedAfter
 	}
 	tasks := &o.watches.tasks
@@ -77,6 +77,11 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		})
 	})
 	return nil
+}
+
+// allAwaitDeletion reports whether all objects are to be deleted.
+func allAwaitDeletion(objects []*trackedObject) bool {
+	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
 }
 
 // startVersion returns the oldest resource version among the baselines. A watch from there

@@ -73,10 +73,10 @@ func (w *wait) isFinished() bool { return !slices.ContainsFunc(w.objects, (*trac
 
 // goal is the state that the targets are expected to reach.
 func (w *wait) goal() State {
-	if slices.ContainsFunc(w.objects, func(obj *trackedObject) bool { return obj.Until != UntilGone }) {
-		return Ready
+	if allAwaitDeletion(w.objects) {
+		return Gone
 	}
-	return Gone
+	return Ready
 }
 
 // unready returns the statuses of objects that haven't reached the goal, failed ones first.

@@ -18,7 +18,7 @@ type Cycle struct {
 // Cycles finds dependencies that can't be ordered: the shortest cycle of the first of those
 // that wait for each other, and each object that waits for one with a greater weight.
 func Cycles(nodes []Node) []Cycle {
-	weight, g := weights(nodes), newCyclic(nodes)
+	weight, g := weights(nodes), newDependencyGraph(nodes)
 	var out []Cycle
 	reported := map[int]bool{}
 	for i := range nodes {
@@ -40,14 +40,14 @@ func Cycles(nodes []Node) []Cycle {
 	return out
 }
 
-// A cyclic tells which nodes wait for themselves.
-type cyclic struct {
+// A dependencyGraph finds the nodes that wait for themselves.
+type dependencyGraph struct {
 	nodes     []Node
 	isOrdered []bool // those that are in no cycle
 }
 
-func newCyclic(nodes []Node) *cyclic {
-	g := &cyclic{nodes: nodes, isOrdered: make([]bool, len(nodes))}
+func newDependencyGraph(nodes []Node) *dependencyGraph {
+	g := &dependencyGraph{nodes: nodes, isOrdered: make([]bool, len(nodes))}
 	seen := make([]bool, len(nodes))
 	var visit func(i int)
 	visit = func(i int) {
@@ -66,22 +66,22 @@ func newCyclic(nodes []Node) *cyclic {
 	return g
 }
 
-// A step is the last one of a path.
-type step struct {
+// A hop is one edge of a path, with those before it.
+type hop struct {
 	at   int
 	edge Edge
-	prev *step
+	prev *hop
 }
 
 // path returns the shortest way from a node to one that it waits for, through nodes that are in
 // cycles; nil when there is none.
-func (g *cyclic) path(from, to int) *step {
-	queue, seen := []*step{{at: from}}, map[int]bool{}
+func (g *dependencyGraph) path(from, to int) *hop {
+	queue, seen := []*hop{{at: from}}, map[int]bool{}
 	for len(queue) > 0 {
 		s := queue[0]
 		queue = queue[1:]
 		for _, e := range g.nodes[s.at].Edges {
-			next := &step{at: e.To, edge: e, prev: s}
+			next := &hop{at: e.To, edge: e, prev: s}
 			switch {
 			case e.To == to:
 				return next
@@ -95,7 +95,7 @@ func (g *cyclic) path(from, to int) *step {
 }
 
 // shortestCycle returns the shortest cycle through a node.
-func (g *cyclic) shortestCycle(i int) Cycle {
+func (g *dependencyGraph) shortestCycle(i int) Cycle {
 	var lines []string
 	for s := g.path(i, i); s.prev != nil; s = s.prev {
 		lines = append(lines, g.nodes[s.prev.at].waitsFor(g.nodes[s.at], s.edge))

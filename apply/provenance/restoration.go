@@ -171,7 +171,7 @@ func isKey(path fieldpath.Path) bool {
 // last revision doesn't state it, because then we removed it.
 func (r *Restoration) asWritten(path fieldpath.Path) bool {
 	now, there := fields.Value(r.live.Object, path)
-	stated, has := r.stated(path)
+	stated, has := r.lastDeclared(path)
 	switch {
 	case !there:
 		return !has
@@ -184,12 +184,12 @@ func (r *Restoration) asWritten(path fieldpath.Path) bool {
 // removedByOthers reports whether what our last revision states at a path is gone.
 func (r *Restoration) removedByOthers(path fieldpath.Path) bool {
 	_, there := fields.Value(r.live.Object, path)
-	_, has := r.stated(path)
+	_, has := r.lastDeclared(path)
 	return has && !there
 }
 
-// stated returns what our last revision states at a path.
-func (r *Restoration) stated(path fieldpath.Path) (any, bool) {
+// lastDeclared returns what our last revision states at a path.
+func (r *Restoration) lastDeclared(path fieldpath.Path) (any, bool) {
 	if r.last == nil {
 		return nil, false
 	}
