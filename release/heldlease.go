@@ -30,10 +30,9 @@ type heldLease struct {
 
 	writesInFlight atomic.Int32 // changes of the cluster that are under way
 
-	mu        sync.Mutex
-	current   *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
-	operation string                // that the next heartbeat writes
-	renewed   time.Time             // when the last heartbeat that succeeded was sent
+	mu      sync.Mutex            // also guards holder.Operation, which the next heartbeat writes
+	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+	renewed time.Time             // when the last heartbeat that succeeded was sent
 
 	heartbeats
 }
@@ -53,7 +52,7 @@ const unlockTimeout = 10 * time.Second
 
 // startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
 func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
-	l.current, l.operation = lease, l.holder.Operation
+	l.current = lease
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.until, l.stop = context.WithCancel(ctx)
 	l.renewed = time.Now()
@@ -74,7 +73,7 @@ func (l *heldLease) lastSeen() *coordinationv1.Lease {
 func (l *heldLease) setOperation(operation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.operation = operation
+	l.holder.Operation = operation
 }
 
 // nextHeartbeat returns the Lease as a heartbeat writes it over the one that was found.
@@ -82,7 +81,7 @@ func (l *heldLease) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.L
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lease := found.DeepCopy()
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationOperation, l.operation)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationOperation, l.holder.Operation)
 	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
 	return lease
 }

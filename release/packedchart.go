@@ -91,10 +91,13 @@ func (p *packedCharts) packChart(chart *helmchart.Chart) (*packedChart, error) {
 			return nil, err
 		}
 		text[len(text)-1] = chartEnd[0] // the record goes on
-		if packed != nil && packed.holds(text) {
-			packed.size = measure(text) // a stored one doesn't say how many elements it has
-		} else if packed, err = packChart(text); err != nil {
-			return nil, err
+		switch {
+		case packed == nil || !packed.holds(text):
+			if packed, err = packChart(text); err != nil {
+				return nil, err
+			}
+		case p.previous.chart == nil: // decoding would have counted its elements
+			packed.size = measure(text)
 		}
 	}
 	p.chart, p.packed = chart, packed
