@@ -71,7 +71,8 @@ Exit codes: the same as upgrade's, and 4 if the plan no longer fits the cluster`
 }
 
 func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
-	if _, err := o.checkFlags(e); err != nil {
+	format, err := o.checkFlags(e)
+	if err != nil {
 		return err
 	}
 	f, err := planfile.Read(args[0])
@@ -91,7 +92,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	o.settings.Policies = f.Policies
-	return o.operate(ctx, e, f.Release, o.decideFunc(f, identities, rerender))
+	return o.operateChecked(ctx, e, f.Release, format, o.decideFunc(f, identities, rerender))
 }
 
 // decideFunc opens the plan when it is first asked, which is before the release is

@@ -78,6 +78,11 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if err != nil {
 		return err
 	}
+	return o.operateChecked(ctx, e, name, format, decide)
+}
+
+// operateChecked is operate for a command that has called checkFlags, which returned format.
+func (o *operation) operateChecked(ctx context.Context, e *env, name string, format output.Format, decide deploy.DecideFunc) error {
 	o.settings.Wait = o.wait == "true" || o.undo.atomic
 	d, err := e.newDeployer(o.settings)
 	if err != nil {

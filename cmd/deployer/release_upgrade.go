@@ -88,7 +88,8 @@ func (o *upgradeOptions) upgradeAction(e *env) cli.ActionFunc {
 
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
-	if _, err := o.checkFlags(e); err != nil {
+	format, err := o.checkFlags(e)
+	if err != nil {
 		return err
 	}
 	o.completeRequest(name)
@@ -100,7 +101,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 		return err // without "UPGRADE FAILED", as Helm
 	}
 	o.request.Chart, o.request.Values, o.request.Render = loaded, values, o.render
-	return o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+	return o.operateChecked(ctx, e, name, format, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Upgrade(ctx, o.request)
 	})
 }
