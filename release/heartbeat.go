@@ -34,6 +34,14 @@ func (l *heldLease) confirmHeld(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
+	return l.askIfHeld(ctx)
+}
+
+// askIfHeld is confirmHeld that always sends a heartbeat, if there is a Lease.
+func (l *heldLease) askIfHeld(ctx context.Context) error {
+	if l.lastSeen() == nil {
+		return l.checkHeld() // only the record protects us
+	}
 	err := l.heartbeat(kube.WithoutWriteHook(ctx))
 	if lost := l.checkHeld(); lost != nil {
 		return lost
@@ -45,9 +53,6 @@ func (l *heldLease) confirmHeld(ctx context.Context) error {
 func (l *heldLease) mayBeTakenOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current == nil {
-		return false // only the record protects us
-	}
 	limit := l.opts.Duration - l.opts.Renew
 	now := time.Now()
 	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall

@@ -98,7 +98,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	lease.startRenewing(context.WithoutCancel(ctx), acquired)
-	l := &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, run: lease.holder.Run, warn: opts.Warn}}
+	l := &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, lease: lease, warn: opts.Warn}}
 	lease.running.Go(func() { lease.untilGivenBack(func() { l.loseIfOvertaken(lease.until) }) })
 	return l, nil
 }

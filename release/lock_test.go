@@ -410,6 +410,51 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:failed 2:deployed")
 }
 
+// TestPausedRunDoesNotRestoreWhatWasUninstalled prevents that a paused run writes its record again, as if somebody
+// had deleted it by mistake, after the run that took over has uninstalled the release.
+func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
+	for _, installedAgain := range []bool{false, true} {
+		t.Run(fmt.Sprintf("installed again %v", installedAgain), func(t *testing.T) {
+			s := newSite(t)
+			run(t, s.store, "web", deployed)
+			store, paused, _ := s.cut()
+			sleeper := lock(t, store, "web", LockOptions{Warn: func(string) {}})
+			rec := begun(t, sleeper)
+			s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
+			paused.Store(true)
+
+			next := lock(t, s.store, "web", LockOptions{})
+			h, _, err := next.Recover(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			latest, err := h.Load(t.Context(), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := next.BeginUninstall(t.Context(), latest, Identity{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := next.FinishUninstall(t.Context(), latest, false, "gone"); err != nil {
+				t.Fatal(err)
+			}
+			unlock(t, next)
+			want := ""
+			if installedAgain {
+				run(t, s.store, "web", deployed)
+				want = "1:deployed"
+			}
+			paused.Store(false)
+
+			if err := sleeper.Finish(t.Context(), rec, deployed, "I did it"); !errors.As(err, new(*LockLostError)) {
+				t.Errorf("the sleeper's Finish = %v, want a *LockLostError", err)
+			}
+			unlock(t, sleeper)
+			wantStatuses(t, s.store, "web", want)
+		})
+	}
+}
+
 func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})

@@ -20,7 +20,7 @@ import (
 // A recordWriter writes the records of one run.
 type recordWriter struct {
 	store *Store
-	run   string // the run that writes
+	lease *heldLease
 	warn  func(string)
 }
 
@@ -75,6 +75,9 @@ func (w *recordWriter) writeHead(ctx context.Context, rec *Record, enc *encoded,
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
 		return w.resolveWriteConflict(ctx, rec, enc, secret, conflictError)
 	case !creating && apierrors.IsNotFound(err):
+		if err := w.lease.askIfHeld(ctx); err != nil {
+			return err // a run that has taken over may have uninstalled the release
+		}
 		w.warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{lost: rec.stored.lost + 1}
 		return nil
@@ -99,7 +102,7 @@ func (w *recordWriter) resolveWriteConflict(ctx context.Context, rec *Record, en
 	if err != nil {
 		return err
 	}
-	if current.Journal == nil || current.Journal.Run != w.run || !isUnfinished(current.Info.Status) {
+	if current.Journal == nil || current.Journal.Run != w.lease.holder.Run || !isUnfinished(current.Info.Status) {
 		return conflictError(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.
