@@ -178,7 +178,7 @@ func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, er
 		return h.Load(ctx, revision)
 	}
 	for i := len(h.Revisions) - 2; i >= 0; i-- {
-		if !mayHaveSucceeded(h.Revisions[i].Status) {
+		if !mayHaveSucceeded(&h.Revisions[i]) {
 			continue
 		}
 		rec, err := h.Load(ctx, h.Revisions[i].Revision)
@@ -192,11 +192,11 @@ func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, er
 	return nil, &NoSuccessError{Namespace: h.Namespace, Name: h.Name}
 }
 
-func mayHaveSucceeded(s helmrelease.Status) bool {
-	return s == helmrelease.StatusDeployed || s == helmrelease.StatusSuperseded
+func mayHaveSucceeded(s *Summary) bool {
+	return s.Status == helmrelease.StatusDeployed || s.Status == helmrelease.StatusSuperseded || s.Status == helmrelease.StatusFailed && s.WasDeployed
 }
 
-// Succeeded reports whether a revision was deployed completely, now or once. Superseded
+// Succeeded reports whether a revision was deployed completely, now or once, and isn't uninstalled. Superseded
 // is no proof: Helm 3's failed rollback marks the current revision superseded,
 // even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
 // description still tells of the failure.
@@ -206,6 +206,8 @@ func (rec *Record) Succeeded() bool {
 		return true
 	case helmrelease.StatusSuperseded:
 		return !failureDescription().MatchString(rec.Info.Description)
+	case helmrelease.StatusFailed:
+		return rec.Journal != nil && rec.Journal.WasDeployed
 	}
 	return false
 }

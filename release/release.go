@@ -101,6 +101,10 @@ type RunState struct {
 	// Interrupted says that the run died and another one recorded its end: the next run
 	// may continue its attempt.
 	Interrupted bool `json:"interrupted,omitempty"`
+
+	// WasDeployed says that the revision was deployed when its uninstall began: if that failed, its
+	// objects may still be in use.
+	WasDeployed bool `json:"was_deployed,omitempty"`
 }
 
 // A Contribution records how a release left a CustomResourceDefinition that it does not own,

@@ -33,6 +33,7 @@ const (
 	annotationDescription  = prefix + "description"
 	annotationUpdated      = prefix + "updated"
 	annotationRun          = prefix + "run"
+	annotationWasDeployed  = prefix + "was-deployed"
 
 	// maxDescription limits a description in an annotation, in bytes.
 	maxDescription = 1024
@@ -100,6 +101,9 @@ func annotations(rec *Record) map[string]string {
 	}
 	if rec.Journal != nil {
 		out[annotationRun] = rec.Journal.Run
+		if rec.Journal.WasDeployed {
+			out[annotationWasDeployed] = "true"
+		}
 	}
 	if rec.Chart != nil && rec.Chart.Metadata != nil {
 		out[annotationChart] = rec.Chart.Metadata.Name
@@ -134,6 +138,7 @@ type Summary struct {
 	Description         string    // shortened to 1 KiB
 	LastWrite           time.Time // of the Secret, by the server's clock
 	Run                 string    // identity of the deployer run that wrote it
+	WasDeployed         bool      // see RunState
 
 	// Unreadable says why the record can't be read; nil for other records, and for those
 	// that weren't read. The fields above, except the names, may then be incomplete.
@@ -174,6 +179,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		return s, s.Unreadable
 	}
 	s.Name, s.Revision, s.Run = name, revision, meta.Annotations[annotationRun]
+	s.WasDeployed = meta.Annotations[annotationWasDeployed] != ""
 	s.resourceVersion, s.bundles = meta.ResourceVersion, bundlesOf(labels, revision)
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {

@@ -406,6 +406,9 @@ func TestUninstall(t *testing.T) {
 			t.Errorf("Recover = %v, %v", recovered, err)
 		}
 		wantStatuses(t, s.store, "web", "1:failed")
+		if h, err := s.store.History(t.Context(), "web"); err != nil || !h.Latest().WasDeployed {
+			t.Errorf("the history doesn't say that the revision was deployed: %v, %v", h.Latest(), err)
+		}
 	})
 	t.Run("somebody upgraded meanwhile", func(t *testing.T) {
 		rec, err := s.store.Get(t.Context(), "web", 0)

@@ -35,6 +35,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
 	l.signRecord(rec)
 	rec.Journal.Step = ""
+	rec.Journal.WasDeployed = rec.Succeeded()
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words

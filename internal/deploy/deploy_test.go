@@ -52,7 +52,7 @@ func TestHookDeletePolicies(t *testing.T) {
 // What selects install hooks is that nothing was ever deployed, not a flag.
 func TestVerbOfARequest(t *testing.T) {
 	deployed, failed, superseded := helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded
-	uninstalled, pending := helmrelease.StatusUninstalled, helmrelease.StatusPendingInstall
+	uninstalled, uninstalling, pending := helmrelease.StatusUninstalled, helmrelease.StatusUninstalling, helmrelease.StatusPendingInstall
 	var (
 		none  *release.NoDeployedError
 		inUse *NameInUseError
@@ -73,6 +73,7 @@ func TestVerbOfARequest(t *testing.T) {
 		{"upgrade after a failed install", InstallNever, false, []helmrelease.Status{failed}, Install, nil},
 		{"upgrade --install after a killed install", InstallIfMissing, false, []helmrelease.Status{pending}, Install, nil},
 		{"upgrade when only superseded are left", InstallNever, false, []helmrelease.Status{superseded, failed}, Upgrade, nil},
+		{"upgrade after Helm's uninstall failed", InstallIfMissing, false, []helmrelease.Status{uninstalling}, Upgrade, nil},
 		{"install of what is deployed", InstallOnly, false, []helmrelease.Status{deployed}, "", &inUse},
 		{"install --replace of what is deployed", InstallOnly, true, []helmrelease.Status{deployed}, "", &inUse},
 		{"install --replace after a failed install", InstallOnly, true, []helmrelease.Status{failed}, Install, nil},

@@ -114,14 +114,18 @@ func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 }
 
 // wasEverDeployed reports whether the release was deployed since it was last installed,
-// as far as its records go back.
+// as far as its records go back. An uninstall that failed may have left all that it had
+// deployed; of Helm's it isn't known.
 func wasEverDeployed(history *release.History) bool {
 	for _, r := range slices.Backward(history.Revisions) {
 		switch r.Status {
-		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
+		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded, helmrelease.StatusUninstalling:
 			return true
 		case helmrelease.StatusUninstalled:
 			return false
+		}
+		if r.WasDeployed {
+			return true
 		}
 	}
 	return false

@@ -53,6 +53,27 @@ func TestAtomicInstall(t *testing.T) {
 }
 
 // TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.
+// TestAtomicAfterAFailedUninstall prevents that a release that is up, because its uninstall failed before it deleted
+// anything, counts as never deployed: the undo of a failed upgrade would delete all of it.
+func TestAtomicAfterAFailedUninstall(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1"), hookJob("leave", "pre-delete", "hook-failed", true)))
+	w.exits(1, "uninstall", "x")
+	r := w.exits(6, "upgrade", "x", w.chart(configMap("a", "2"), hookJob("fails", "post-install,post-upgrade", "hook-failed", true)), "--install", "--atomic")
+	w.says(r, "stderr", "upgrade of x", "has been rolled back")
+	w.statuses("x", "failed", "failed", "deployed")
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/a has key = %v, want 1:\n%s", got, r)
+	}
+
+	w = worldOf(t)
+	w.helm("install", "x", w.chart(configMap("a", "1"), hookJob("leave", "pre-delete", "hook-failed", true)))
+	w.helmExits(1, "uninstall", "x")
+	w.exits(7, "upgrade", "x", w.chart(configMap("a", "2"), hookJob("fails", "post-install,post-upgrade", "hook-failed", true)), "--install", "--atomic")
+	w.statuses("x", "uninstalling", "failed")
+	w.must("configmaps", "a")
+}
+
 func TestAtomicRollbackFails(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1"), hookJob("back", "pre-rollback", "before-hook-creation", true)))
