@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -59,6 +60,26 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 
 // The outcomes of tests aren't written into another release's record of the same
 // name and revision.
+// TestLabelCorrectedBeforeBegin prevents that a run finds its release pending, because of a label that somebody has
+// changed by hand, after it has corrected that label itself.
+func TestLabelCorrectedBeforeBegin(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", deployed)
+	s.edit(t, SecretName("web", 1), func(secret *corev1.Secret) { secret.Labels["status"] = pending.String() })
+	l := lock(t, s.store, "web", LockOptions{})
+	defer unlock(t, l)
+	h, recovered, err := l.Recover(t.Context())
+	if err != nil || len(recovered) > 0 {
+		t.Fatalf("Recover = %v, %v", recovered, err)
+	}
+	rec := sample("web", 2, pending)
+	if err := l.Begin(t.Context(), rec, h.Identity()); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, l, rec, deployed)
+	wantStatuses(t, s.store, "web", "1:superseded 2:deployed")
+}
+
 func TestAmendOfAnotherRecord(t *testing.T) {
 	s := newSite(t)
 	first := run(t, s.store, "web", deployed)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,11 +49,9 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	unfinished := slices.DeleteFunc(slices.Clone(h.Revisions), func(s Summary) bool { return !isUnfinished(s.Status) })
 	var all []Recovered
-	for _, s := range h.Revisions {
-		if !isUnfinished(s.Status) {
-			continue
-		}
+	for _, s := range unfinished {
 		recovered, err := l.recoverRevision(ctx, s)
 		if err != nil {
 			return nil, all, err
@@ -61,7 +60,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 			all = append(all, *recovered)
 		}
 	}
-	if len(all) > 0 {
+	if len(unfinished) > 0 { // perhaps only a label was corrected
 		if h, err = l.store.History(ctx, l.name); err != nil {
 			return nil, all, err
 		}
