@@ -29,7 +29,7 @@ func TestTerminal(t *testing.T) {
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
-	s.Observe(deploy.Ended{Operation: s.runs.current.op, Err: err, Took: 12 * time.Second})
+	s.Observe(deploy.Ended{Operation: s.runs.current.op, Record: s.runs.current.op.Next, Err: err, Took: 12 * time.Second})
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -402,6 +402,19 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 	}
 }
 
+// TestNoWayBackFromNothing prevents that a run that couldn't be recorded, because another run was faster or a quota
+// is exceeded, suggests a rollback: it has changed nothing, and would undo what the other run has deployed.
+func TestNoWayBackFromNothing(t *testing.T) {
+	s := newStudio(Options{}, false)
+	op := viewtest.Upgrade(t)
+	s.Observe(deploy.Began{Operation: op})
+	s.Observe(deploy.Ended{Operation: op, Err: &release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}})
+	got := string(s.closed(t))
+	if !strings.Contains(got, "REJECTED, nothing was changed") || strings.Contains(got, "rollback web") {
+		t.Errorf("it wrote:\n%s", got)
+	}
+}
+
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {
@@ -411,7 +424,7 @@ func TestNoWayBackToTheSame(t *testing.T) {
 		err := &track.FailedError{Causes: []track.Cause{{Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}, Problem: track.Problem{Class: class.CrashLoop}}}}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
-		s.Observe(deploy.Ended{Operation: op, Err: err})
+		s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: err})
 		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
 			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
 		}
@@ -469,7 +482,7 @@ func TestEventsInjection(t *testing.T) {
 			s.after(35 * time.Second)
 			s.Warn(evil)
 			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
-			s.Observe(deploy.Ended{Operation: op, Err: err})
+			s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: err})
 			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
 			}
