@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -150,6 +151,9 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 		r.journal.confirmAdoptions()
 	}
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
+		if err == nil && !errors.As(ferr, new(*release.LockLostError)) {
+			ferr = fmt.Errorf("everything was deployed, but that couldn't be recorded: %w", ferr)
+		}
 		return next, errors.Join(err, ferr)
 	}
 	r.emit(Recorded{Record: next})

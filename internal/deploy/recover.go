@@ -22,6 +22,12 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 		return d.newOperation("recover", history), nil
 	}
 	defer l.cleanUp(ctx)
-	err = l.decideUnderLock(ctx)
+	if err := l.decideBeforeLock(ctx); err != nil {
+		return nil, err
+	}
+	history, err := l.lockAndRecover(ctx)
+	if err == nil && history.Latest() == nil { // another run has uninstalled it
+		err = &release.NotFoundError{Namespace: d.Namespace, Name: name}
+	}
 	return recovered, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,26 @@ func TestAtomicInstall(t *testing.T) {
 	r := w.exits(6, "install", "x", w.chart(configMap("a", "1"), fails), "--atomic")
 	w.says(r, "stderr", `uninstalled`)
 	w.nothingLeft()
+}
+
+// TestSuccessThatCannotBeRecorded tells that everything was deployed, and suggests no rollback of it.
+func TestSuccessThatCannotBeRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	const before = 2 // of the steps "apply" and "wait"
+	saved := 0
+	w.proxied().failing(func(_ int, c call) int {
+		if c.method != http.MethodPut || !strings.HasSuffix(c.path, "/sh.helm.release.v1.x.v2") {
+			return 0
+		}
+		saved++
+		return when(saved > before, http.StatusForbidden)
+	})
+	r := w.exits(1, "upgrade", "x", w.chart(configMap("a", "2")))
+	w.says(r, "stderr", "everything was deployed, but that couldn't be recorded: writing Secret/"+w.ns+"/sh.helm.release.v1.x.v2")
+	if strings.Contains(r.err, "rollback") {
+		t.Errorf("it suggests to roll back what works:\n%s", r)
+	}
 }
 
 // TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.

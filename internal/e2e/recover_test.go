@@ -8,6 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// TestRecoverPlansNothing prevents that recover tells of a plan that is made again: it has none.
+func TestRecoverPlansNothing(t *testing.T) {
+	w := newWorld(t)
+	w.struck(w.proxied(), fate{when: after, dies: true, at: func(_ int, c call) bool { return c.write() && c.method == http.MethodPatch }},
+		syscall.SIGKILL, "install", "x", w.chart(configMap("a", "1")))
+	r := w.ok("recover", "x")
+	w.says(r, "stdout", "revision 1 was left pending-install by .* recorded as failed now")
+	if r.err != "" {
+		t.Errorf("it says more:\n%s", r)
+	}
+	w.statuses("x", "failed")
+}
+
 // What was recorded before something stopped it is told, too.
 func TestRecoverTellsWhatItDidBeforeItFailed(t *testing.T) {
 	w := newWorld(t)

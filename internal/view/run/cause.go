@@ -112,12 +112,11 @@ func (c *collector) collect(err error) {
 	if !c.walk(err) {
 		c.plain(err)
 	}
-	unrecorded := c.state.ended != nil && c.state.ended.Record == nil // then nothing was changed
-	if unrecorded && c.verdict == "FAILED" {
+	if c.verdict == "FAILED" && c.state.neverBegan() {
 		c.verdict = "REJECTED"
 	}
 	overtaken := errors.As(err, new(*release.LockLostError)) // a rollback would undo what another run does now
-	if len(c.causes) > 0 && c.verdict != "REJECTED" && !unrecorded && !overtaken {
+	if len(c.causes) > 0 && c.verdict != "REJECTED" && !overtaken {
 		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSteps(c.causes[0].BeforeRelease)...)
 	}
 }

@@ -134,7 +134,7 @@ func filled(command string, names map[string]string) (string, bool) {
 // failure is older than the release and the release changed nothing: the rollback would
 // return to the same failure.
 func (t *runState) rollbackSteps(before bool) []NextStep {
-	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
+	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback || t.neverBegan() || t.onlyRecordFailed() {
 		return nil
 	}
 	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))

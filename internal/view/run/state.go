@@ -171,6 +171,14 @@ func (t *runState) ensureTracked(id kube.ID) *trackedObject {
 	return o
 }
 
+// neverBegan says that the run ended before it could be recorded, so that it has changed nothing.
+func (t *runState) neverBegan() bool { return t.ended != nil && t.ended.Record == nil }
+
+// onlyRecordFailed says that a run that failed has deployed everything, and couldn't record that.
+func (t *runState) onlyRecordFailed() bool {
+	return t.ended != nil && t.ended.Record != nil && t.ended.Record.Info.Status == helmrelease.StatusDeployed
+}
+
 // nothingChanged says that nothing but hooks has changed.
 func (t *runState) nothingChanged() bool {
 	for action, n := range t.actions {

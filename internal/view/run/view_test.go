@@ -415,6 +415,18 @@ func TestNoWayBackFromNothing(t *testing.T) {
 	}
 }
 
+// TestNoWayBackFromSuccess prevents that a rollback is suggested when all was deployed, and only that couldn't be recorded.
+func TestNoWayBackFromSuccess(t *testing.T) {
+	s := newStudio(Options{}, false)
+	op := viewtest.Upgrade(t)
+	op.Next.Info.Status = helmrelease.StatusDeployed
+	s.Observe(deploy.Began{Operation: op})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: errors.New("everything was deployed, but that couldn't be recorded: forbidden")})
+	if got := string(s.closed(t)); !strings.Contains(got, "FAILED") || strings.Contains(got, "rollback web") {
+		t.Errorf("it wrote:\n%s", got)
+	}
+}
+
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {
@@ -445,6 +457,9 @@ func TestEventsUndo(t *testing.T) {
 			}}, false)
 			s.fail(t, cause)
 			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Basis: deploy.Basis{Latest: viewtest.Summary(7, "failed")}, Next: viewtest.Record(8, "deployed"), Plan: &apply.Plan{}}
+			if rollback != nil {
+				back.Next.Info.Status = helmrelease.StatusFailed
+			}
 			s.Observe(deploy.Began{Operation: back})
 			s.after(time.Second)
 			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
