@@ -115,10 +115,14 @@ func (c *collector) collect(err error) {
 	if c.verdict == "FAILED" && c.state.neverBegan() {
 		c.verdict = "REJECTED"
 	}
-	overtaken := errors.As(err, new(*release.LockLostError)) // a rollback would undo what another run does now
-	if len(c.causes) > 0 && c.verdict != "REJECTED" && !overtaken {
+	if len(c.causes) > 0 && c.verdict != "REJECTED" && !overtaken(err) {
 		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSteps(c.causes[0].BeforeRelease)...)
 	}
+}
+
+// overtaken reports whether another run has the release now: a rollback would undo what that one does.
+func overtaken(err error) bool {
+	return errors.As(err, new(*release.LockLostError)) || errors.As(err, new(*release.HistoryChangedError))
 }
 
 // walk reports whether it found an error that it knows.

@@ -110,6 +110,7 @@ func (v *View) summedUp() Result {
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
+			r.dropSteps(func(s NextStep, _ *Cause) bool { return s.about == aboutRun && overtaken(err) })
 		} else {
 			r.dropStaleSteps()
 		}
@@ -142,11 +143,17 @@ func (r *Result) dropStaleSteps() {
 	for _, o := range r.Rollback.Objects {
 		deleted[o.Object] = o.Action == apply.Delete
 	}
-	for i := range r.Causes {
-		c := &r.Causes[i]
+	r.dropSteps(func(s NextStep, c *Cause) bool {
 		object := len(c.Objects) > 0 && deleted[c.Objects[0]]
 		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
-		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool { return gone[s.about] })
+		return gone[s.about]
+	})
+}
+
+func (r *Result) dropSteps(isStale func(NextStep, *Cause) bool) {
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool { return isStale(s, c) })
 	}
 }
 

@@ -415,6 +415,21 @@ func TestNoWayBackFromNothing(t *testing.T) {
 	}
 }
 
+// TestNoWayBackOverAnother prevents that a rollback is suggested after the undo of a run found that another run has the
+// release: it would undo what that one does.
+func TestNoWayBackOverAnother(t *testing.T) {
+	for _, rollback := range []error{&release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}, &release.LockLostError{Namespace: "prod", Name: "web"}} {
+		s := newStudio(Options{}, false)
+		s.fail(t, failedError())
+		if err := s.Close(&deploy.RolledBackError{Release: "web", Verb: deploy.Rollback, Cause: failedError(), Rollback: rollback}); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(s.closed(t)); strings.Contains(got, "rollback web") {
+			t.Errorf("%v: it wrote:\n%s", rollback, got)
+		}
+	}
+}
+
 // TestNoWayBackFromSuccess prevents that a rollback is suggested when all was deployed, and only that couldn't be recorded.
 func TestNoWayBackFromSuccess(t *testing.T) {
 	s := newStudio(Options{}, false)
