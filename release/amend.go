@@ -30,7 +30,7 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 		}
 		edit(rec)
 		out = rec
-		return l.writer.replace(ctx, rec)
+		return l.replace(ctx, rec)
 	})
 	if err != nil {
 		return nil, err

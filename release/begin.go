@@ -47,8 +47,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err != nil {
 		return err
 	}
-	conflictError := func(by *Record) error { return l.historyChangedError(next.Version, by) }
-	err = l.writer.writeAs(ctx, next, enc, conflictError)
+	err = l.writeAs(ctx, next, enc)
 	if err == nil {
 		// The name was free. Confirm that it was still the next revision: others may have
 		// written records.

@@ -10,7 +10,6 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
 )
@@ -34,13 +33,7 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 }
 
 func (l *Lock) save(ctx context.Context, rec *Record) error {
-	err := l.writer.write(ctx, rec, func(by *Record) error {
-		why := fmt.Sprintf("another client changed its record (revision %d), which is %s now", by.Version, by.Info.Status)
-		if by.Info.Description != "" {
-			why += ": " + by.Info.Description
-		}
-		return l.lease.lostError(why)
-	})
+	err := l.write(ctx, rec)
 	var lost *LockLostError
 	if errors.As(err, &lost) {
 		l.lease.cancel(lost)
@@ -96,20 +89,13 @@ func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-// A listing is all Secrets of one release.
-type listing struct {
-	heads    []Summary // oldest first
-	parts    []metav1.PartialObjectMetadata
-	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
-}
-
 // saveAndList writes the last state of rec and lists the Secrets of the release at the same time.
 // If they can't be listed, it warns the user and returns nil. For a record with parts it lists
 // again afterwards, because the first list may lack parts that were just written.
 func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
-	var out listing
+	var out *listing
 	var listErr error
-	list := func() { out.heads, out.parts, listErr = l.store.revisions(ctx, l.name, true) }
+	list := func() { out, listErr = l.store.list(ctx, l.name, ownerHelm, ownerParts) }
 	var listed sync.WaitGroup
 	listed.Go(list)
 	err := l.save(ctx, rec)
@@ -120,8 +106,7 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	if len(rec.stored.bundles) > 0 {
 		list()
 	}
-	out.complete = listErr == nil
-	if out.heads == nil && !out.complete {
+	if out == nil {
 		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", listErr))
 		return nil, nil
 	}
@@ -130,7 +115,7 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 			out.heads[i].Status = rec.Info.Status
 		}
 	}
-	return &out, nil
+	return out, nil
 }
 
 // supersede marks deployed revisions older than newest as superseded. Failures are only

@@ -31,15 +31,13 @@ type History struct {
 // unknown release has an empty history and no error. A Secret that looks like a revision
 // but can't be one is a *CorruptError.
 func (s *Store) History(ctx context.Context, name string) (*History, error) {
-	heads, _, err := s.revisions(ctx, name, false)
+	all, err := s.list(ctx, name, ownerHelm)
 	if err != nil {
 		return nil, err
 	}
-	return s.historyOf(name, heads), nil
-}
-
-func (s *Store) historyOf(name string, heads []Summary) *History {
-	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}, identity: identify(heads)}
+	return &History{
+		Namespace: s.namespace, Name: name, Revisions: all.heads, store: s, loaded: map[int]*Record{}, identity: identify(all.heads),
+	}, nil
 }
 
 // HistoryWithRecords is History that also tries to read the records that are probably needed

@@ -66,7 +66,6 @@ type Lock struct {
 	inProgress atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
-	writer           recordWriter
 	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
 }
 
@@ -98,7 +97,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	lease.startRenewing(context.WithoutCancel(ctx), acquired)
-	l := &Lock{store: s, name: name, opts: opts, lease: lease, writer: recordWriter{store: s, lease: lease, warn: opts.Warn}}
+	l := &Lock{store: s, name: name, opts: opts, lease: lease}
 	lease.running.Go(func() { lease.untilGivenBack(func() { l.loseIfOvertaken(lease.until) }) })
 	return l, nil
 }

@@ -38,27 +38,34 @@ func (w *jsonWriter) inside(v any) {
 func (w *jsonWriter) rest(rec *Record) {
 	rest := *rec
 	rest.Chart, rest.Manifest, rest.Journal = nil, "", nil
-	w.inside(&rest)
-	w.manifestMember(rec.Manifest)
-	w.journalMember(rec.Journal)
-	w.raw("}")
+	w.members(&rest, rec.Manifest, rec.Journal)
 }
 
 func (w *jsonWriter) head(h *head) {
 	rest := *h
 	rest.Journal = nil
 	w.raw("{")
-	w.inside(&rest)
-	w.journalMember(h.Journal)
-	w.raw("}")
+	w.members(&rest, "", h.Journal)
 }
 
 func (w *jsonWriter) body(b *body) {
 	rest := *b
 	rest.Manifest = ""
 	w.raw("{")
-	w.inside(&rest)
-	w.manifestMember(b.Manifest)
+	w.members(&rest, b.Manifest, nil)
+}
+
+// members writes the members of an object, then its manifest and journal unless they are empty, and the closing brace.
+func (w *jsonWriter) members(rest any, manifest string, journal *Journal) {
+	w.inside(rest)
+	if manifest != "" {
+		w.raw(`,"manifest":`)
+		w.text(manifest)
+	}
+	if journal != nil {
+		w.raw(`,"deployer":`)
+		w.journal(journal)
+	}
 	w.raw("}")
 }
 
@@ -77,22 +84,6 @@ func (w *jsonWriter) journal(j *Journal) {
 		w.raw("}")
 	}
 	w.raw("}")
-}
-
-// manifestMember writes the manifest as a member that follows others; nothing if it is empty.
-func (w *jsonWriter) manifestMember(manifest string) {
-	if manifest != "" {
-		w.raw(`,"manifest":`)
-		w.text(manifest)
-	}
-}
-
-// journalMember writes the journal as a member that follows others; nothing if it is nil.
-func (w *jsonWriter) journalMember(j *Journal) {
-	if j != nil {
-		w.raw(`,"deployer":`)
-		w.journal(j)
-	}
 }
 
 // textPiece is how many bytes of a text are written at once.

@@ -342,25 +342,29 @@ func (s *Store) serverTime(ctx context.Context) (now time.Time, err error) {
 	return http.ParseTime(response.Header.Get("Date")) // every answer has it
 }
 
-// revisions reads the metadata of all revisions of a release, oldest first, and
-// of the parts of large ones if wanted.
-func (s *Store) revisions(ctx context.Context, name string, withParts bool) (heads []Summary, parts []metav1.PartialObjectMetadata, err error) {
-	owners := []string{ownerHelm}
-	if withParts {
-		owners = append(owners, ownerParts)
-	}
+// A listing is the Secrets of one release.
+type listing struct {
+	heads    []Summary // oldest first
+	parts    []metav1.PartialObjectMetadata
+	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
+}
+
+// list reads the metadata of the Secrets of a release that have one of these owners. It is nil if they can't be
+// read; an error about single heads comes with the others.
+func (s *Store) list(ctx context.Context, name string, owners ...string) (*listing, error) {
 	selector, err := selectRelease(name, owners)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	items, err := s.listSecretMetadata(ctx, s.namespace, selector)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	var out listing
 	var errs []error
 	for i := range items {
 		if items[i].Labels["owner"] == ownerParts {
-			parts = append(parts, items[i])
+			out.parts = append(out.parts, items[i])
 			continue
 		}
 		head, err := summarize(&items[i].ObjectMeta)
@@ -368,10 +372,11 @@ func (s *Store) revisions(ctx context.Context, name string, withParts bool) (hea
 			errs = append(errs, err)
 			continue
 		}
-		heads = append(heads, head)
+		out.heads = append(out.heads, head)
 	}
-	slices.SortFunc(heads, func(a, b Summary) int { return a.Revision - b.Revision })
-	return heads, parts, errors.Join(errs...)
+	slices.SortFunc(out.heads, func(a, b Summary) int { return a.Revision - b.Revision })
+	out.complete = len(errs) == 0
+	return &out, errors.Join(errs...)
 }
 
 // parseRevision reads a version label; 0 when it isn't one.

@@ -17,11 +17,11 @@ import (
 // large records that no revision refers to. Call it with the release locked, after
 // Finish.
 func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
-	heads, parts, err := s.revisions(ctx, name, true)
+	all, err := s.list(ctx, name, ownerHelm, ownerParts)
 	if err != nil {
 		return err
 	}
-	return s.trim(ctx, &listing{heads: heads, parts: parts, complete: true}, keep)
+	return s.trim(ctx, all, keep)
 }
 
 // TrimHistory is that of the store for the release of the lock, without listing again what
@@ -36,7 +36,10 @@ func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
 func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
 	old := revisionsToTrim(of.heads, keep)
 	err := kube.ForEach(len(old), maxParallel, func(i int) error { return s.Delete(ctx, &old[i]) })
-	return errors.Join(err, s.deleteUnreferencedParts(ctx, of.heads, of.parts))
+	orphans := unreferencedParts(of.heads, of.parts)
+	return errors.Join(err, kube.ForEach(len(orphans), maxParallel, func(i int) error {
+		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
+	}))
 }
 
 // revisionsToTrim returns the revisions, oldest first, that may be deleted.
@@ -66,15 +69,8 @@ func lastWithStatus(heads []Summary, statuses ...helmrelease.Status) int {
 	return -1
 }
 
-// deleteUnreferencedParts deletes parts that no head refers to. Parts of a later revision
-// stay, because a run writes them before the head.
-func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
-	orphans := unreferencedParts(heads, parts)
-	return kube.ForEach(len(orphans), maxParallel, func(i int) error {
-		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
-	})
-}
-
+// unreferencedParts returns the parts that no head refers to. Parts of a later revision
+// don't count, because a run writes them before the head.
 func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	newest := 0
 	referenced := map[string]bool{} // digests

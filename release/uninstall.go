@@ -39,7 +39,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
-	if err := l.writer.write(ctx, rec, func(by *Record) error { return l.historyChangedError(rec.Version, by) }); err != nil {
+	if err := l.write(ctx, rec); err != nil {
 		return l.preferLockLostError(ctx, err)
 	}
 	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
@@ -75,21 +75,21 @@ func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, desc
 
 // deleteRevisions deletes all revisions up to newest, that one last.
 func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
-	heads, parts, err := l.store.revisions(ctx, l.name, true)
+	all, err := l.store.list(ctx, l.name, ownerHelm, ownerParts)
 	if err != nil {
 		return err
 	}
-	older := slices.DeleteFunc(slices.Clone(heads), func(s Summary) bool { return s.Revision >= newest })
+	older := slices.DeleteFunc(slices.Clone(all.heads), func(s Summary) bool { return s.Revision >= newest })
 	if err := kube.ForEach(len(older), maxParallel, func(i int) error { return l.store.Delete(ctx, &older[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
 	var errs []error
-	for _, s := range heads {
+	for _, s := range all.heads {
 		if s.Revision == newest {
 			errs = append(errs, l.store.Delete(ctx, &s))
 		}
 	}
-	for _, p := range parts { // also those that a killed run left
+	for _, p := range all.parts { // also those that a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {
 			errs = append(errs, l.store.deleteSecret(ctx, p.Name, string(p.UID)))
 		}
