@@ -152,7 +152,7 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 	if err != nil {
 		return err
 	}
-	isOurs := func(s Summary) bool { return s.uid == string(ours.stored.uid) }
+	isOurs := func(s Summary) bool { return s.UID == string(ours.stored.uid) }
 	latest := after.Latest()
 	if latest == nil || !isOurs(*latest) ||
 		identify(slices.DeleteFunc(before.Revisions, isOurs)) != identify(slices.DeleteFunc(after.Revisions, isOurs)) {

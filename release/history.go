@@ -53,7 +53,7 @@ func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, 
 	}
 	for _, rec := range prefetched {
 		found := history.newestWhere(func(s *Summary) bool { return s.Revision == rec.Version })
-		if found != nil && found.uid == string(rec.stored.uid) && found.resourceVersion == rec.stored.resourceVersion {
+		if found != nil && found.UID == string(rec.stored.uid) && found.resourceVersion == rec.stored.resourceVersion {
 			history.loaded[rec.Version] = rec
 			found.setDetails(rec)
 		}

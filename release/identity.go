@@ -21,7 +21,7 @@ func (h *History) Identity() Identity { return h.identity }
 func identify(heads []Summary) Identity {
 	var b strings.Builder
 	for _, s := range heads {
-		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.uid, s.resourceVersion, s.Status)
+		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.UID, s.resourceVersion, s.Status)
 	}
 	return Identity{known: true, records: b.String()}
 }
@@ -32,5 +32,5 @@ func (i Identity) IsKnown() bool { return i.known }
 // IsLatest reports whether the record, as it was stored, is the newest of a history: the
 // same Secret, not written by another run since.
 func (rec *Record) IsLatest(latest *Summary) bool {
-	return latest != nil && latest.uid == string(rec.stored.uid) && rec.Journal != nil && latest.Run == rec.Journal.Run
+	return latest != nil && latest.UID == string(rec.stored.uid) && rec.Journal != nil && latest.Run == rec.Journal.Run
 }

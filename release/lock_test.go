@@ -289,7 +289,7 @@ func TestClearLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.Delete(t.Context(), &Summary{Name: "web", Revision: 1, secret: SecretName("web", 1), uid: string(rec.stored.uid)}); err != nil {
+	if err := s.store.Delete(t.Context(), &Summary{Name: "web", Revision: 1, UID: string(rec.stored.uid)}); err != nil {
 		t.Fatal(err)
 	}
 	if s.lease(t, "web") == nil {

@@ -144,15 +144,13 @@ type Summary struct {
 	// that weren't read. The fields above, except the names, may then be incomplete.
 	Unreadable *CorruptError
 
-	secret          string
-	uid             string
+	// UID is that of the revision's Secret. It distinguishes the revision from one
+	// with the same number that was created after this one was deleted.
+	UID string
+
 	resourceVersion string
 	bundles         []bundleRef
 }
-
-// UID returns the UID of the revision's Secret. It distinguishes the revision from one
-// with the same number that was created after this one was deleted.
-func (s *Summary) UID() string { return s.uid }
 
 // summarize reads the metadata of a head Secret. The error is a *CorruptError if its name
 // and labels contradict each other; then the summary, which is Unreadable, has the name of the Secret.
@@ -165,7 +163,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Labels:    userLabels(labels),
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
-		secret:    meta.Name, uid: string(meta.UID),
+		UID:       string(meta.UID),
 	}
 	reason := ""
 	switch {

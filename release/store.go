@@ -70,7 +70,7 @@ func (s *Store) keepPrefetched(secret *corev1.Secret, rec *Record) {
 
 // takePrefetched returns a kept Secret once; nil if there is none of this resource version.
 func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
-	value, _ := s.prefetched.LoadAndDelete(of.uid)
+	value, _ := s.prefetched.LoadAndDelete(of.UID)
 	secret, _ := value.(*corev1.Secret)
 	if secret == nil || secret.ResourceVersion != of.resourceVersion {
 		return nil
@@ -173,7 +173,7 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 }
 
 // errPartGone is wrapped in the error of decodeSecret when a part is missing.
-var errPartGone = errors.New("is missing")
+var errPartGone = errors.New("it was deleted")
 
 // decodeSecret decodes a head Secret and reads its parts. Errors are *CorruptError or
 // those of the API server.
@@ -235,7 +235,7 @@ func (s *Store) readBundles(ctx context.Context, of *Summary) (map[string][]byte
 			return nil, err
 		}
 		if out[b.label], err = b.join(parts); err != nil {
-			return nil, &CorruptError{Namespace: s.namespace, Secret: of.secret, Reason: "its content is damaged", Err: err}
+			return nil, &CorruptError{Namespace: s.namespace, Secret: SecretName(of.Name, of.Revision), Reason: "its content is damaged", Err: err}
 		}
 	}
 	return out, nil
@@ -247,7 +247,7 @@ func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]by
 	return parts, kube.ForEach(len(names), maxParallel, func(i int) error {
 		part, err := s.getSecret(ctx, names[i])
 		if apierrors.IsNotFound(err) {
-			return &CorruptError{Namespace: s.namespace, Secret: of.secret,
+			return &CorruptError{Namespace: s.namespace, Secret: SecretName(of.Name, of.Revision),
 				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, names[i]), Err: errPartGone}
 		}
 		if err != nil {
@@ -288,7 +288,7 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace string, select
 // Delete deletes the Secret of a revision, but no other Secret of the same name. It
 // succeeds if the Secret is already gone.
 func (s *Store) Delete(ctx context.Context, of *Summary) error {
-	if err := s.deleteSecret(ctx, of.secret, of.uid); err != nil {
+	if err := s.deleteSecret(ctx, SecretName(of.Name, of.Revision), of.UID); err != nil {
 		return err
 	}
 	return s.deleteParts(ctx, of.Name, of.Revision, of.bundles)

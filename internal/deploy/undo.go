@@ -42,7 +42,7 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 		undo.failedRunHooks = op.Next.Hooks
 	}
 	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
-	if op.Basis.Latest == nil || op.Verb == Install {
+	if op.Verb == Install {
 		result.Verb = Uninstall
 	}
 	back, err := l.decideUndo(ctx, &undo, failed)
@@ -65,7 +65,7 @@ func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome)
 	var back *Operation
 	var err error
 	switch op := failed.Operation; {
-	case op.Basis.Latest == nil || op.Verb == Install:
+	case op.Verb == Install:
 		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil})
 	case op.Verb == Uninstall: // back to the revision that was being uninstalled
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})

@@ -66,7 +66,7 @@ func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, bas
 	}
 	known[sourceRevision] = ""
 	if base != nil {
-		known[sourceRevision] = base.UID()
+		known[sourceRevision] = base.UID
 	}
 	return known, nil
 }

@@ -15,7 +15,7 @@ import (
 func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	var out []Record
 	for _, r := range op.Basis.Revisions {
-		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(sourceRevision, r.UID())})
+		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(sourceRevision, r.UID)})
 	}
 	return out
 }
@@ -55,7 +55,7 @@ func (f *File) recordDifferenceText(planned Record, now release.Summary, found b
 	switch {
 	case !found:
 		return "it no longer exists"
-	case planned.Identity != f.Cluster.identity(sourceRevision, now.UID()):
+	case planned.Identity != f.Cluster.identity(sourceRevision, now.UID):
 		return "it was deleted and recreated"
 	case sameStatus(planned.Status, now.Status.String()), f.superseded(planned) && now.Status == helmrelease.StatusSuperseded:
 		return ""
@@ -84,7 +84,7 @@ func (f *File) baseDifferences(latest *release.Summary) []Difference {
 		m.Now = "it no longer exists"
 	case f.Base == nil || latest.Revision != f.Base.Revision:
 		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
-	case f.Cluster.Identities[sourceRevision] != f.Cluster.identity(sourceRevision, latest.UID()):
+	case f.Cluster.Identities[sourceRevision] != f.Cluster.identity(sourceRevision, latest.UID):
 		m.Now = fmt.Sprintf("revision %d was deleted and recreated", latest.Revision)
 	case sameStatus(f.Base.Status, latest.Status.String()):
 		return nil
