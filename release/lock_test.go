@@ -455,6 +455,29 @@ func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 	}
 }
 
+// TestDeletedLease prevents that a run begins while another one, whose Lease somebody has just deleted to stop it, hasn't
+// noticed that yet: what that one still creates, nobody would delete.
+func TestDeletedLease(t *testing.T) {
+	s := newSite(t)
+	first := lock(t, s.store, "web", LockOptions{Warn: func(string) {}})
+	defer unlock(t, first)
+	begun(t, first)
+	if err := s.Client().CoordinationV1().Leases(s.namespace).Delete(t.Context(), leaseName("web"), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.store.Lock(t.Context(), "web", LockOptions{Renew: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock(t, next)
+	if _, recovered, err := next.Recover(t.Context()); err != nil || len(recovered) != 1 {
+		t.Fatalf("Recover = %v, %v", recovered, err)
+	}
+	if first.Context().Err() == nil {
+		t.Error("the first run goes on")
+	}
+}
+
 func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})

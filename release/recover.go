@@ -11,6 +11,8 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+
+	"deployer/internal/kube"
 )
 
 // A Recovered is a revision that a dead run left unfinished, and that is now recorded as
@@ -112,8 +114,16 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.lease.holder.Run || l.hasLease() && j.Leased || parseProcess(j.Process).isDead() {
+		if j.Run == l.lease.holder.Run || parseProcess(j.Process).isDead() {
 			return out, nil
+		}
+		if l.hasLease() && j.Leased {
+			if l.lease.waited {
+				return out, nil
+			}
+			// Nobody had the Lease, so somebody may have deleted it to stop the run, which notices that at its
+			// next heartbeat.
+			return out, kube.Sleep(ctx, l.opts.Renew)
 		}
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
 		return nil, nil // Helm leaves this after every failed uninstall, and continues from it
