@@ -166,20 +166,25 @@ func (h *History) read(ctx context.Context, revision int) (*Record, error) {
 }
 
 // RollbackTarget gives the revision to roll back to: the one named, or for 0 the last
-// successful one before the latest. The error is a *NotFoundError, a
-// *NoSuccessError for 0, or a *CorruptError.
+// successful one before the latest, or the latest itself if only its uninstall failed.
+// The error is a *NotFoundError, a *NoSuccessError for 0, or a *CorruptError.
 func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, error) {
-	if h.Latest() == nil {
+	latest := h.Latest()
+	if latest == nil {
 		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name}
 	}
 	if revision != 0 {
 		return h.Load(ctx, revision)
 	}
-	for i := len(h.Revisions) - 2; i >= 0; i-- {
-		if !mayHaveSucceeded(&h.Revisions[i]) {
+	candidates := h.Revisions
+	if latest.Status != helmrelease.StatusFailed {
+		candidates = candidates[:len(candidates)-1]
+	}
+	for _, s := range slices.Backward(candidates) {
+		if !mayHaveSucceeded(&s) {
 			continue
 		}
-		rec, err := h.Load(ctx, h.Revisions[i].Revision)
+		rec, err := h.Load(ctx, s.Revision)
 		if err != nil {
 			return nil, err
 		}

@@ -77,6 +77,15 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestRollbackAfterAFailedUninstall goes back to what was to be uninstalled, and not to the revision before.
+func TestRollbackAfterAFailedUninstall(t *testing.T) {
+	h := historyOf(superseded, failed)
+	h.Revisions[1].WasDeployed, h.loaded[2].Journal.WasDeployed = true, true
+	if got := revisionOf(h.RollbackTarget(t.Context(), 0)); got != "2" {
+		t.Errorf("RollbackTarget(0) = %s, want 2", got)
+	}
+}
+
 func TestFindPassesOverFailuresThatHelmCallsSuperseded(t *testing.T) {
 	h := historyOf(superseded, superseded, deployed)
 	h.loaded[2].Info.Description = `Upgrade "web" failed: timed out`
