@@ -111,7 +111,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 	}
 	enc.bundles = append([]bundle{body}, enc.bundles...)
 	if !isReadable || enc.partsAfter(growthOf(rec)) > maxParts {
-		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Estimate: estimate(rec, enc)}
+		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Size: describeSize(rec, enc)}
 	}
 	return enc, nil
 }

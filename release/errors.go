@@ -176,11 +176,11 @@ func (e *CorruptError) Hint() string {
 // SizeError says that a record is too large even for several Secrets.
 type SizeError struct {
 	Namespace, Name string
-	Estimate        Estimate
+	Size            string // how large it is, and what it consists of
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("release %s/%s is too large to be recorded: %s", e.Namespace, e.Name, e.Estimate)
+	return fmt.Sprintf("release %s/%s is too large to be recorded: %s", e.Namespace, e.Name, e.Size)
 }
 
 // Hint says what to do about it.

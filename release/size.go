@@ -7,41 +7,23 @@ import (
 	"strings"
 )
 
-// An Estimate is the size of a record and of its parts.
-type Estimate struct {
-	Stored  int     // bytes in Secrets, packed
-	Limit   int     // bytes that may be stored
-	Entries []Entry // what it consists of, largest first
-}
-
-// An Entry is one part of a record and its size in bytes before packing.
-type Entry struct {
-	Name  string
-	Bytes int
-}
-
-// String writes the estimate for people, the largest entries first.
-func (e Estimate) String() string {
-	var entries []string
-	for _, s := range e.Entries {
-		if s.Bytes > 1<<10 {
-			entries = append(entries, s.Name+" "+sizeText(s.Bytes))
-		}
-	}
-	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(e.Stored), sizeText(e.Limit), strings.Join(entries, ", "))
-}
-
-func estimate(rec *Record, enc *encoded) Estimate {
-	e := Estimate{Stored: len(enc.head), Limit: maxParts * partSize}
+// describeSize says how large a record is, and what it consists of, the largest parts first.
+func describeSize(rec *Record, enc *encoded) string {
+	stored := len(enc.head)
 	for _, b := range enc.bundles {
 		for _, part := range b.parts {
-			e.Stored += len(part)
+			stored += len(part)
 		}
 	}
-	add := func(what string, v any) {
+	type entry struct {
+		name string
+		size int // before packing
+	}
+	var entries []entry
+	add := func(name string, v any) {
 		data, err := json.Marshal(v)
-		if err == nil { // encoding it has succeeded before
-			e.Entries = append(e.Entries, Entry{what, len(data)})
+		if err == nil && len(data) > 1<<10 { // encoding it has succeeded before
+			entries = append(entries, entry{name, len(data)})
 		}
 	}
 	add("manifest", rec.Manifest)
@@ -54,8 +36,12 @@ func estimate(rec *Record, enc *encoded) Estimate {
 		add("chart templates", rec.Chart.Templates)
 		add("chart files", rec.Chart.Files)
 	}
-	slices.SortStableFunc(e.Entries, func(a, b Entry) int { return b.Bytes - a.Bytes })
-	return e
+	slices.SortStableFunc(entries, func(a, b entry) int { return b.size - a.size })
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, e.name+" "+sizeText(e.size))
+	}
+	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(stored), sizeText(maxParts*partSize), strings.Join(texts, ", "))
 }
 
 func sizeText(bytes int) string {
