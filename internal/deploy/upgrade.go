@@ -119,12 +119,13 @@ func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 func wasEverDeployed(history *release.History) bool {
 	for _, r := range slices.Backward(history.Revisions) {
 		switch r.Status {
-		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded, helmrelease.StatusUninstalling:
+		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
 			return true
 		case helmrelease.StatusUninstalled:
 			return false
 		}
-		if r.WasDeployed {
+		isByHelm := r.Run == ""
+		if r.WasDeployed || isByHelm && r.Status == helmrelease.StatusUninstalling {
 			return true
 		}
 	}
