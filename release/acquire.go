@@ -89,10 +89,7 @@ func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *co
 		}
 		return errRetry
 	})
-	if errors.Is(err, errRetry) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errRetry) {
 		return nil, err
 	}
 	return found, nil

@@ -34,14 +34,9 @@ type heldLease struct {
 	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
 	renewed time.Time             // when the last heartbeat that succeeded was sent
 
-	heartbeats
-}
-
-// heartbeats are what sends the heartbeats of a Lease.
-type heartbeats struct {
 	until   context.Context // ends when the Lease is going to be given back
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	running sync.WaitGroup // of what goes on until then
 
 	sending sync.Mutex // held by who sends a heartbeat
 	failing bool       // the last one didn't succeed

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,9 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		}
 		return out, nil
 	}
-	before, err := allowedOf(op.Hooks.Before)
-	if err != nil {
-		return err
-	}
-	after, err := allowedOf(op.Hooks.After)
-	if err != nil {
+	before, ofBefore := allowedOf(op.Hooks.Before)
+	after, ofAfter := allowedOf(op.Hooks.After)
+	if err := cmp.Or(ofBefore, ofAfter); err != nil {
 		return err
 	}
 	if len(refused.Hooks) == 0 {
