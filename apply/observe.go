@@ -81,9 +81,13 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	listed := func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool {
 		if meta != nil {
 			put(i, observation{meta: meta})
+			return true
+		}
+		if o.a.opts.Gate == GateOff {
+			return false // no dry run would find an object without the label
 		}
 		_, hasFingerprint := o.fingerprints[Key(open[i].id)]
-		return meta != nil || complete || !hasFingerprint
+		return complete || !hasFingerprint
 	}
 	return out, o.listOrGet(ctx, lookups, listed, func(i int) error {
 		s, err := o.observeOne(ctx, open[i])
