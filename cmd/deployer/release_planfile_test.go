@@ -712,6 +712,45 @@ func TestPlansOfReaders(t *testing.T) {
 	}
 }
 
+// A plan of somebody who may only read is an estimate. What others change afterwards spoils it like
+// any other; that the API server is asked when it is carried out doesn't.
+func TestStalePlansOfReaders(t *testing.T) {
+	t.Parallel()
+	p := newPlans(t)
+	p.write("templates/limits.yaml", `
+apiVersion: v1
+kind: LimitRange
+metadata: {name: limits}
+spec: {limits: [{type: Container, default: {memory: {{ .Values.memory | default "1000M" | quote }}}}]}
+`)
+	p.upgrade()
+	user := p.cluster.User(t, p.ns, kubetest.Rule("", "get,list", "secrets", "configmaps", "limitranges"), kubetest.Rule("apps", "get,list", "deployments"))
+	reader := *p
+	reader.config = user.Kubeconfig(t, p.ns)
+	set := []string{"colour=blue", "image=nginx:2", "memory=2000M"}
+	for _, c := range []struct {
+		name, patch, manager string
+		want                 []string // nothing: the plan is carried out
+	}{
+		{"a field that changes", `{"data":{"colour":"pink"}}`, "kubectl-edit", []string{"data.colour", `"red" -> "blue"`, `"pink"`, "kubectl-edit"}},
+		{"a field that was as the chart has it", `{"data":{"size":"7"}}`, "kubectl-edit", []string{"data.size", "no change", `"7" -> "1"`}},
+		{"a field that the chart doesn't have", `{"data":{"other":"x"}}`, "kubectl-edit", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, reader := *p, reader
+			p.t, reader.t = t, t
+			p.upgrade("colour=red")
+			mustHave(t, reader.plan(set...), "local estimate")
+			p.patch("configmaps", "conf", c.patch, c.manager)
+			if c.want == nil {
+				p.apply(0, set...)
+				return
+			}
+			mustHave(t, p.apply(4, set...), append(c.want, "ConfigMap/"+p.ns+"/conf")...)
+		})
+	}
+}
+
 // What a plan says is waited for is what the run of the same flags waits for.
 func TestPlansSayWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()

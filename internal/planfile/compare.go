@@ -73,10 +73,7 @@ func (o Object) differences(now Object) []Difference {
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
 		return []Difference{{Subject: o.Object, Planned: string(o.Action), Now: "it was deleted and recreated"}}
 	}
-	var out []Difference
-	if o.Unverified == now.Unverified {
-		out = o.fieldDifferences(now)
-	}
+	out := o.fieldDifferences(now)
 	if len(out) == 0 && o.DesiredDigest != "" && now.DesiredDigest != "" && o.DesiredDigest != now.DesiredDigest {
 		out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
 	}
@@ -119,8 +116,12 @@ func (o Object) field(like Field) *Field {
 	return nil
 }
 
+// fieldDifferences compares the fields of a planned change with those of the current one. If only one of them
+// is an estimate, the live fields are compared that both change, and those that the chart states and that only
+// the API server now says would change. The rest differs by what the server makes of it.
 func (o Object) fieldDifferences(now Object) []Difference {
 	var out []Difference
+	estimated := o.Unverified != now.Unverified
 	add := func(path, planned, now string) {
 		out = append(out, Difference{Subject: o.Object, Path: path, Planned: planned, Now: now})
 	}
@@ -133,17 +134,22 @@ func (o Object) fieldDifferences(now Object) []Difference {
 			f, g = hideBoth(f, *g)
 		}
 		switch {
+		case g == nil && estimated:
 		case g == nil:
 			add(f.Path, f.plannedChangeText(), "it would no longer change")
 		case f.Before != g.Before:
 			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+by(g.Owners))
 		case !slices.Equal(f.Owners, g.Owners):
 			add(f.Path, f.plannedChangeText(), "it belongs to "+managers(g.Owners)+" now, not to "+managers(f.Owners))
-		case f.After != g.After:
+		case f.After != g.After && !estimated:
 			add(f.Path, f.plannedChangeText(), "it would become "+g.afterText())
 		}
 	}
 	for _, g := range now.Fields {
+		// An estimate without fields was about an object that couldn't be looked at yet.
+		if estimated && (now.Unverified || g.After == "" || len(o.Fields) == 0) {
+			continue
+		}
 		if o.field(g) == nil && !o.skips(g) {
 			add(g.Path, "no change", g.unplannedChangeText()+by(g.Owners))
 		}
