@@ -146,6 +146,8 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	switch {
 	case t.progress.provenance != nil && t.progress.provenance.UID == uid && (!adopting || t.progress.written):
 		return t.progress.provenance.Clone() // it is ours, or partly written, by this run: what it was before counts
+	case adopting && known.MustBeGivenBack() && known.Describes(live) && provenance.IsHalfAdopted(known, live):
+		return known.Clone() // a run that died was adopting it: what it was before that counts
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.Clone()

@@ -46,7 +46,7 @@ func TestRefusedOnce(t *testing.T) {
 			if got, want := managers(is), managers(was); got != want {
 				t.Errorf("fields of ConfigMap/cm belong to %s, want %s", got, want)
 			}
-			if t.Failed() || strings.Contains(r.err, "not all as it was") {
+			if t.Failed() || strings.Contains(r.err, "not completely") {
 				t.Errorf("it was refused once:\n%s", r)
 			}
 		})

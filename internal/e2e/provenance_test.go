@@ -181,7 +181,7 @@ func TestUndoGivesBack(t *testing.T) {
 			s.asBefore("after the undo")
 			s.there("configmaps", map[string]bool{"own": false})
 			s.says(r, "stderr", `ConfigMap/`+s.ns+`/shared.*given back to release `+s.ns+`/other`, `Namespace/`+s.guest+`.*given back`)
-			if strings.Contains(r.err, "not all as it was") {
+			if strings.Contains(r.err, "not completely") {
 				t.Errorf("it tells of what isn't given back, and nobody has changed anything:\n%s", r)
 			}
 			s.statuses("x")

@@ -194,6 +194,36 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 	}
 }
 
+// TestAdoptionKilledHalfway is a run that dies when the fields of a stranger's object are its own already and
+// the annotations aren't, or when it gives the object back. The same run once more fails and is undone: what
+// the object was before the first one counts.
+func TestAdoptionKilledHalfway(t *testing.T) {
+	t.Parallel()
+	a := adopters["failing upgrade"]
+	for name, nth := range map[string]int{"when it adopts": 1, "when it gives back": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p := a.world(t)
+			p.arm(nil)
+			patches := 0
+			killed := s.struck(p, fate{when: after, dies: true, at: func(i int, c call) bool {
+				if !writes("PATCH", "/configmaps/cm")(i, c) {
+					return false
+				}
+				patches++
+				return patches == nth
+			}}, syscall.SIGKILL, s.filled(a)...)
+			p.disarm()
+			again := s.exits(6, s.filled(a)...)
+			s.asBefore("after the undo of the second run")
+			s.there("configmaps", map[string]bool{"own": true, "new": false})
+			if t.Failed() {
+				t.Logf("%s\n%s", killed, again)
+			}
+		})
+	}
+}
+
 // notWhollyGivenBack are the objects of which a run says that they don't have their former
 // values, because the API server refused them twice: "persistentvolumeclaims/claim".
 func notWhollyGivenBack(r result) []string {
@@ -204,7 +234,7 @@ func notWhollyGivenBack(r result) []string {
 	return out
 }
 
-var refusedValues = regexp.MustCompile(`(\w+)/(?:\S+/)?(\S+): given back, but not all as it was`)
+var refusedValues = regexp.MustCompile(`(\w+)/(?:\S+/)?(\S+): given back, but not completely`)
 
 // faultAt is the mishap at the n-th write.
 func faultAt(nth int, m mishap) fault {
