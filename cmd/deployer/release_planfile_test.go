@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"deployer/internal/kubetest"
+	"deployer/internal/planfile"
 )
 
 // savedTemplates are those of the chart of these tests.
@@ -391,6 +392,46 @@ data: {url: "postgres://me:{{ .Values.password }}@db"}
 		p.run(0, "apply", p.file, "--identity", path, "--wait=false")
 		mustHave(t, p.run(0, "get", "values", "web"), password)
 	})
+}
+
+// What a template reads from a Secret, and what annotations declare, is as confidential as a Secret.
+func TestConfidentialTextsAreNotInPlans(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery"
+	for name, template := range map[string]string{
+		"read from a Secret": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: copy}
+data: {url: "postgres://me:{{ (lookup "v1" "Secret" .Release.Namespace "of-others").data.password | b64dec }}@db"}
+`,
+		"annotated": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: copy, annotations: {deployer.io/sensitive-paths: data.pin}}
+data: {pin: ` + secret + `}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlans(t)
+			other := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "of-others"}, "stringData": map[string]any{"password": secret},
+			}}
+			if _, err := p.client("secrets").Create(context.Background(), other, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p.write("templates/copy.yaml", template)
+			p.plan()
+			f, err := planfile.Read(p.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Content.Mode != planfile.ContentRerendered {
+				t.Errorf("the content is %q, which anybody who has the file can read", f.Content.Mode)
+			}
+			p.apply(0)
+		})
+	}
 }
 
 func newIdentity(t *testing.T) (recipient, path string) {

@@ -87,9 +87,11 @@ func unpack(data []byte) (payload, error) {
 }
 
 // hasConfidential reports whether an operation has content that must not be stored in clear
-// text: values given by the user, or Secrets, also those of hooks.
+// text: values given by the user, texts that templates have read from Secrets, or objects with
+// confidential fields, also those of hooks.
 func hasConfidential(op *deploy.Operation) (bool, error) {
-	if len(op.Next.Config) > 0 {
+	// Helm's records have no journal.
+	if len(op.Next.Config) > 0 || op.Next.Journal != nil && len(op.Next.Journal.Confidential) > 0 {
 		return true, nil
 	}
 	manifests, err := chart.Parse(op.Next.Manifest)
@@ -103,7 +105,7 @@ func hasConfidential(op *deploy.Operation) (bool, error) {
 		}
 		manifests = append(manifests, more...)
 	}
-	return slices.ContainsFunc(append(manifests, op.Rendered.CRDs...), func(m kube.Manifest) bool { return hide.IsSecret(m.Object) }), nil
+	return slices.ContainsFunc(append(manifests, op.Rendered.CRDs...), func(m kube.Manifest) bool { return hide.ConfidentialFields(m.Object).Any() }), nil
 }
 
 // partsOf returns digests of all parts of a record, so that differing parts can be named.
