@@ -665,15 +665,19 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 // each kind, and without it one by one.
 func TestManyNamespaces(t *testing.T) {
 	const namespaces = 8
-	slow := workload("Deployment", "web", 1, kubetest.ReadyAfter(6*time.Second), "")
+	slow := workload("Deployment", "web", 1, kubetest.ReadyAfter(10*time.Second), "")
+	// No rollout ends before the last one is watched: what takes long comes before the first.
 	spread := func(w *world, each func(ns string)) (targets []track.Target) {
-		for range namespaces {
-			there := *w
-			there.ns = w.c.Namespace(w.T)
+		there := make([]world, namespaces)
+		for i := range there {
+			there[i] = *w
+			there[i].ns = w.c.Namespace(w.T)
 			if each != nil {
-				each(there.ns)
+				each(there[i].ns)
 			}
-			targets = append(targets, there.apply(slow))
+		}
+		for i := range there {
+			targets = append(targets, there[i].apply(slow))
 		}
 		return targets
 	}
