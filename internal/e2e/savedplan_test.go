@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,28 @@ func TestSavedPlanKnowsAllRecords(t *testing.T) {
 			if writes := w.writes(mark); len(writes) > 0 {
 				t.Errorf("it has written: %v", writes)
 			}
+		})
+	}
+}
+
+// TestSavedPlanAfterADeadRun is a plan that is made while the latest record is that of a dead run: that it is recorded
+// as failed meanwhile, as by the run that carries the plan out, doesn't matter.
+func TestSavedPlanAfterADeadRun(t *testing.T) {
+	for name, dies := range map[string]struct {
+		at   func(int, call) bool
+		args func(*world) []string
+	}{
+		"upgrade":   {writes("PATCH", "/configmaps/a"), func(w *world) []string { return []string{"upgrade", "x", w.chart(configMap("a", "2"))} }},
+		"uninstall": {writes("DELETE", "/configmaps/a"), func(*world) []string { return []string{"uninstall", "x"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok("install", "x", w.chart(configMap("a", "1")))
+			p := w.proxied()
+			w.struck(p, fate{when: before, dies: true, at: dies.at}, syscall.SIGKILL, dies.args(w)...)
+			file := w.saved("x", w.chart(configMap("a", "3")))
+			w.ok("apply", file)
+			w.value("a", "3")
 		})
 	}
 }

@@ -111,7 +111,8 @@ func (e *ContentMismatchError) Hint() string {
 		return "make a new plan"
 	}
 	return "give the chart, values and rendering flags that the plan was made with;\n" +
-		"a chart that renders random values differs every time: plan it with --encrypt-to"
+		"a chart that renders random values differs every time: plan it with --encrypt-to;\n" +
+		"one that looks up objects differs if these have changed: make a new plan"
 }
 
 // An InputError says that carrying out a plan needs another input.

@@ -95,7 +95,8 @@ func (f *File) baseDifferences(latest *release.Summary) []Difference {
 }
 
 // sameStatus reports whether a status is unchanged. It also accepts failed for a record
-// that a dead run had left pending.
+// that a dead run had left unfinished.
 func sameStatus(planned, now string) bool {
-	return planned == now || helmrelease.Status(planned).IsPending() && now == "failed"
+	was := helmrelease.Status(planned)
+	return planned == now || (was.IsPending() || was == helmrelease.StatusUninstalling) && now == "failed"
 }
