@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -220,27 +218,21 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		o := c.execution.orphan
 		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
 	}
-	var mu sync.Mutex
+	ifComplete := func(_ int, complete bool) bool { return complete }
+	seen, err := gone[0].execution.pruner.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
+		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
+		return observation{meta: meta}, err
+	})
 	var out []Change
-	decide := func(c Change, meta *metav1.PartialObjectMetadata) {
-		if meta == nil || meta.UID == c.Live.GetUID() {
-			return // gone, or still being deleted
+	for i, s := range seen {
+		e := gone[i].execution
+		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
+			continue // gone, or still being deleted
 		}
-		if c := c.execution.pruner.decideOrphan(*c.execution.orphan, meta); c.Action == Delete && c.execution != nil {
-			mu.Lock()
-			defer mu.Unlock()
+		if c := e.pruner.decideOrphan(*e.orphan, s.meta); c.Action == Delete && c.execution != nil {
 			out = append(out, c)
 		}
 	}
-	listed := func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool {
-		decide(gone[i], meta)
-		return meta != nil || complete
-	}
-	err := gone[0].execution.pruner.observer.listOrGet(ctx, lookups, listed, func(i int) error {
-		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
-		decide(gone[i], meta)
-		return err
-	})
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return out, err
 }

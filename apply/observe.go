@@ -72,28 +72,18 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 			open, lookups = append(open, t), append(lookups, lookup{collectionOf(t), t.id.Name, len(t.ordering.converter) > 0})
 		}
 	}
-	var mu sync.Mutex
-	put := func(i int, s observation) {
-		mu.Lock()
-		defer mu.Unlock()
-		out[open[i].id] = s
-	}
-	listed := func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool {
-		if meta != nil {
-			put(i, observation{meta: meta})
-			return true
-		}
+	answered := func(i int, complete bool) bool {
 		if o.a.opts.Gate == GateOff {
 			return false // no dry run would find an object without the label
 		}
 		_, hasFingerprint := o.fingerprints[Key(open[i].id)]
 		return complete || !hasFingerprint
 	}
-	return out, o.listOrGet(ctx, lookups, listed, func(i int) error {
-		s, err := o.observeOne(ctx, open[i])
-		put(i, s)
-		return err
-	})
+	seen, err := o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
+	for i, s := range seen {
+		out[open[i].id] = s
+	}
+	return out, err
 }
 
 // A lookup is one of several objects that are looked for together.
@@ -103,11 +93,12 @@ type lookup struct {
 	alone bool // it isn't looked for in a list
 }
 
-// listOrGet looks for objects by as few requests as it takes: where several are in one
-// collection, it lists metadata there. listed takes an object's metadata, nil if the list
-// doesn't have it, and returns whether that answers the question. get is called for the other
-// objects, and where listing isn't possible. Both are called from several goroutines.
-func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool, get func(i int) error) error {
+// listOrGet looks for objects by as few requests as it takes: where several are in one collection, it
+// lists metadata there. get is called for the others, where listing isn't possible, and for objects that a
+// list doesn't have unless answered says that this is an answer: then the observation is zero. complete
+// says that the list has all objects with Helm's label. Both are called from several goroutines.
+func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered func(i int, complete bool) bool, get func(i int) (observation, error)) ([]observation, error) {
+	out := make([]observation, len(lookups))
 	groups := map[collection][]int{}
 	var single []int
 	for i, l := range lookups {
@@ -132,7 +123,8 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(
 				return err
 			}
 			for _, i := range group {
-				if o.isUnlistable(at) || !listed(i, metas[lookups[i].name], complete) {
+				out[i].meta = metas[lookups[i].name]
+				if out[i].meta == nil && (o.isUnlistable(at) || !answered(i, complete)) {
 					mu.Lock()
 					unanswered = append(unanswered, i)
 					mu.Unlock()
@@ -141,13 +133,17 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(
 			return nil
 		})
 	}
-	for _, i := range single {
-		jobs = append(jobs, func() error { return get(i) })
-	}
-	if err := o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
+	getInto := func(i int) (err error) {
+		out[i], err = get(i)
 		return err
 	}
-	return o.a.forEach(ctx, len(unanswered), func(n int) error { return get(unanswered[n]) })
+	for _, i := range single {
+		jobs = append(jobs, func() error { return getInto(i) })
+	}
+	if err := o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
+		return nil, err
+	}
+	return out, o.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
 }
 
 // prefetch observes targets ahead of time; the next observe of each uses that, once.

@@ -194,15 +194,15 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 		}
 		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.ID.Name})
 	}
-	listed := func(n int, meta *metav1.PartialObjectMetadata, _ bool) bool {
-		out[open[n]].meta = meta
-		return meta != nil
-	}
-	return out, p.observer.listOrGet(ctx, lookups, listed, func(n int) (err error) {
+	never := func(int, bool) bool { return false }
+	seen, err := p.observer.listOrGet(ctx, lookups, never, func(n int) (observation, error) {
 		o := list[open[n]]
-		out[open[n]], err = p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
-		return err
+		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
 	})
+	for n, s := range seen {
+		out[open[n]] = s
+	}
+	return out, err
 }
 
 func (o orphan) collection() collection {
