@@ -106,23 +106,17 @@ func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookR
 	if live == nil {
 		return nil, nil
 	}
-	ours := provenance.OwnerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
-	if ours && run.continues(live) {
+	if live.GetDeletionTimestamp() != nil {
+		return nil, objectError(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
+	}
+	if provenance.OwnerOf(live) == p.a.owner && run.continues(live) {
 		return live, nil
 	}
-	if live.GetDeletionTimestamp() == nil {
-		if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
-			return nil, objectError(t, "creating", &HookExistsError{Why: why})
-		}
-		err = p.a.remove(ctx, t.mapping, t.id, precondition{live.GetUID(), live.GetResourceVersion()}, metav1.DeletePropagationBackground)
-		if apierrors.IsConflict(err) {
-			return nil, nil // it has changed since it was read: CreateHook tries again
-		}
-		if err != nil {
-			return nil, objectError(t, "deleting", err)
-		}
+	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
+		return nil, objectError(t, "creating", &HookExistsError{Why: why})
 	}
-	return nil, objectError(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
+	// If it has changed since it was read, it is still there: CreateHook tries again.
+	return nil, p.a.deleteHook(ctx, t, precondition{live.GetUID(), live.GetResourceVersion()})
 }
 
 // A hookRun is one run of a hook. By its annotation we recognise an object that we
@@ -184,13 +178,18 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	t := &target{id: id, mapping: mapping}
-	err = a.remove(ctx, mapping, id, precondition{uid: obj.GetUID()}, metav1.DeletePropagationBackground)
+	return a.deleteHook(ctx, &target{id: id, mapping: mapping}, precondition{uid: obj.GetUID()})
+}
+
+// deleteHook deletes the object of a hook and waits until it is gone. One that doesn't fulfil the
+// precondition is left alone.
+func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondition) error {
+	err := a.remove(ctx, t.mapping, t.id, condition, metav1.DeletePropagationBackground)
 	if apierrors.IsConflict(err) {
-		return nil // it is another one
+		return nil
 	}
-	if err != nil {
-		return objectError(t, "deleting", err)
+	if err == nil {
+		err = a.awaitGone(ctx, t.mapping, t.id, condition.uid)
 	}
-	return objectError(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
+	return objectError(t, "deleting", err)
 }

@@ -70,7 +70,7 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 	if err := p.simulate(p.Live.Value, desired); err != nil {
 		return err
 	}
-	p.Repaired, err = p.repair()
+	p.Repaired, err = p.repair(desired)
 	return err
 }
 

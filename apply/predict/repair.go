@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
@@ -32,8 +33,8 @@ var mirroredAnnotations = map[string]string{
 
 // repair makes changes to the predicted object that no apply can make. It reports whether
 // there were any.
-func (p *Prediction) repair() (bool, error) {
-	emptied, err := p.repairEmptied()
+func (p *Prediction) repair(desired *typed.TypedValue) (bool, error) {
+	emptied, err := p.repairEmptied(desired)
 	if err != nil {
 		return false, err
 	}
@@ -48,16 +49,12 @@ func (p *Prediction) repair() (bool, error) {
 // which may mean something else. The prediction is right when it starts from an object in
 // which the field is empty already.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
-func (p *Prediction) repairEmptied() (bool, error) {
+func (p *Prediction) repairEmptied(desired *typed.TypedValue) (bool, error) {
 	next, found := withEmptied(p.Desired.Object, p.Predicted.Object, compare.WithoutManagedFields(p.Live.Object).Object)
 	if !found {
 		return false, nil
 	}
 	from, err := compare.Typed(p.Live.Converter, &unstructured.Unstructured{Object: next.(map[string]any)})
-	if err != nil {
-		return false, err
-	}
-	desired, err := compare.Typed(p.Live.Converter, p.Desired)
 	if err != nil {
 		return false, err
 	}
