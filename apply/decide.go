@@ -168,7 +168,7 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, desired *uns
 // decideRefused decides what a refusal of a dry run means for the plan.
 func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err error) (Change, error) {
 	refusal := decide.Refusal{
-		Verdict:         verify.VerdictOf(t.id, err),
+		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
 		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
 		ComesLater:      slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return verify.Misses(err, id.Name) && (t.isHook || p.targetsByID[id] != nil) }),

@@ -1,10 +1,18 @@
 package decide
 
-import "deployer/apply/verify"
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+)
 
 // A Refusal is what is known when the server didn't accept a dry run.
 type Refusal struct {
-	Verdict verify.Verdict
+	ID  kube.ID // of the object
+	Err error   // the answer, or why there is none
 
 	UnconvertedKind bool // the webhook that converts the kind, which comes with the release, doesn't answer
 	ChangingKind    bool // the release changes the definition of the kind
@@ -32,9 +40,9 @@ const (
 // Next says how to go on.
 func (r Refusal) Next() Reaction {
 	switch {
-	case r.Verdict == verify.Unverified:
+	case verify.RefusesDryRun(r.Err):
 		return LeaveUnverified
-	case r.Verdict == verify.Forbidden:
+	case verify.MissingPermission(r.Err, r.ID.Namespace) != nil:
 		return EstimateLocally
 	case r.UnconvertedKind:
 		return AwaitConverter
@@ -42,13 +50,13 @@ func (r Refusal) Next() Reaction {
 		return AwaitKind
 	case r.ComesLater:
 		return LeaveUnverified
-	case r.Verdict == verify.Vanished && r.MayReadAgain:
+	case r.MayReadAgain && verify.IsVanished(r.Err, r.ID):
 		return ReadAgain // such as a Job by its TTL
-	case r.Verdict == verify.UnknownField && r.BuiltinSchema:
+	case r.BuiltinSchema && verify.LacksField(r.Err):
 		return AskForSchema // ours is of a newer Kubernetes than the server
-	case r.Verdict == verify.Modified && r.MayReadAgain:
+	case r.MayReadAgain && apierrors.IsConflict(r.Err):
 		return ReadAgainAfterPause // such as by a controller that writes its status
-	case r.Verdict == verify.Unanswered:
+	case !errors.As(r.Err, new(apierrors.APIStatus)):
 		return Fail
 	}
 	return Reject

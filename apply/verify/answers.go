@@ -13,48 +13,14 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Verdict is the meaning of the answer to a dry run.
-type Verdict int
-
-// The verdicts.
-const (
-	Accepted     Verdict = iota
-	Rejected             // the object, as it is
-	Unverified           // an admission webhook doesn't support dry runs; the same request for real may be fine
-	Forbidden            // the account may not make the request: see MissingPermission
-	Modified             // the object isn't any more what the request was about
-	Vanished             // the object isn't there any more
-	UnknownField         // the server's schema lacks a field of ours
-	Unanswered           // no answer of the server: nothing is known
-)
-
-// VerdictOf reads the verdict from the error of a request about an object.
-func VerdictOf(id kube.ID, err error) Verdict {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		return Accepted
-	case refusesDryRun(err):
-		return Unverified
-	case MissingPermission(err, id.Namespace) != nil:
-		return Forbidden
-	case IsVanished(err, id):
-		return Vanished
-	case strings.Contains(err.Error(), "field not declared in schema"):
-		return UnknownField
-	case apierrors.IsConflict(err):
-		return Modified
-	case !errors.As(err, &status):
-		return Unanswered
-	}
-	return Rejected
-}
-
 // WasModified says that a request failed because the object isn't any more what the
 // decision was about: somebody has changed, made or deleted it.
 func WasModified(err error, id kube.ID) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
 }
+
+// LacksField reports whether the server's schema lacks a field of an object.
+func LacksField(err error) bool { return strings.Contains(err.Error(), "field not declared in schema") }
 
 // SaysImmutable reports whether a message of the API server says that a field can't
 // be changed.
@@ -112,7 +78,7 @@ func NameHeld(err error) bool {
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 // k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go
 func FailsValidation(err error) bool {
-	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !refusesDryRun(err) &&
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !RefusesDryRun(err) &&
 		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
 }
 
@@ -122,10 +88,10 @@ func Misses(err error, name string) bool {
 		contains(err.Error(), []string{`"` + name + `" not found`, "no PriorityClass with name " + name + " was found"})
 }
 
-// refusesDryRun reports whether dry runs are refused, because an admission webhook has
+// RefusesDryRun reports whether dry runs are refused, because an admission webhook has
 // side effects. The real request may succeed.
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
-func refusesDryRun(err error) bool {
+func RefusesDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && contains(err.Error(), []string{"does not support dry run", "dryRun is not supported"}) ||
 		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
 }
