@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"reflect"
@@ -46,11 +47,11 @@ func unpack(r io.Reader) ([]schema.TypeDef, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := reader{in: string(data)}
+	from := reader{in: data}
 	from.texts = make([]string, from.number())
 	for i := range from.texts {
 		size := from.number()
-		from.texts[i], from.in = from.in[:size], from.in[size:]
+		from.texts[i], from.in = string(from.in[:size]), from.in[size:]
 	}
 	var types []schema.TypeDef
 	from.read(reflect.ValueOf(&types).Elem())
@@ -61,20 +62,14 @@ func unpack(r io.Reader) ([]schema.TypeDef, error) {
 // them. Each number is a varint. A library of encodings, which nothing else in the program needs, would be a quarter
 // of a megabyte of it.
 type reader struct {
-	in    string
+	in    []byte
 	texts []string
 }
 
 func (r *reader) number() int {
-	n := 0
-	for shift := 0; ; shift += 7 {
-		b := r.in[0]
-		r.in = r.in[1:]
-		n |= int(b&0x7f) << shift
-		if b < 0x80 {
-			return n
-		}
-	}
+	n, size := binary.Uvarint(r.in)
+	r.in = r.in[size:]
+	return int(n)
 }
 
 // defaultTypes are the types of default values, by the number that precedes them.
