@@ -93,9 +93,7 @@ func (r *Restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 	entries = append(entries, applied(ownership.Manager, r.ours.Intersection(added)), applied("rest", rest))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
-	if ns := r.live.GetNamespace(); ns != "" {
-		nothing.SetNamespace(ns)
-	}
+	nothing.SetNamespace(r.live.GetNamespace())
 	desired, err := compare.Typed(conv, nothing)
 	if err != nil {
 		return nil, err
