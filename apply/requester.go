@@ -205,7 +205,7 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 
 // create makes an object that isn't there.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.fullReplace.withoutDuplicates != nil {
+	if t.isReplacedWhole() {
 		return r.post(ctx, t, obj, m)
 	}
 	return r.apply(ctx, t, obj, mustBeAbsent(), m)

@@ -62,6 +62,9 @@ type progress struct {
 	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 
+// isReplacedWhole reports whether an object is not applied, but written whole.
+func (t *target) isReplacedWhole() bool { return t.fullReplace.withoutDuplicates != nil }
+
 func (t *target) reject(err error) *Rejection {
 	return &Rejection{ID: t.id, Source: t.source, Err: err}
 }

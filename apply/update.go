@@ -38,7 +38,7 @@ func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *u
 // predictUpdate predicts what an apply makes of the live object. It leaves to others the fields that the
 // policy, an autoscaler or the cluster gives them, and returns the conflicts that the policy refuses.
 func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, []FieldConflict, error) {
-	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
+	if !t.isReplacedWhole() && storedWithoutManagedFields(live) {
 		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
@@ -94,7 +94,7 @@ func (u *updateDecision) computePrediction(ctx context.Context) error {
 	if u.adopting {
 		u.change.Reason = adoptionReason(provenance.OwnerOf(u.live))
 	}
-	if u.t.fullReplace.withoutDuplicates != nil {
+	if u.t.isReplacedWhole() {
 		u.prepareFullReplace()
 	}
 	return nil
@@ -190,7 +190,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 // migrated first, a dry run of the apply can't show its result, so the predicted object
 // is checked as a plain patch.
 func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
-	if u.t.fullReplace.withoutDuplicates != nil {
+	if u.t.isReplacedWhole() {
 		return u.p.a.put(ctx, u.t, u.prediction.Predicted, asDryRun)
 	}
 	if !u.prediction.Migrated.Changed && !u.prediction.Repaired {
@@ -249,7 +249,7 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
 	ours := ownership.ApplyEntry(u.prediction.Live.Entries)
 	switch {
-	case u.t.fullReplace.withoutDuplicates != nil:
+	case u.t.isReplacedWhole():
 		c.execution = nil
 		return c, nil
 	case u.prediction.Migrated.Changed:
@@ -267,7 +267,7 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 // execution says how to carry the update out.
 func (u *updateDecision) execution() *execution {
 	switch {
-	case u.t.fullReplace.withoutDuplicates != nil:
+	case u.t.isReplacedWhole():
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.prediction.Predicted})
 	case u.prediction.Repaired:
 		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted()})
