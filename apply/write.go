@@ -157,7 +157,7 @@ func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstru
 	if err != nil {
 		return nil, err
 	}
-	operations := []patchOperation{{"add", "/metadata/managedFields", list}}
+	operations := []patchOperation{managedFieldsOperation(list)}
 	if dropsLastApplied(c) {
 		// If it stayed, a later kubectl apply would remove our fields.
 		operations = append(operations, patchOperation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})

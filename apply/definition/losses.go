@@ -89,16 +89,16 @@ func LossesByApply(live, desired *unstructured.Unstructured) Losses {
 func LossesOf(live, next *unstructured.Unstructured) Losses {
 	l := &lossFinder{}
 	if was, is := Kind(live).Kind, Kind(next).Kind; was != is {
-		l.add("", "", fmt.Sprintf("kind %s", was))
+		l.add("", fmt.Sprintf("kind %s", was))
 	}
 	if was, is := conversion(live), conversion(next); was == "Webhook" && is != was {
-		l.add("", "", lostConversion)
+		l.add("", lostConversion)
 	}
 	for _, was := range Versions(live) {
-		name, _ := was["name"].(string)
-		is := Version(next, name)
+		l.version, _ = was["name"].(string)
+		is := Version(next, l.version)
 		if was["served"] == true && (is == nil || is["served"] != true) {
-			l.add(name, "", notServedAnyMore)
+			l.add("", notServedAnyMore)
 			continue
 		}
 		if is == nil {
@@ -109,11 +109,11 @@ func LossesOf(live, next *unstructured.Unstructured) Losses {
 				continue
 			}
 			if _, has, _ := unstructured.NestedFieldNoCopy(is, "subresources", sub); !has {
-				l.add(name, "", "subresource "+sub)
+				l.add("", "subresource "+sub)
 			}
 		}
 		// A schema needn't contain the fields that every object has.
-		l.node(name, "", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
+		l.node("", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
 	}
 	return l.found
 }
@@ -132,32 +132,35 @@ func conversion(crd *unstructured.Unstructured) string {
 }
 
 // A lossFinder compares two definitions.
-type lossFinder struct{ found Losses }
+type lossFinder struct {
+	version string // that it is at; empty for the whole kind
+	found   Losses
+}
 
-func (l *lossFinder) add(version, path, text string) {
-	l.found = append(l.found, Loss{version, path, text})
+func (l *lossFinder) add(path, text string) {
+	l.found = append(l.found, Loss{l.version, path, text})
 }
 
 // node compares two nodes of structural schemas at one path.
-func (l *lossFinder) node(version, path string, was, is map[string]any, except ...string) {
+func (l *lossFinder) node(path string, was, is map[string]any, except ...string) {
 	if gone := lostTypes(was, is); gone != "" {
-		l.add(version, path, gone)
+		l.add(path, gone)
 		return
 	}
 	if was["nullable"] == true && is["nullable"] != true && !preserves(is) {
-		l.add(version, path, "nullable")
+		l.add(path, "nullable")
 	}
 	for _, value := range lostValues(was, is) {
-		l.add(version, path, "value "+value)
+		l.add(path, "value "+value)
 	}
 	if preserves(was) && !preserves(is) && is["additionalProperties"] != true {
-		l.add(version, join(path, "*"), "")
+		l.add(join(path, "*"), "")
 	}
-	l.properties(version, path, was, is, except)
-	l.children(version, path, was, is)
+	l.properties(path, was, is, except)
+	l.children(path, was, is)
 }
 
-func (l *lossFinder) properties(version, path string, was, is map[string]any, except []string) {
+func (l *lossFinder) properties(path string, was, is map[string]any, except []string) {
 	had, _ := was["properties"].(map[string]any)
 	has, _ := is["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(had)) {
@@ -167,28 +170,28 @@ func (l *lossFinder) properties(version, path string, was, is map[string]any, ex
 		switch {
 		case slices.Contains(except, name):
 		case stays:
-			l.node(version, join(path, name), field, next)
+			l.node(join(path, name), field, next)
 		case open:
-			l.node(version, join(path, name), field, value)
+			l.node(join(path, name), field, value)
 		case preserves(is), is["additionalProperties"] == true:
 		default:
-			l.add(version, join(path, name), "")
+			l.add(join(path, name), "")
 		}
 	}
 }
 
 // children compares the schemas of map values and of list items.
-func (l *lossFinder) children(version, path string, was, is map[string]any) {
+func (l *lossFinder) children(path string, was, is map[string]any) {
 	for _, child := range [][2]string{{"additionalProperties", "[*]"}, {"items", "[]"}} {
 		key, sign := child[0], child[1]
 		had, some := was[key].(map[string]any)
 		has, still := is[key].(map[string]any)
 		switch {
 		case some && still:
-			l.node(version, path+sign, had, has)
+			l.node(path+sign, had, has)
 		case !some && was[key] != true, is[key] == true, preserves(is):
 		default:
-			l.add(version, path+sign, "")
+			l.add(path+sign, "")
 		}
 	}
 }

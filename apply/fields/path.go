@@ -116,10 +116,8 @@ func hasKey(item any, key value.FieldList) bool {
 // value that contains it.
 func Owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i, e := range path {
-		if set.Members.Has(e) {
-			if i == len(path)-1 || set.WithPrefix(e).Empty() {
-				return true
-			}
+		if set.Members.Has(e) && (i == len(path)-1 || set.WithPrefix(e).Empty()) {
+			return true
 		}
 		set = set.WithPrefix(e)
 	}

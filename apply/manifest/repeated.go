@@ -68,18 +68,15 @@ func itemKey(item any, keys []string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	var b strings.Builder
+	parts := make([]string, len(keys))
 	for i, k := range keys {
-		if i > 0 {
-			b.WriteByte(',')
-		}
 		data, err := json.Marshal(m[k])
 		if err != nil {
 			return "", false
 		}
-		fmt.Fprintf(&b, "%s=%s", k, data)
+		parts[i] = k + "=" + string(data)
 	}
-	return b.String(), true
+	return strings.Join(parts, ","), true
 }
 
 func reindex(out []any, keys []string) map[string]int {

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -67,9 +66,9 @@ func Dependencies(nodes []Node, i int) []Dependency {
 // readiness come last, so that they don't delay the others.
 type level struct{ weight, wave, depth, awaitsReady int }
 
-func (l level) before(m level) bool {
+func (l level) compare(m level) int {
 	return cmp.Or(cmp.Compare(l.weight, m.weight), cmp.Compare(l.wave, m.wave), cmp.Compare(l.depth, m.depth),
-		cmp.Compare(l.awaitsReady, m.awaitsReady)) < 0
+		cmp.Compare(l.awaitsReady, m.awaitsReady))
 }
 
 // earliest is the weight of what comes before all stated weights.
@@ -120,7 +119,7 @@ func levels(nodes []Node, weight []int, kinds KindOrder) []level {
 		for _, e := range nodes[i].Edges {
 			l := visit(e.To)
 			l.awaitsReady = 0
-			if !l.before(at) {
+			if l.compare(at) >= 0 {
 				at = level{weight: l.weight, wave: l.wave, depth: l.depth + 1}
 			}
 			waits = waits || e.State == Ready
@@ -143,12 +142,11 @@ func groups(nodes []Node, at []level, kinds KindOrder) [][]int {
 	for i := range all {
 		all[i] = i
 	}
-	sort.SliceStable(all, func(a, b int) bool {
-		i, j := all[a], all[b]
-		if at[i] != at[j] {
-			return at[i].before(at[j])
+	slices.SortStableFunc(all, func(i, j int) int {
+		if c := at[i].compare(at[j]); c != 0 {
+			return c
 		}
-		return kinds.less(nodes[i].ID, nodes[j].ID)
+		return kinds.compare(nodes[i].ID, nodes[j].ID)
 	})
 	var out [][]int
 	for n, i := range all {

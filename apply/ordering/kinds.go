@@ -9,7 +9,7 @@ import (
 
 // A KindOrder is an order of kinds, in waves: kinds of one wave need no order
 // among themselves.
-type KindOrder struct{ ranks map[string]rank }
+type KindOrder map[string]rank
 
 // A rank is the wave of a kind, counted from 0, and its place in it.
 type rank struct{ wave, place int }
@@ -54,29 +54,29 @@ var UninstallOrder = newKindOrder(
 )
 
 func newKindOrder(waves ...string) KindOrder {
-	ranks := map[string]rank{}
+	out := KindOrder{}
 	for i, wave := range waves {
 		for j, kind := range strings.Fields(wave) {
-			ranks[kind] = rank{i, j}
+			out[kind] = rank{i, j}
 		}
 	}
-	return KindOrder{ranks}
+	return out
 }
 
 // rank returns the rank of an object. A custom kind that happens to be named Service or
 // Job is one of the other kinds.
 func (o KindOrder) rank(id kube.ID) rank {
-	if r, ok := o.ranks[id.Kind]; ok && IsBuiltinGroup(id.Group) {
+	if r, ok := o[id.Kind]; ok && IsBuiltinGroup(id.Group) {
 		return r
 	}
-	return o.ranks[otherKinds]
+	return o[otherKinds]
 }
 
-// less compares objects of one wave: Helm's order of kinds, then by name.
-func (o KindOrder) less(a, b kube.ID) bool {
+// compare compares objects of one wave: Helm's order of kinds, then by name.
+func (o KindOrder) compare(a, b kube.ID) int {
 	x, y := o.rank(a), o.rank(b)
 	return cmp.Or(cmp.Compare(x.wave, y.wave), cmp.Compare(x.place, y.place),
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // IsBuiltinGroup reports whether an API group is one of Kubernetes itself.

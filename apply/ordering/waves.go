@@ -114,7 +114,7 @@ func (d *Deletion) wait(reversed []Node, at []level, deleted func(i int) bool) {
 		return true
 	}
 	for _, e := range reversed[d.Node].Edges {
-		if other := reversed[e.To].ID; e.State == Ready && deleted(e.To) && at[e.To].before(turn) && add(other) {
+		if other := reversed[e.To].ID; e.State == Ready && deleted(e.To) && at[e.To].compare(turn) < 0 && add(other) {
 			d.Dependencies = append(d.Dependencies, Dependency{ID: other, State: Gone})
 		}
 	}

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 
 	"deployer/apply/fields"
@@ -112,10 +113,7 @@ func mountedAt(item map[string]any) string {
 
 // protocolOf is the protocol of a port.
 func protocolOf(item map[string]any) string {
-	if p := fields.AsString(item["protocol"]); p != "" {
-		return p
-	}
-	return kube.KeyDefault("protocol")
+	return cmp.Or(fields.AsString(item["protocol"]), kube.KeyDefault("protocol"))
 }
 
 // CollisionRuleCount is how often leaving out one item can at most cause another collision.
