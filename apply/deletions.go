@@ -19,7 +19,7 @@ import (
 
 // inDeletionOrder sorts deletions. Invalid annotations are ignored: they prevent no
 // deletion.
-func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
+func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
 	nodes := make([]ordering.Node, len(list))
 	var first []ordering.Precedence
 	for i, o := range list {
@@ -219,7 +219,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
 	}
 	ifComplete := func(_ int, complete bool) bool { return complete }
-	seen, err := gone[0].execution.pruner.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
+	seen, err := gone[0].execution.p.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
 		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
 		return observation{meta: meta}, err
 	})
@@ -229,7 +229,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		if c := e.pruner.decideOrphan(*e.orphan, s.meta); c.Action == Delete && c.execution != nil {
+		if c := e.p.decideOrphan(*e.orphan, s.meta); c.Action == Delete && c.execution != nil {
 			out = append(out, c)
 		}
 	}

@@ -45,7 +45,7 @@ const allGenerated = "*"
 
 // findGenerated replaces each orphan that stands for all objects of a generateName by those that
 // hooks of this release have made. Nothing is listed if there is no such orphan.
-func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
+func (p *planning) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
 	var out []orphan
 	isKnown := func(id kube.ID) bool {
 		return slices.ContainsFunc(out, func(o orphan) bool { return o.ID == id }) ||
@@ -80,7 +80,7 @@ func (p *pruner) findGenerated(ctx context.Context, list []orphan) ([]orphan, er
 
 // isGeneratedByHook reports whether a hook of this release with a generateName has made an object. A copy that
 // somebody has made of such an object has a name of its own.
-func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
+func (p *planning) isGeneratedByHook(live metav1.Object, generateName string) bool {
 	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
 	base := generatedBase(generateName)
 	return ran && provenance.OwnerOf(live) == p.a.owner && live.GetGenerateName() == generateName &&

@@ -231,7 +231,7 @@ type OrphanChange struct {
 
 // Orphans are the objects that other revisions have left. It is to be called after All.
 func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
-	changes, err := (&pruner{planning: i.p}).decideOrphans(ctx)
+	changes, err := i.p.decideOrphans(ctx)
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {
 		out[n] = OrphanChange{c, i.p.history.latestDeclared(c.ID).Revision}

@@ -33,6 +33,7 @@ type planning struct {
 	prerequisites *prerequisites // what decisions wait for
 	observer      *observer
 	claims        decide.Claims
+	pruning       decide.Pruning // set when orphans are decided about
 	predictor     *predictor
 	autoscalers   *autoscalers
 	permissions   *permissions
@@ -87,7 +88,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
 	plan.Hooks = changesOf(hooks)
-	if plan.Prune, err = (&pruner{planning: p}).decideOrphans(ctx); err != nil {
+	if plan.Prune, err = p.decideOrphans(ctx); err != nil {
 		return nil, err
 	}
 	plan.CRDs = changesOf(crds)

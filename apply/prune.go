@@ -16,12 +16,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// A pruner decides about the orphans of a release.
-type pruner struct {
-	*planning
-	rules decide.Pruning
-}
-
 // An orphan is an object that a revision had and the chart no longer has, and how it is found.
 type orphan struct {
 	decide.Orphan // without what is read: Live and Provenance
@@ -45,7 +39,7 @@ func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
 func ProtectedKinds() []string { return decide.ProtectedKinds() }
 
 // decideOrphans decides about everything earlier revisions may have left.
-func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
+func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
 		return nil, err
@@ -57,9 +51,9 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.rules = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
+	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.rules.UnlistedGroupVersions = p.blockingGroupVersions(list, seen)
+		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, seen)
 	}
 	uids := p.liveUIDs()
 	var out []Change
@@ -94,7 +88,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
-func (p *pruner) keepUnreadable(o orphan) Change {
+func (p *planning) keepUnreadable(o orphan) Change {
 	why := cmp.Or(o.obstacle, obstacle{"there is no permission to read it, so its owner is unknown", "get"})
 	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
 	if p.req.Uninstall {
@@ -108,7 +102,7 @@ func (p *pruner) keepUnreadable(o orphan) Change {
 
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
-func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
+func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 	elsewhere, err := p.besidesTemplates(ctx)
 	if err != nil {
 		return nil, err
@@ -168,7 +162,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 // besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
 // if those are skipped, and as hooks, also of those that don't run now. An object that was moved
 // there isn't deleted: a first install would have it too.
-func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
+func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.CRDs, p.req.Hooks, p.req.OtherHooks) {
 		if p.req.Uninstall && m.Object.GetName() == "" {
@@ -183,7 +177,7 @@ func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error)
 
 // observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
 // without Helm's label.
-func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
+func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
 	out := make([]observation, len(list))
 	var open []int
 	var lookups []lookup
@@ -211,7 +205,7 @@ func (o orphan) collection() collection {
 
 // blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
-func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []string {
+func (p *planning) blockingGroupVersions(list []orphan, seen []observation) []string {
 	leaving := map[string]bool{}
 	for i, o := range list {
 		if live := seen[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
@@ -225,7 +219,7 @@ func (p *pruner) blockingGroupVersions(list []orphan, seen []observation) []stri
 }
 
 // liveUIDs returns the UIDs of the live objects that the chart still has.
-func (p *pruner) liveUIDs() map[types.UID]bool {
+func (p *planning) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range p.targetsByID {
 		if t.decided != nil && t.decided.Live != nil {
@@ -236,10 +230,10 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 }
 
 // decideOrphan decides whether the live object of an orphan may be deleted.
-func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
+func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	found := o.Orphan
 	found.Live, found.Provenance, found.NeededBy = meta, p.history.provenance[o.ID], p.neededBy(o.ID)
-	d := p.rules.DecideOrphan(found)
+	d := p.pruning.DecideOrphan(found)
 	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
 	if found.Provenance.Describes(meta) {
 		c.Provenance = found.Provenance
@@ -258,7 +252,7 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 
 // neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for
 // others and where there is none.
-func (p *pruner) neededBy(id kube.ID) kube.ID {
+func (p *planning) neededBy(id kube.ID) kube.ID {
 	var found kube.ID
 	if id.IsNamespace() || id.IsCRD() {
 		for other, t := range p.targetsByID {
@@ -271,7 +265,7 @@ func (p *pruner) neededBy(id kube.ID) kube.ID {
 }
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.
-func (p *pruner) redecideOrphan(ctx context.Context, c Change) (Change, error) {
+func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
 	o := *c.execution.orphan
 	o.mapping = c.execution.mapping(ctx)
 	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)

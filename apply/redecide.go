@@ -87,7 +87,7 @@ func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error
 // redecide decides again about a change whose turn has come.
 func (e *execution) redecide(ctx context.Context, c Change) (Change, error) {
 	if e.t == nil {
-		return e.pruner.redecideOrphan(ctx, c)
+		return e.p.redecideOrphan(ctx, c)
 	}
 	e.t.markPrerequisitesPresent(e.p.prerequisites)
 	if err := e.p.resolver.refresh(ctx, e.t); err != nil {

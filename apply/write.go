@@ -60,7 +60,6 @@ type execution struct {
 
 	p      *planning
 	t      *target // nil for an orphan
-	pruner *pruner // of an orphan; nil for targets
 	orphan *orphan // what is deleted or given back; nil for other changes
 }
 
@@ -68,8 +67,8 @@ func (p *planning) executionOf(t *target, writes ...write) *execution {
 	return &execution{p: p, t: t, writes: writes}
 }
 
-func (p *pruner) executionOfOrphan(o orphan, writes ...write) *execution {
-	return &execution{p: p.planning, pruner: p, orphan: &o, writes: writes}
+func (p *planning) executionOfOrphan(o orphan, writes ...write) *execution {
+	return &execution{p: p, orphan: &o, writes: writes}
 }
 
 // requireVersionOf makes the writes fail if the object isn't of the version of live any more.
