@@ -38,7 +38,7 @@ func (u *updateDecision) decideConflicts() ([]FieldConflict, error) {
 	}
 	var refused []FieldConflict
 	for _, con := range conflicts {
-		f := u.conflictOf(con)
+		f := u.describeConflict(con)
 		switch u.policy {
 		case FailOnConflict:
 			refused = append(refused, f)
@@ -58,7 +58,7 @@ func (u *updateDecision) decideConflicts() ([]FieldConflict, error) {
 	return refused, nil
 }
 
-func (u *updateDecision) conflictOf(con predict.Conflict) FieldConflict {
+func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	f := FieldConflict{
 		Path:         secret.HidePath(fields.String(con.Path), nil),
@@ -109,7 +109,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict,
 				continue // the same two items collide in several ways
 			}
 			seen = append(seen, col.Theirs)
-			list := u.conflictsOf(col)
+			list := u.describeCollision(col)
 			u.change.Conflicts = append(u.change.Conflicts, list...)
 			switch u.policy {
 			case FailOnConflict:
@@ -131,8 +131,8 @@ func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict,
 	return refused, nil
 }
 
-// conflictsOf describes a collision, once for each owner of the other manager's item.
-func (u *updateDecision) conflictsOf(col predict.Collision) []FieldConflict {
+// describeCollision describes a collision, once for each owner of the other manager's item.
+func (u *updateDecision) describeCollision(col predict.Collision) []FieldConflict {
 	var out []FieldConflict
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	before, after := shownPair(u.live, nil, col.Theirs, secret, u.p.a.opts.Hidden)

@@ -136,7 +136,6 @@ func (d *definitions) servesVersion(ctx context.Context, t *target) func(apiVers
 			return comes
 		}
 		_, err := d.a.cluster.Mapping(ctx, gvk, false)
-		var notServed *kube.NoKindMatchError
-		return !errors.As(err, &notServed) // any other error counts as served
+		return !errors.As(err, new(*kube.NoKindMatchError)) // any other error counts as served
 	}
 }

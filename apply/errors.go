@@ -36,12 +36,11 @@ func (r Rejection) Error() string {
 func (r Rejection) Unwrap() error { return r.Err }
 
 func (e *RejectedError) Error() string {
-	lines := make([]string, 0, len(e.Rejections)+1)
 	when := "nothing was changed"
 	if e.Late {
 		when = "after the objects that they need were created"
 	}
-	lines = append(lines, fmt.Sprintf("%s rejected, %s:", objectsWere(len(e.Rejections)), when))
+	lines := []string{fmt.Sprintf("%s rejected, %s:", objectsWere(len(e.Rejections)), when)}
 	for _, r := range e.Rejections {
 		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
 	}

@@ -68,9 +68,8 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 		return nil
 	}
 	mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(m.Object).GroupKind().WithVersion(""), true)
-	var unknown *kube.NoKindMatchError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(*kube.NoKindMatchError)):
 		mapping = kube.Mapping{Namespaced: true}
 		if m, ok := r.definitions.kinds[m.Object.GroupVersionKind()]; ok {
 			mapping = m

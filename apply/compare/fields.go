@@ -152,7 +152,7 @@ func (s States) change(path fieldpath.Path, how ChangeType) (FieldChange, bool) 
 	case c.After == nil:
 		c.Type = Removed
 	}
-	if s.isBookkeeping(&c) || s.AfterIsManifest && c.Type == Removed || s.AfterIsManifest && c.Type == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
+	if s.isBookkeeping(&c) || s.AfterIsManifest && (c.Type == Removed || c.Type == Changed && SameQuantity(fields.Names(path), c.Before, c.After)) {
 		return c, false
 	}
 	if s.Desired != nil {

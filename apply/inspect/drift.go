@@ -168,8 +168,7 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 // with it.
 func unresolvable(r apply.Rejection) DriftedObject {
 	o := DriftedObject{ID: r.ID, Source: r.Source, State: DriftMissing, Origin: OriginDeleted, Reason: r.Err.Error()}
-	var unknown *kube.NoKindMatchError
-	if !errors.As(r.Err, &unknown) {
+	if !errors.As(r.Err, new(*kube.NoKindMatchError)) {
 		o.State, o.Origin, o.Unverified = DriftUnknown, "", r.Err.Error()
 	}
 	return o

@@ -34,14 +34,14 @@ func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 // normaliseSecret writes stringData as data: an apply owns the field that it names, so a
 // key removed from stringData would stay in data for ever (kubernetes#108008).
 func (n *normaliser) normaliseSecret(obj *unstructured.Unstructured) {
-	plain, has := obj.Object["stringData"]
-	delete(obj.Object, "stringData")
-	values, _ := plain.(map[string]any)
-	if has && plain != nil && values == nil {
-		n.addProblem("stringData", "is not a map")
-		return
-	}
 	n.normaliseStrings(obj.Object, "", "data")
+	n.normaliseStrings(obj.Object, "", "stringData")
+	plain := obj.Object["stringData"]
+	delete(obj.Object, "stringData")
+	values, isMap := plain.(map[string]any)
+	if plain != nil && !isMap {
+		n.addProblem("stringData", "is not a map")
+	}
 	if len(values) == 0 {
 		return
 	}
@@ -49,16 +49,9 @@ func (n *normaliser) normaliseSecret(obj *unstructured.Unstructured) {
 	if data == nil {
 		data = map[string]any{}
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		switch v := values[key].(type) {
-		case nil:
-			data[key] = ""
-			n.addNote("stringData."+key, "has no value: sent as an empty string")
-		case string:
-			data[key] = base64.StdEncoding.EncodeToString([]byte(v))
-		default:
-			n.addProblem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
-		}
+	for key, v := range values {
+		text, _ := v.(string)
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	obj.Object["data"] = data
 }

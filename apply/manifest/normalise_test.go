@@ -124,7 +124,7 @@ func TestNormalise(t *testing.T) {
 		{name: "one port, two names", in: podHead + "{containers: [{name: c, ports: [{name: a, containerPort: 1}, {name: b, containerPort: 1}]}]}", want: `{"spec":{"containers":[{"name":"c","ports":[{"containerPort":1,"name":"a","protocol":"TCP"},{"containerPort":1,"name":"b","protocol":"TCP"}]}]}}`, doubled: `spec.containers[0].ports: two different items have containerPort=1,protocol="TCP"`},
 
 		{name: "stringData", in: secHead + "stringData: {a: x, b: null}\ndata: {c: eA==, a: b2xk}", want: `{"data":{"a":"eA==","b":"","c":"eA=="}}`, notes: "stringData.b: has no value: sent as an empty string"},
-		{name: "stringData of numbers", in: secHead + "stringData: {a: 1234}", want: `{"data":{}}`, problems: "stringData.a: is a number, should be a string: quote it in the template"},
+		{name: "stringData of numbers", in: secHead + "stringData: {a: 1234}", want: `{"data":{"a":""}}`, problems: "stringData.a: is a number, should be a string: quote it in the template"},
 		{name: "stringData that is no map", in: secHead + "stringData: secret", want: `{}`, problems: "stringData: is not a map"},
 		{name: "empty stringData", in: secHead + "stringData: null", want: `{}`},
 
