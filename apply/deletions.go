@@ -69,17 +69,16 @@ func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone
 		turn := rest[:n]
 		rest = rest[n:]
 		ready, blocked := d.deletable(ctx, turn)
-		errs = append(errs, blocked...)
-		for i, err := range a.executeAll(ctx, ready, onDone) {
+		failed, ended := a.executeAll(ctx, ready, onDone)
+		errs = slices.Concat(errs, blocked, failed, []error{ended})
+		for i, err := range failed {
 			switch {
-			case i == len(ready):
 			case err != nil:
 				d.outcomes[ready[i].ID] = err
 			case ready[i].Action != Delete:
 				d.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
 				turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == ready[i].ID })] = ready[i]
 			}
-			errs = append(errs, err)
 		}
 	}
 	if ctx.Err() == nil {
@@ -203,7 +202,8 @@ func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
 		}
 		pauseAfterRace(ctx, try)
 		gone = slices.Clone(back)
-		if err := errors.Join(a.executeAll(ctx, back, func(*Change) {})...); err != nil {
+		failed, ended := a.executeAll(ctx, back, func(*Change) {})
+		if err := errors.Join(append(failed, ended)...); err != nil {
 			return err
 		}
 	}

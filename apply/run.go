@@ -30,7 +30,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 		return a.executeDeletions(ctx, changes, onDone)
 	}
 	awaited := prerequisitesOf(changes) // executed changes don't know them any more
-	errs := a.executeAll(ctx, changes, onDone)
+	errs, ended := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
@@ -38,7 +38,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 			awaited.markPresent(c.ID)
 		}
 	}
-	return errors.Join(errors.Join(errs...), err)
+	return errors.Join(errors.Join(errs...), ended, err)
 }
 
 // prerequisitesOf returns the prerequisites of the plan that changes are of; nil if none of them writes.
@@ -51,12 +51,12 @@ func prerequisitesOf(changes []Change) *prerequisites {
 	return nil
 }
 
-// executeAll carries changes out side by side. Each has its error, nil for those
-// that ended well; the last one is that of the whole.
-func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(*Change)) []error {
-	errs := make([]error, len(changes)+1)
+// executeAll carries changes out side by side. errs has the error of each, nil for those that ended well;
+// ended is why some weren't begun.
+func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(*Change)) (errs []error, ended error) {
+	errs = make([]error, len(changes))
 	var mu sync.Mutex
-	errs[len(changes)] = a.forEach(ctx, len(changes), func(i int) error {
+	ended = a.forEach(ctx, len(changes), func(i int) error {
 		done, err := a.execute(ctx, changes[i])
 		if err != nil {
 			errs[i] = err
@@ -72,7 +72,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		onDone(&changes[i])
 		return nil
 	})
-	return errs
+	return errs, ended
 }
 
 // maxAttempts limits how often an object is decided again because somebody else wrote it
