@@ -57,21 +57,21 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	}
 	uids := p.liveUIDs()
 	var out []Change
-	var there []orphan
+	var present []orphan
 	for i, o := range list {
 		s := seen[i]
 		switch {
 		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || provenance.OwnerOf(s.meta) != p.a.owner || decide.IsHook(s.meta)):
 			// A template hasn't made it for this release, or that is unknown.
 		case s.forbidden:
-			out, there = append(out, p.keepUnreadable(o)), append(there, o)
+			out, present = append(out, p.keepUnreadable(o)), append(present, o)
 		case s.meta == nil || uids[s.meta.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
-			out, there = append(out, p.decideOrphan(o, s.meta)), append(there, o)
+			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
 		}
 	}
-	if out, err = p.inDeletionOrder(ctx, out, there); err != nil {
+	if out, err = p.inDeletionOrder(ctx, out, present); err != nil {
 		return nil, err
 	}
 	return out, p.a.forEach(ctx, len(out), func(i int) error {
@@ -103,7 +103,7 @@ func (p *planning) keepUnreadable(o orphan) Change {
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
 func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
-	elsewhere, err := p.besidesTemplates(ctx)
+	skipped, err := p.besidesTemplates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 			o.ID.Namespace = "" // was not known when its kind could not be looked up
 		}
 		o.mapping = mapping
-		if p.targetsByID[o.ID] == nil && !elsewhere[o.ID] {
+		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
 			out = append(out, o)
-			elsewhere[o.ID] = true // once, also if an earlier release has kept it
+			skipped[o.ID] = true // once, also if an earlier release has kept it
 		}
 		return nil
 	}

@@ -244,10 +244,8 @@ func (s States) splitMap(c FieldChange) []FieldChange {
 	if !isMap && c.Type != Added || !isMapToo && c.Type != Removed || len(before)+len(after) == 0 || c.Type == Reordered {
 		return []FieldChange{c}
 	}
-	names := maps.Clone(before)
-	if names == nil {
-		names = map[string]any{}
-	}
+	names := map[string]any{}
+	maps.Copy(names, before)
 	maps.Copy(names, after)
 	var out []FieldChange
 	for _, name := range slices.Sorted(maps.Keys(names)) {

@@ -61,7 +61,7 @@ type uniqueRule struct {
 type clash func(theirs, ours map[string]any) string
 
 func sameName(theirs, ours map[string]any) string {
-	name, _ := ours["name"].(string)
+	name := fields.ItemName(ours)
 	if name == "" || theirs["name"] != name {
 		return ""
 	}
@@ -71,9 +71,7 @@ func sameName(theirs, ours map[string]any) string {
 // sameServicePortName: a single port of a Service needs no name, each of several ports
 // does.
 func sameServicePortName(theirs, ours map[string]any) string {
-	a, _ := theirs["name"].(string)
-	b, _ := ours["name"].(string)
-	if a == "" || b == "" {
+	if fields.ItemName(theirs) == "" || fields.ItemName(ours) == "" {
 		return "needs a name, as all of several ports do, beside"
 	}
 	return sameName(theirs, ours)
