@@ -78,7 +78,6 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		rejections = append(rejections, refused...)
 		p.prerequisites.expectFrom(first)
 	}
-	plan := &Plan{}
 	refused, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
 		return nil, err
@@ -87,16 +86,14 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
-	plan.Hooks = changesOf(hooks)
-	if plan.Prune, err = p.decideOrphans(ctx); err != nil {
+	orphans, err := p.decideOrphans(ctx)
+	if err != nil {
 		return nil, err
 	}
-	plan.CRDs = changesOf(crds)
-	plan.Waves = order.waves()
+	plan := &Plan{CRDs: changesOf(crds), Waves: order.waves(), Prune: orphans, Hooks: changesOf(hooks), Warnings: p.warnings.sorted()}
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
-	plan.Warnings = p.warnings.sorted()
 	p.warnings.reportLater(a.opts.Warn)
 	return plan, nil
 }
