@@ -76,7 +76,7 @@ func sweepOthers() error {
 		}
 		gone := layout{dir: dir}
 		if alive, err := gone.alive(); err != nil || alive {
-			continue // it is somebody's, or not ours to judge
+			continue // it belongs to another process, or can't be read
 		}
 		if err := sweepNode(gone); err != nil {
 			return err

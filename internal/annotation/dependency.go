@@ -12,7 +12,7 @@ type Dependency struct {
 	Annotation string // that states it
 	Text       string // as written there
 	Object
-	State     string // "ready", as tracking judges it, or "present"
+	State     string // "ready", as tracking defines it, or "present"
 	External  bool   // somebody else makes the object, maybe later
 	IsPattern bool   // of Nelm: as many objects as match
 }

@@ -31,9 +31,9 @@ func (p *program) auditEnd() (int64, error) {
 // anything but keep itself alive, in bytes.
 const idle = 16 << 10
 
-// settle waits until the cluster is idle: its controllers work for many seconds
+// awaitIdle waits until the cluster is idle: its controllers work for many seconds
 // on thousands of objects that the program before has made.
-func (p *program) settle(ctx context.Context) error {
+func (p *program) awaitIdle(ctx context.Context) error {
 	if p.auditLog == "" {
 		return nil
 	}
@@ -54,18 +54,18 @@ func (p *program) settle(ctx context.Context) error {
 	return err
 }
 
-// A tally is what a program has asked of the API server.
-type tally struct {
+// requestCounts are what a program has asked of the API server.
+type requestCounts struct {
 	requests int // -1 when not known
 	writes   int // of objects; not records, locks and dry runs
 }
 
 // requestsSince counts what the program has asked since a place in the log.
-func (p *program) requestsSince(ctx context.Context, from int64) (tally, error) {
+func (p *program) requestsSince(ctx context.Context, from int64) (requestCounts, error) {
 	if p.auditLog == "" {
-		return tally{requests: -1}, nil
+		return requestCounts{requests: -1}, nil
 	}
-	last := tally{requests: -1}
+	last := requestCounts{requests: -1}
 	for {
 		n, err := p.count(from)
 		if err != nil || n == last {
@@ -74,7 +74,7 @@ func (p *program) requestsSince(ctx context.Context, from int64) (tally, error) 
 		last = n
 		select {
 		case <-ctx.Done():
-			return tally{}, ctx.Err()
+			return requestCounts{}, ctx.Err()
 		case <-time.After(auditQuiet):
 		}
 	}
@@ -99,16 +99,16 @@ func (e event) writes() bool {
 }
 
 // count reads the log once. A watch is logged twice, and counts once.
-func (p *program) count(from int64) (tally, error) {
+func (p *program) count(from int64) (requestCounts, error) {
 	file, err := os.Open(p.auditLog)
 	if err != nil {
-		return tally{}, err
+		return requestCounts{}, err
 	}
 	defer file.Close()
 	if _, err := file.Seek(from, io.SeekStart); err != nil {
-		return tally{}, err
+		return requestCounts{}, err
 	}
-	var out tally
+	var out requestCounts
 	seen := map[string]bool{}
 	for lines := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
@@ -116,14 +116,14 @@ func (p *program) count(from int64) (tally, error) {
 			return out, nil
 		}
 		if err != nil {
-			return tally{}, err
+			return requestCounts{}, err
 		}
 		if !bytes.Contains(line, []byte(p.agent)) {
 			continue
 		}
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
-			return tally{}, err
+			return requestCounts{}, err
 		}
 		if !strings.HasPrefix(e.UserAgent, p.agent) || seen[e.AuditID] {
 			continue

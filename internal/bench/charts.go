@@ -155,7 +155,7 @@ func (r *run) liveOnce(ctx context.Context, p *program, chart measuredChart) err
 			r.rows = append(r.rows, row{phase: phase{name: s.name}})
 		}
 		for range s.times {
-			if err := p.settle(ctx); err != nil {
+			if err := p.awaitIdle(ctx); err != nil {
 				return err
 			}
 			m, err := p.run(ctx, s.args...)

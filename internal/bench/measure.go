@@ -63,7 +63,7 @@ type program struct {
 type measurement struct {
 	wall, cpu time.Duration
 	peak      int64 // bytes of memory
-	asked     tally
+	asked     requestCounts
 }
 
 // programs finds both binaries. Their namespaces end with suffix.
@@ -97,7 +97,7 @@ func (p *program) measure(ctx context.Context, ph phase, chart string, i int) (m
 			return measurement{}, err
 		}
 	}
-	if err := p.settle(ctx); err != nil {
+	if err := p.awaitIdle(ctx); err != nil {
 		return measurement{}, err
 	}
 	m, err := p.run(ctx, p.arguments(ph, chart, i)...)

@@ -47,7 +47,7 @@ func (r *row) add(helm bool, m measurement) {
 // It is all zero when there is none.
 func median(list []measurement) measurement {
 	if len(list) == 0 {
-		return measurement{asked: tally{requests: -1}}
+		return measurement{asked: requestCounts{requests: -1}}
 	}
 	of := func(value func(measurement) int64) int64 {
 		values := make([]int64, len(list))
@@ -61,7 +61,7 @@ func median(list []measurement) measurement {
 		wall: time.Duration(of(func(m measurement) int64 { return int64(m.wall) })),
 		cpu:  time.Duration(of(func(m measurement) int64 { return int64(m.cpu) })),
 		peak: of(func(m measurement) int64 { return m.peak }),
-		asked: tally{
+		asked: requestCounts{
 			requests: int(of(func(m measurement) int64 { return int64(m.asked.requests) })),
 			writes:   int(of(func(m measurement) int64 { return int64(m.asked.writes) })),
 		},
@@ -91,7 +91,7 @@ func (r *run) report(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return r.judge(w)
+	return r.reportTargets(w)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }

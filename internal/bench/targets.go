@@ -41,8 +41,8 @@ func floorRatio(r *run, _, d measurement) float64 { return ratio(float64(r.floor
 
 func wallRatio(_ *run, h, d measurement) float64 { return ratio(float64(h.wall), float64(d.wall)) }
 
-// judge writes which targets are hit.
-func (r *run) judge(w io.Writer) error {
+// reportTargets writes which targets are hit.
+func (r *run) reportTargets(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "\ntarget\t\tat most\tmeasured\t\n")
 	for _, target := range r.targets {
