@@ -219,12 +219,12 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
 	}
 	ifComplete := func(_ int, complete bool) bool { return complete }
-	seen, err := gone[0].execution.p.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
+	observed, err := gone[0].execution.p.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
 		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
 		return observation{meta: meta}, err
 	})
 	var out []Change
-	for i, s := range seen {
+	for i, s := range observed {
 		e := gone[i].execution
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted

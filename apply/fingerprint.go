@@ -53,26 +53,26 @@ func (c Change) RecordedFingerprint() Fingerprint {
 // such as ConfigMaps and Roles, are rarely written by controllers, so their fingerprint
 // includes the resourceVersion, the strictest proof.
 func fingerprintOf(manifestHash string, obj metav1.Object) Fingerprint {
-	var mine *metav1.ManagedFieldsEntry
+	var ours *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
 		switch {
 		case e.Subresource != "":
 		case ownership.IsOurApply(e):
-			mine = &obj.GetManagedFields()[i]
+			ours = &obj.GetManagedFields()[i]
 		case ownership.ClassOf(e.Manager) == ownership.Helm:
 			return Fingerprint{}
 		}
 	}
-	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || manifestHash == "" || obj.GetUID() == "" {
+	if ours == nil || ours.FieldsV1 == nil || ours.Time == nil || manifestHash == "" || obj.GetUID() == "" {
 		return Fingerprint{}
 	}
 	state := obj.GetResourceVersion()
 	if g := obj.GetGeneration(); g != 0 {
-		state = "g" + strconv.FormatInt(g, 10) + statedMetadata(mine, obj)
+		state = "g" + strconv.FormatInt(g, 10) + statedMetadata(ours, obj)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", manifestHash, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
-	h.Write(mine.FieldsV1.GetRawBytes())
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", manifestHash, state, ours.APIVersion, ours.Time.UTC().Format(time.RFC3339))
+	h.Write(ours.FieldsV1.GetRawBytes())
 	return Fingerprint{UID: string(obj.GetUID()), Hash: base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])}
 }
 
@@ -157,9 +157,9 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 }
 
 // noteGenerations remembers those of definitions that were observed, which aren't read once more.
-func (d *definitions) noteGenerations(targets []*target, seen map[kube.ID]observation) {
+func (d *definitions) noteGenerations(targets []*target, observed map[kube.ID]observation) {
 	for _, t := range targets {
-		s := seen[t.id]
+		s := observed[t.id]
 		switch {
 		case !t.id.IsCRD():
 		case s.meta != nil:

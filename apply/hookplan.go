@@ -19,7 +19,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = desired, ""
-	if decide.HasDeletePolicy(t.obj.GetAnnotations(), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
+	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
 		}

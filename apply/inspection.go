@@ -105,16 +105,16 @@ func (i *Inspection) Release() Owner { return i.p.a.owner }
 
 // All inspects all objects, in as few requests as it takes.
 func (i *Inspection) All(ctx context.Context) ([]*Inspected, error) {
-	seen, err := i.p.observer.observe(ctx, i.targets)
+	observed, err := i.p.observer.observe(ctx, i.targets)
 	if err == nil {
-		err = i.p.observer.readAll(ctx, i.targets, i.targets, seen)
+		err = i.p.observer.readAll(ctx, i.targets, i.targets, observed)
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := make([]*Inspected, len(i.targets))
 	err = i.p.a.forEach(ctx, len(out), func(n int) error {
-		t, s := i.targets[n], seen[i.targets[n].id]
+		t, s := i.targets[n], observed[i.targets[n].id]
 		var err error
 		if s.full == nil && !s.absent && !s.forbidden { // not in a list of what has Helm's label
 			s, err = i.p.observer.read(ctx, t)

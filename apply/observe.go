@@ -63,11 +63,11 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	var open []*target
 	var lookups []lookup
 	for _, t := range targets {
-		seen, isPrefetched := o.takePrefetched(t)
+		observed, isPrefetched := o.takePrefetched(t)
 		switch {
 		case o.prerequisites.deferralOf(t) != nil:
 		case isPrefetched:
-			out[t.id] = seen
+			out[t.id] = observed
 		default:
 			open, lookups = append(open, t), append(lookups, lookup{collectionOf(t), t.id.Name, len(t.ordering.converter) > 0})
 		}
@@ -79,8 +79,8 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		_, hasFingerprint := o.fingerprints[Key(open[i].id)]
 		return complete || !hasFingerprint
 	}
-	seen, err := o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
-	for i, s := range seen {
+	observed, err := o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
+	for i, s := range observed {
 		out[open[i].id] = s
 	}
 	return out, err
@@ -148,7 +148,7 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered fun
 
 // prefetch observes targets ahead of time; the next observe of each uses that, once.
 func (o *observer) prefetch(ctx context.Context, targets []*target) error {
-	seen, err := o.observe(ctx, targets)
+	observed, err := o.observe(ctx, targets)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 	o.prefetched = make(map[kube.ID]observation, len(targets))
 	for _, t := range targets {
 		if o.prerequisites.deferralOf(t) == nil {
-			o.prefetched[t.id] = seen[t.id]
+			o.prefetched[t.id] = observed[t.id]
 		}
 	}
 	return nil
@@ -168,9 +168,9 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 func (o *observer) takePrefetched(t *target) (observation, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	seen, ok := o.prefetched[t.id]
+	observed, ok := o.prefetched[t.id]
 	delete(o.prefetched, t.id)
-	return seen, ok && len(t.ordering.converter) == 0
+	return observed, ok && len(t.ordering.converter) == 0
 }
 
 func (o *observer) isUnlistable(at collection) bool {
@@ -257,15 +257,15 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
 // a get for each. listed are all targets that were observed, also those that have been decided since.
-func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
+func (o *observer) readAll(ctx context.Context, listed, targets []*target, observed map[kube.ID]observation) error {
 	present, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
-		if seen[t.id].meta != nil || t.decided != nil {
+		if observed[t.id].meta != nil || t.decided != nil {
 			present[collectionOf(t)]++
 		}
 	}
 	for _, t := range targets {
-		if s := seen[t.id]; s.meta != nil && s.full == nil {
+		if s := observed[t.id]; s.meta != nil && s.full == nil {
 			wanted[collectionOf(t)] = append(wanted[collectionOf(t)], t)
 		}
 	}
@@ -274,7 +274,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	put := func(id kube.ID, s observation) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[id] = s
+		observed[id] = s
 	}
 	for at, group := range wanted {
 		// CRDs are large, and the list would have those of all releases.

@@ -185,29 +185,29 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err := p.definitions.readGenerations(ctx, targets); err != nil {
 		return nil, err
 	}
-	seen, err := p.observer.observe(ctx, targets)
+	observed, err := p.observer.observe(ctx, targets)
 	if err != nil {
 		return nil, err
 	}
-	p.definitions.noteGenerations(targets, seen)
+	p.definitions.noteGenerations(targets, observed)
 	var open []*target
 	for _, t := range targets {
-		s := seen[t.id]
+		s := observed[t.id]
 		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.claims.AdoptedSince(p.existing(t, s.meta)) {
 			t.decided = p.unchangedByFingerprint(t, s.meta)
-			delete(seen, t.id) // thousands take megabytes
+			delete(observed, t.id) // thousands take megabytes
 			continue
 		}
 		open = append(open, t)
 	}
-	if err := p.observer.readAll(ctx, targets, open, seen); err != nil {
+	if err := p.observer.readAll(ctx, targets, open, observed); err != nil {
 		return nil, err
 	}
-	for id, s := range seen {
+	for id, s := range observed {
 		s.meta = nil // has been compared
-		seen[id] = s
+		observed[id] = s
 	}
-	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, seen[t.id]) })
+	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observed[t.id]) })
 	if err != nil {
 		return nil, err
 	}

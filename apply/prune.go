@@ -47,19 +47,19 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	if list, err = p.findGenerated(ctx, list); err != nil {
 		return nil, err
 	}
-	seen, err := p.observeOrphans(ctx, list)
+	observed, err := p.observeOrphans(ctx, list)
 	if err != nil {
 		return nil, err
 	}
 	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, seen)
+		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, observed)
 	}
 	uids := p.liveUIDs()
 	var out []Change
 	var present []orphan
 	for i, o := range list {
-		s := seen[i]
+		s := observed[i]
 		switch {
 		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || provenance.OwnerOf(s.meta) != p.a.owner || decide.IsHook(s.meta)):
 			// A template hasn't made it for this release, or that is unknown.
@@ -189,11 +189,11 @@ func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observa
 		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.ID.Name})
 	}
 	never := func(int, bool) bool { return false }
-	seen, err := p.observer.listOrGet(ctx, lookups, never, func(n int) (observation, error) {
+	observed, err := p.observer.listOrGet(ctx, lookups, never, func(n int) (observation, error) {
 		o := list[open[n]]
 		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
 	})
-	for n, s := range seen {
+	for n, s := range observed {
 		out[open[n]] = s
 	}
 	return out, err
@@ -205,10 +205,10 @@ func (o orphan) collection() collection {
 
 // blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
-func (p *planning) blockingGroupVersions(list []orphan, seen []observation) []string {
+func (p *planning) blockingGroupVersions(list []orphan, observed []observation) []string {
 	leaving := map[string]bool{}
 	for i, o := range list {
-		if live := seen[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
+		if live := observed[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
 			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
 		}
 	}

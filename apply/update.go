@@ -253,7 +253,7 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 		c.execution = nil
 		return c, nil
 	case u.prediction.Migrated.Changed:
-		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
+		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
 	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
@@ -264,17 +264,22 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	return c, err
 }
 
+// unchangedSince is the precondition of writes that were computed from the live object.
+func (u *updateDecision) unchangedSince() precondition {
+	return precondition{u.live.GetUID(), u.live.GetResourceVersion()}
+}
+
 // execution says how to carry the update out.
 func (u *updateDecision) execution() *execution {
 	switch {
 	case u.t.isReplacedWhole():
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.prediction.Predicted})
 	case u.prediction.Repaired:
-		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted()})
+		return u.p.executionOf(u.t, write{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()})
 	}
 	e := u.p.executionOf(u.t)
 	if u.prediction.Migrated.Changed {
-		e.writes = append(e.writes, write{verb: migrateOwnership, entries: u.prediction.Migrated.Entries})
+		e.writes = append(e.writes, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries})
 	}
 	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
 	return e

@@ -16,7 +16,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A write is one request of a change, or the wait until its deletion is done.
+// A write is one request of a change, the requests that give an object back, or the wait until a deletion is done.
 type write struct {
 	verb         verb
 	precondition precondition
@@ -110,7 +110,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		case createObject:
 			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:
-			_, err = a.sendJSONPatch(ctx, e.t, c.Live.GetResourceVersion(), w.operations, asWrite)
+			_, err = a.sendJSONPatch(ctx, e.t, w.precondition.resourceVersion, w.operations, asWrite)
 			e.t.progress.written = e.t.progress.written || err == nil
 			return c, true, err
 		case migrateOwnership:
@@ -161,7 +161,7 @@ func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstru
 		// If it stayed, a later kubectl apply would remove our fields.
 		operations = append(operations, patchOperation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
 	}
-	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
+	return a.sendJSONPatch(ctx, c.execution.t, w.precondition.resourceVersion, operations, asWrite)
 }
 
 // dropsLastApplied reports whether the last-applied annotation of kubectl is removed,

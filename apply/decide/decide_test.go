@@ -332,3 +332,23 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 }
+
+// Helm reads the annotation without regard to case and blanks.
+// helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go
+func TestHookDeletePolicies(t *testing.T) {
+	for _, c := range []struct {
+		annotation, policy string
+		want               bool
+	}{
+		{"", "before-hook-creation", true}, // Helm's default
+		{"", "hook-succeeded", false},
+		{"hook-succeeded", "before-hook-creation", false},
+		{"hook-succeeded, Hook-Failed", "hook-failed", true},
+		{"never-hook-failed", "hook-failed", false},
+	} {
+		named := DeletePolicies(map[string]string{"helm.sh/hook-delete-policy": c.annotation})
+		if got := HasDeletePolicy(named, c.policy); got != c.want {
+			t.Errorf("%q has %s: %v, want %v", c.annotation, c.policy, got, c.want)
+		}
+	}
+}

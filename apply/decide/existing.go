@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -129,11 +128,25 @@ func IsHook(obj metav1.Object) bool {
 	return declared || ran
 }
 
-// HasDeletePolicy reports whether the annotations of a hook name a delete policy. Without any, it is
-// before-hook-creation.
+// DeletePolicies are the delete policies that the annotations of a hook name.
+func DeletePolicies(annotations map[string]string) []string {
+	var out []string
+	for name := range strings.SplitSeq(annotations["helm.sh/hook-delete-policy"], ",") {
+		if name = strings.ToLower(strings.TrimSpace(name)); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// HasDeletePolicy reports whether a delete policy is one of those that a hook names. If it names
+// none, it has before-hook-creation.
 // https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
-func HasDeletePolicy(annotations map[string]string, policy string) bool {
-	return strings.Contains(cmp.Or(annotations["helm.sh/hook-delete-policy"], "before-hook-creation"), policy)
+func HasDeletePolicy[T ~string](named []T, policy T) bool {
+	if len(named) == 0 {
+		return policy == "before-hook-creation"
+	}
+	return slices.Contains(named, policy)
 }
 
 // WhyInTheWay says why the object that has the name of a hook must stay; empty when it may be
@@ -160,9 +173,10 @@ func (c Claims) WhyInTheWay(e Existing) string {
 func whyNotReplacedByHook(e Existing) string {
 	gk, annotations := e.ID.GroupKind(), e.Live.GetAnnotations()
 	holdsData := protectedKinds[gk] || gk == statefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
-	deletesBefore := HasDeletePolicy(e.Desired, "before-hook-creation")
+	policies := DeletePolicies(e.Desired)
+	deletesBefore := HasDeletePolicy(policies, "before-hook-creation")
 	switch isHook := IsHook(e.Live); {
-	case isHook && holdsData && !deletesBefore && !HasDeletePolicy(e.Desired, "hook-succeeded"):
+	case isHook && holdsData && !deletesBefore && !HasDeletePolicy(policies, "hook-succeeded"):
 		return "may hold data, and the hook's delete policy keeps it"
 	case !isHook && holdsData:
 		return "is an object of this release and not a hook, and it may hold data: delete it yourself if it isn't needed, or give the hook another name"

@@ -237,7 +237,7 @@ func lostTypes(was, is map[string]any) string {
 	return fmt.Sprintf("type %s -> %s", from, strings.Join(next, " or "))
 }
 
-// lostValues are those of an enumeration that its successor lacks.
+// lostValues are those of an enumeration that the next one lacks.
 func lostValues(was, is map[string]any) []string {
 	had, _ := was["enum"].([]any)
 	has, some := is["enum"].([]any)

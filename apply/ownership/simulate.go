@@ -17,8 +17,8 @@ import (
 // wanted unless another manager owns them too. Defaulting and admission, which only the
 // server can do, are missing. All entries are treated as of one API version.
 func SimulateApply(live, desired *typed.TypedValue, entries []Entry) (*typed.TypedValue, error) {
-	managers, mine := versioned(entries)
-	result, _, err := updater().Apply(live, desired, version, managers, mine, true)
+	managers, ours := versioned(entries)
+	result, _, err := updater().Apply(live, desired, version, managers, ours, true)
 	return result, err
 }
 
@@ -36,8 +36,8 @@ func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, er
 	if len(others) == 0 {
 		return nil, nil
 	}
-	managers, mine := versioned(others)
-	_, _, err := updater().Apply(live, desired, version, managers, mine, false)
+	managers, ours := versioned(others)
+	_, _, err := updater().Apply(live, desired, version, managers, ours, false)
 	var found merge.Conflicts
 	if err == nil || !errors.As(err, &found) {
 		return nil, err
@@ -62,16 +62,16 @@ func updater() *merge.Updater {
 
 // versioned keys entries by their index: several may bear one name.
 func versioned(entries []Entry) (fieldpath.ManagedFields, string) {
-	const mine = "ours"
+	const ours = "ours"
 	out := fieldpath.ManagedFields{}
 	for i, e := range entries {
 		key := strconv.Itoa(i)
 		if e.isOurApply() {
-			key = mine
+			key = ours
 		}
 		out[key] = fieldpath.NewVersionedSet(e.Set, version, e.Operation == "Apply")
 	}
-	return out, mine
+	return out, ours
 }
 
 type oneVersion struct{}

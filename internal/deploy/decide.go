@@ -182,7 +182,7 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 }
 
 func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
-	var past []apply.Revision
+	var earlier []apply.Revision
 	for _, r := range owned {
 		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
 		var err error
@@ -190,9 +190,9 @@ func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revisio
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
 		}
 		p.Hooks, _ = objectsOfHooks(r.Hooks)
-		past = append(past, p)
+		earlier = append(earlier, p)
 	}
-	return past, nil
+	return earlier, nil
 }
 
 // objectsOfHooks returns the objects of hooks, each hook once, even if it runs at two

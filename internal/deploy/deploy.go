@@ -24,7 +24,7 @@ type Policies struct {
 	apply.Policies
 	NoHooks bool `json:"no_hooks,omitempty"`
 	// MapRemovedAPIs replaces API versions that the cluster has removed by their
-	// successors, if only the version's name differs.
+	// replacement APIs, if only the version's name differs.
 	MapRemovedAPIs bool `json:"map_removed_apis,omitempty"`
 	// Generated says what to do with generated values that an earlier revision has
 	// recorded; empty keeps them.

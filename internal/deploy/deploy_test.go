@@ -31,24 +31,6 @@ func TestHooksRunByWeightThenName(t *testing.T) {
 	}
 }
 
-func TestHookDeletePolicies(t *testing.T) {
-	before, succeeded, failed := helmrelease.HookBeforeHookCreation, helmrelease.HookSucceeded, helmrelease.HookFailed
-	for _, c := range []struct {
-		given []helmrelease.HookDeletePolicy
-		asked helmrelease.HookDeletePolicy
-		want  bool
-	}{
-		{nil, before, true}, // Helm's default
-		{nil, succeeded, false},
-		{[]helmrelease.HookDeletePolicy{succeeded}, before, false},
-		{[]helmrelease.HookDeletePolicy{succeeded, failed}, failed, true},
-	} {
-		if got := hasDeletePolicy(&helmrelease.Hook{DeletePolicies: c.given}, c.asked); got != c.want {
-			t.Errorf("hasPolicy(%v, %s) = %v, want %v", c.given, c.asked, got, c.want)
-		}
-	}
-}
-
 // What selects install hooks is that nothing was ever deployed, not a flag.
 func TestVerbOfARequest(t *testing.T) {
 	deployed, failed, superseded := helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded

@@ -139,7 +139,7 @@ func (r *run) prune(ctx context.Context) error {
 }
 
 // finish records how the run ended. A deployed revision stays deployed until
-// its successor is recorded as such.
+// the next one is recorded as such.
 func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	next := r.op.Next
 	status, description := helmrelease.StatusDeployed, r.description(nil)

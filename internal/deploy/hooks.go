@@ -53,16 +53,6 @@ func joined[T ~string](words []T) string {
 	return strings.Join(out, ",")
 }
 
-// hasDeletePolicy reports whether a hook has a delete policy. A hook without any is deleted
-// before its next creation.
-// https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
-func hasDeletePolicy(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy) bool {
-	if len(h.DeletePolicies) == 0 {
-		return policy == helmrelease.HookBeforeHookCreation
-	}
-	return slices.Contains(h.DeletePolicies, policy)
-}
-
 // copyRuns copies the last runs of hooks to the same hooks of a record.
 func copyRuns(from, to []*helmrelease.Hook) {
 	for _, h := range from {

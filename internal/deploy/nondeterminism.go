@@ -99,7 +99,7 @@ func (o *Operation) compareRenderings(id kube.ID, first *unstructured.Unstructur
 }
 
 // findRenamed finds deleted objects that only had a generated name: the same template
-// creates their successors.
+// creates others in their place.
 func (o *Operation) findRenamed() {
 	type origin struct{ kind, source string }
 	made := map[origin]bool{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/track"
 )
@@ -187,7 +188,7 @@ func (r *hookRunner) delete(ctx context.Context, hooks []ranHook) error {
 		if ran.failed {
 			policy = helmrelease.HookFailed
 		}
-		if !hasDeletePolicy(ran.hook, policy) {
+		if !decide.HasDeletePolicy(ran.hook.DeletePolicies, policy) {
 			continue
 		}
 		for _, obj := range ran.objects {

@@ -24,6 +24,7 @@ const (
 	StepApply     Step = "apply"
 	StepWait      Step = "wait"
 	StepPrune     Step = "prune"
+	StepRecord    Step = "record" // before, between and after the others: the run writes its record
 
 	StepHooks Step = "hooks" // of any event, in plan files
 	StepHook  Step = "hook"  // of an Applied event: an object of a hook

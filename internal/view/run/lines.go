@@ -323,7 +323,7 @@ func (l *lineRenderer) sayWaiting() {
 	case step == "":
 		l.say("waiting", "for the plan and the lock of the release")
 		return
-	case step == recording:
+	case step == deploy.StepRecord:
 		l.say("waiting", "for the record of the release")
 		return
 	case len(unready) == 0:

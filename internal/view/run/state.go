@@ -26,7 +26,7 @@ type runState struct {
 	now      func() time.Time
 
 	changes  map[kube.ID]changeSummary // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step               // the current step; recording between steps
+	step     deploy.Step               // the current step; deploy.StepRecord between the others
 	actions  map[apply.Action]int      // carried out
 	progress progress
 
@@ -63,10 +63,6 @@ type counter struct{ done, total int }
 
 func (c counter) String() string { return fmt.Sprintf("%d/%d", c.done, c.total) }
 
-// recording is the step before, between and after all others, in which the run writes its
-// record.
-const recording deploy.Step = "record"
-
 // A trackedObject is an object that is waited for.
 type trackedObject struct {
 	status track.Status
@@ -89,7 +85,7 @@ func (t *runState) handle(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.Began:
 		t.start(e.Operation)
-		t.step = recording
+		t.step = deploy.StepRecord
 	case deploy.StepBegan:
 		t.step = e.Step
 		if e.Step == deploy.StepWait {
@@ -108,7 +104,7 @@ func (t *runState) handle(e deploy.Event) {
 		if e.Err == nil && e.Step == deploy.StepWait {
 			t.finish(false, t.goal())
 		}
-		t.step = recording
+		t.step = deploy.StepRecord
 	case deploy.Warned:
 		t.warn(e.Text)
 	case deploy.Ended:
