@@ -121,38 +121,3 @@ func (r *requester) tryWhile(ctx context.Context, retriable func(error) bool, f 
 		}
 	}
 }
-
-// forEach calls f for 0 to n-1, at most as many at once as requests may be made. After ctx ends
-// none is begun. It returns when all calls have, with their errors joined in
-// order, or the context's if that kept some from being begun.
-func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
-	errs := make([]error, n+1) // all are wanted, and not only the first
-	done := make(chan struct{})
-	running := 0
-	for i := range n {
-		for ; running >= r.atOnce(); running-- {
-			<-done
-		}
-		if ctx.Err() != nil {
-			errs[n] = context.Cause(ctx)
-			break
-		}
-		running++
-		go func() {
-			errs[i] = f(i)
-			done <- struct{}{}
-		}()
-	}
-	for range running {
-		<-done
-	}
-	return errors.Join(errs...)
-}
-
-// atOnce is how many requests may be made at once now.
-func (r *requester) atOnce() int {
-	if r.opts.Parallel > 0 {
-		return r.opts.Parallel
-	}
-	return r.cluster.RequestsAtOnce()
-}

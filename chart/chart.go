@@ -1,4 +1,13 @@
-// Package chart turns a Helm chart and values into Kubernetes manifests.
+// Package chart turns a Helm chart and values into Kubernetes manifests, by Helm's own engine.
+//
+//   - Load reads a chart from a directory, an archive, a repository or a registry, with its dependencies.
+//   - Values merges what the user gives for it: files, --set and the like.
+//   - Chart.Render evaluates the templates: manifest, hooks and notes. It makes requests only if
+//     Input.Lookup has a cluster.
+//   - CRDs returns the objects of crds/, and Parse those of a manifest.
+//
+// Below it, generated keeps what templates make up, such as passwords, from one revision to the
+// next, repository knows repositories and registries, and develop makes charts.
 package chart
 
 import (

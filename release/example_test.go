@@ -8,7 +8,6 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
-	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 	"deployer/release"
 )
@@ -20,7 +19,7 @@ func Example() {
 	config, namespace, remove := kubetest.Example()
 	defer remove()
 	ctx := context.Background()
-	store := release.NewStore(kube.New(config, namespace), namespace)
+	store := release.NewStore(release.Connect(config, namespace), namespace)
 
 	lock, err := store.Lock(ctx, "shop", release.LockOptions{Operation: "install"})
 	if err != nil {
