@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// forEach calls f for 0 to n-1, at most as many at once as requests may be made. After ctx ends
-// none is begun. It returns when all calls have, with their errors joined in
-// order, or the context's if that kept some from being begun.
+// forEach calls f for 0 to n-1, at most as many at once as requests may be made. It returns when all
+// calls have returned, with their errors joined in order. When ctx ends, no call is begun any more, and
+// its cause is one of the errors.
 func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
 	errs := make([]error, n+1) // all are wanted, and not only the first
 	done := make(chan struct{})

@@ -38,7 +38,7 @@ func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manife
 	return nil
 }
 
-// prepareFullReplace makes of what an apply would come to what is to be written.
+// prepareFullReplace adds the duplicate items, which an apply can't have, to the predicted object.
 func (u *updateDecision) prepareFullReplace() {
 	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.prediction.Predicted.Object)
 	desired := u.prediction.Desired.DeepCopy()

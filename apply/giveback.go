@@ -108,8 +108,8 @@ func (a *Applier) restore(ctx context.Context, t *target, r *provenance.Restorat
 	return err
 }
 
-// mappingOfPrior is the API version of the recorded values of an object that is given back, if that is
-// still served, and otherwise that of the object.
+// mappingOfPrior is how an object that is given back is addressed: in the API version of its recorded
+// values if that is still served, otherwise in its own.
 func (a *Applier) mappingOfPrior(ctx context.Context, c Change) (kube.Mapping, error) {
 	values, err := c.Provenance.Adopted.Prior.Object()
 	if err != nil {

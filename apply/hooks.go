@@ -51,7 +51,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 		if !apierrors.IsAlreadyExists(err) {
 			return obj, objectError(t, "creating", err)
 		}
-		live, err := p.resolveExistingHook(ctx, t, run)
+		live, err := p.makeWayForHook(ctx, t, run)
 		if err != nil || live != nil {
 			return live, err
 		}
@@ -96,9 +96,9 @@ func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest
 	return p, hooks[0], nil
 }
 
-// resolveExistingHook deals with an object that has a hook's name: it is returned if it
+// makeWayForHook deals with an object that has a hook's name: it is returned if it
 // does the hook's work, and gone otherwise.
-func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
+func (p *planning) makeWayForHook(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
 	live, err := p.a.get(ctx, t.mapping, t.id)
 	if err != nil {
 		return nil, objectError(t, "reading", err)
@@ -184,7 +184,7 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 // deleteHook deletes the object of a hook and waits until it is gone. One that doesn't fulfil the
 // precondition is left alone.
 func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondition) error {
-	err := a.remove(ctx, t.mapping, t.id, condition, metav1.DeletePropagationBackground)
+	err := a.delete(ctx, t.mapping, t.id, condition, metav1.DeletePropagationBackground)
 	if apierrors.IsConflict(err) {
 		return nil
 	}

@@ -94,9 +94,9 @@ type lookup struct {
 }
 
 // listOrGet looks for objects by as few requests as it takes: where several are in one collection, it
-// lists metadata there. get is called for the others, where listing isn't possible, and for objects that a
-// list doesn't have unless answered says that this is an answer: then the observation is zero. complete
-// says that the list has all objects with Helm's label. Both are called from several goroutines.
+// lists metadata there. For an object that a list doesn't have, answered says whether that is an answer; then
+// its observation is zero. complete says that the list has all objects with Helm's label. All other
+// objects are read by get. Both functions are called from several goroutines.
 func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered func(i int, complete bool) bool, get func(i int) (observation, error)) ([]observation, error) {
 	out := make([]observation, len(lookups))
 	groups := map[collection][]int{}

@@ -56,7 +56,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, err
 	}
 	p.definitions.dropUnused(crds)
-	mains, hooks, err := p.resolveRest(ctx, crds)
+	mains, hooks, err := p.resolveTemplates(ctx, crds)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	mains, hooks, err = p.resolveRest(ctx, crds)
+	mains, hooks, err = p.resolveTemplates(ctx, crds)
 	return p, crds, mains, hooks, err
 }
 
@@ -147,8 +147,8 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	return p, crds, err
 }
 
-// resolveRest resolves the objects and hooks of the release.
-func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
+// resolveTemplates resolves the objects and hooks of the release.
+func (p *planning) resolveTemplates(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
 	p.schemas.addReleased(p.definitions.released)
 	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
 	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)

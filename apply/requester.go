@@ -149,8 +149,8 @@ func (r *requester) send(ctx context.Context, t *target, request func(dynamic.Re
 	return out, err
 }
 
-// remove deletes an object if it fulfils the precondition.
-func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
+// delete deletes an object if it fulfils the precondition.
+func (r *requester) delete(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
 	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		}
 		switch w.verb {
 		case deleteObject:
-			err = a.remove(ctx, e.mapping(ctx), c.ID, w.precondition, w.propagation)
+			err = a.delete(ctx, e.mapping(ctx), c.ID, w.precondition, w.propagation)
 		case awaitGone:
 			err = a.awaitGone(ctx, e.mapping(ctx), c.ID, w.precondition.uid)
 			e.t.progress.oldDeleted = err == nil

@@ -67,7 +67,7 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.resolveWriteConflict(ctx, rec, enc, secret)
+		return l.checkRefusedWrite(ctx, rec, enc, secret)
 	case !creating && apierrors.IsNotFound(err):
 		if err := l.lease.askIfHeld(ctx); err != nil {
 			return err // a run that has taken over may have uninstalled the release
@@ -79,8 +79,8 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 	return err
 }
 
-// resolveWriteConflict checks what is stored after the write of a head was refused.
-func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret) error {
+// checkRefusedWrite checks what is stored after the write of a head was refused.
+func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret) error {
 	found, err := l.store.getSecret(ctx, refused.Name)
 	if apierrors.IsNotFound(err) {
 		return errRetry // which finds that it isn't there

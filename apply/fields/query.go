@@ -83,9 +83,8 @@ func unquoted(text string) string {
 	return strings.Trim(text, "'")
 }
 
-// MatchedSteps tells how many steps of the query a path of obj takes, one after the
-// other from the first: all of them when it is what the query names, or is in
-// it, or when it is a value that is set as a whole and has what is named in it.
+// MatchedSteps tells how many steps of the query, from the first on, a path of obj takes. It is all of
+// them if the path is that of the query, below it, or that of an atomic value that contains it.
 func (q Query) MatchedSteps(obj any, path fieldpath.Path) int {
 	for i, e := range path {
 		if i == len(q) || !q[i].fits(obj, e) {

@@ -38,7 +38,7 @@ func (n *normaliser) dropDuplicates(path string, list []any, ref schema.TypeRef)
 		if reflect.DeepEqual(out[at], item) && !(isEnv(path) && fields.UsesVariable(item, fields.ItemName(item))) {
 			continue
 		}
-		out = n.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
+		out = n.mergeDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
 		first = reindex(out, atom.List.Keys)
 	}
 	if len(n.Duplicates) > doubled && len(out) < len(list) {
@@ -99,12 +99,12 @@ type duplicateItem struct {
 	key   string
 }
 
-func (n *normaliser) resolveDuplicate(c duplicateItem) []any {
+func (n *normaliser) mergeDuplicate(c duplicateItem) []any {
 	switch {
 	case isEnv(c.path):
-		return n.resolveEnv(c)
+		return n.mergeEnv(c)
 	case lastName(c.path) == "hostAliases":
-		return n.resolveHosts(c)
+		return n.mergeHosts(c)
 	}
 	return n.keepDuplicate(c, "two different items have %s", c.key)
 }
@@ -122,11 +122,11 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 	return append(c.out, c.list[c.index])
 }
 
-// resolveEnv keeps only the last value of a variable, at the last position, as the
+// mergeEnv keeps only the last value of a variable, at the last position, as the
 // kubelet would. If the later one, or another variable between the two, uses the earlier one,
 // both are kept, because the positions mean different things.
 // k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables
-func (n *normaliser) resolveEnv(c duplicateItem) []any {
+func (n *normaliser) mergeEnv(c duplicateItem) []any {
 	name := fields.ItemName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
 		if fields.UsesVariable(item, name) {
@@ -141,8 +141,8 @@ func (n *normaliser) resolveEnv(c duplicateItem) []any {
 	return append(out, c.list[c.index])
 }
 
-// resolveHosts merges the names of one address, as in a hosts file.
-func (n *normaliser) resolveHosts(c duplicateItem) []any {
+// mergeHosts merges the names of one address, as in a hosts file.
+func (n *normaliser) mergeHosts(c duplicateItem) []any {
 	a, _ := c.out[c.at].(map[string]any)
 	b, _ := c.list[c.index].(map[string]any)
 	names, _ := a["hostnames"].([]any)

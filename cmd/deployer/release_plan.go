@@ -71,7 +71,7 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 // uninstallAction shows how a release would be uninstalled.
 func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) error {
-		r.applyTo(&o.settings)
+		r.setPropagation(&o.settings)
 		return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
 	})
 }

@@ -42,7 +42,7 @@ the release; 130, 143 stopped by a signal`,
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
-			removal.applyTo(&o.settings)
+			removal.setPropagation(&o.settings)
 			var errs []error
 			for i, name := range names {
 				if stopped := context.Cause(ctx); stopped != nil {
@@ -87,7 +87,7 @@ func (r *uninstallOptions) flags(category, when string) []cli.Flag {
 	}
 }
 
-func (r *uninstallOptions) applyTo(s *deploy.Settings) {
+func (r *uninstallOptions) setPropagation(s *deploy.Settings) {
 	s.Propagation = propagationPolicies[r.cascade]
 }
 

@@ -58,7 +58,7 @@ type lifecycle struct {
 
 	op               *Operation        // the last decision; nil while it waits for another run
 	createdNamespace *corev1.Namespace // for this operation; nil when it was there
-	lock             *release.Lock     // nil until it is had
+	lock             *release.Lock     // nil while it isn't held
 	recovered        bool              // records of dead runs are closed now
 	hasRecord        bool              // there is a record, so a created namespace stays
 }
@@ -123,7 +123,7 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 // decided under the lock.
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
-	if mayBeDueToOtherRun(err) && l.wasAnotherRunAtIt(ctx, op) {
+	if mayBeDueToOtherRun(err) && l.otherRunInterfered(ctx, op) {
 		return nil
 	}
 	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {
@@ -151,10 +151,10 @@ func mayBeDueToOtherRun(err error) bool {
 	return false
 }
 
-// wasAnotherRunAtIt reports whether another run holds the release, or has changed its records
-// since op was begun. op is nil if the decision ended before that. What can't be read is no
-// reason to doubt the decision's own error.
-func (l *lifecycle) wasAnotherRunAtIt(ctx context.Context, op *Operation) bool {
+// otherRunInterfered reports whether another run holds the release, or has changed its records
+// since op was begun. op is nil if the decision ended before that. It is false if nothing can be read: then
+// the decision's own error stands.
+func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool {
 	if held, err := l.Releases.IsLeased(ctx, l.name); err == nil && held {
 		return true
 	}

@@ -117,8 +117,8 @@ func (o Object) field(like Field) *Field {
 }
 
 // fieldDifferences compares the fields of a planned change with those of the current one. If only one of them
-// is an estimate, the live fields are compared that both change, and those that the chart states and that only
-// the API server now says would change. The rest differs by what the server makes of it.
+// is an estimate, it compares the live values of fields that both change, and what the API server would change
+// now of the fields that the chart states. An estimate doesn't know the defaults of the server.
 func (o Object) fieldDifferences(now Object) []Difference {
 	var out []Difference
 	estimated := o.Unverified != now.Unverified

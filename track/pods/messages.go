@@ -18,8 +18,8 @@ var (
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
 	// lacksTag is what a registry says of an image that it doesn't have.
 	lacksTag = lazyregexp.New(`(?i)not found|manifest unknown|name unknown|does not exist`)
-	// tagUnclear is what it says as well when it hides from strangers what it has, or when it
-	// has the tag and only something of the image is missing.
+	// tagUnclear is what it says in other cases, too: it hides what it has from anonymous users, or only a
+	// part of the image is missing.
 	tagUnclear = lazyregexp.New(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
 	badCommand = lazyregexp.New(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
