@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/internal/kube"
 )
 
 // Class says who is behind the name of a field manager.
@@ -58,7 +60,7 @@ func (e Entry) Class() Class {
 	return class
 }
 
-var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", "meta.helm.sh/release-name")
+var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", kube.ReleaseNameAnnotation)
 
 // IsManual reports whether an entry is what somebody has changed with kubectl or a console.
 func (e Entry) IsManual() bool {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/internal/kube"
 )
 
 // The ownership metadata that Helm writes on the objects of a release.
@@ -15,7 +17,7 @@ import (
 const (
 	managedByLabel   = "app.kubernetes.io/managed-by"
 	managedBy        = "Helm"
-	releaseName      = "meta.helm.sh/release-name"
+	releaseName      = kube.ReleaseNameAnnotation
 	releaseNamespace = "meta.helm.sh/release-namespace"
 )
 

@@ -15,6 +15,10 @@ var serverMetadata = []string{
 // k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go
 const RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
 
+// ReleaseNameAnnotation is where Helm writes the release of an object.
+// helm.sh/helm/v3/pkg/action/validate.go
+const ReleaseNameAnnotation = "meta.helm.sh/release-name"
+
 // LastAppliedAnnotation is where kubectl apply keeps what it has applied.
 const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 

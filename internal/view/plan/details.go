@@ -9,6 +9,7 @@ import (
 	"deployer/apply/ordering"
 	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
+	"deployer/internal/kube"
 )
 
 // details lists what there is to say about an object below its name.
@@ -134,7 +135,7 @@ func ownMetadata(v any) any {
 		}
 		kept := map[string]any{}
 		for key, text := range entries {
-			if !strings.HasPrefix(key, "meta.helm.sh/release-name") && !(key == "app.kubernetes.io/managed-by" && text == "Helm") {
+			if !strings.HasPrefix(key, kube.ReleaseNameAnnotation) && !(key == "app.kubernetes.io/managed-by" && text == "Helm") {
 				kept[key] = text
 			}
 		}
