@@ -7,9 +7,9 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/ordering"
+	"deployer/internal/kube"
 	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
-	"deployer/internal/kube"
 )
 
 // details lists what there is to say about an object below its name.
