@@ -125,14 +125,8 @@ func (o *operation) show(ctx context.Context, e *env, format output.Format, quie
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
 	o.plan.options.Format, o.plan.options.Colour = format, e.colour
-	limited, done := deploy.LimitStep(ctx, deploy.StepDecide, o.settings.Timeout)
-	if err := done(op.FindNondeterminism(limited)); err != nil {
+	if err := d.PrepareToShow(ctx, op); err != nil {
 		return err
-	}
-	if op.HasChanges() {
-		if err := d.HideStoredRevisions(ctx, op.Release, op); err != nil {
-			return err
-		}
 	}
 	if err := plan.Show(e.streams, op, o.plan.options); err != nil {
 		return err

@@ -130,7 +130,7 @@ type RenderingDetails struct {
 	// revisions.
 	Generated []generated.Value
 	// Nondeterminism has the objects that differ between renderings; nil before
-	// FindNondeterminism.
+	// PrepareToShow.
 	Nondeterminism map[kube.ID]Nondeterminism
 
 	rerender func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none

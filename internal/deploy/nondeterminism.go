@@ -21,11 +21,25 @@ type Nondeterminism struct {
 	NameDiffers bool
 }
 
-// FindNondeterminism finds the objects of the operation that differ between renderings,
+// PrepareToShow completes an operation for showing it: it finds out which changes are only due to templates
+// that render something else each time, and makes known the confidential values of all stored revisions. It
+// only reads.
+func (d *Deployer) PrepareToShow(ctx context.Context, op *Operation) error {
+	limited, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
+	if err := done(op.findNondeterminism(limited)); err != nil {
+		return err
+	}
+	if !op.HasChanges() {
+		return nil
+	}
+	return d.HideStoredRevisions(ctx, op.Release, op)
+}
+
+// findNondeterminism finds the objects of the operation that differ between renderings,
 // by rendering the chart again. It reads the cluster as rendering does. It does nothing
 // when no object would be changed, no template generates anything, or there was no
 // release before.
-func (o *Operation) FindNondeterminism(ctx context.Context) error {
+func (o *Operation) findNondeterminism(ctx context.Context) error {
 	o.Rendered.Nondeterminism = map[kube.ID]Nondeterminism{}
 	if o.Rendered.rerender == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
