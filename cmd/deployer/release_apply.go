@@ -92,28 +92,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	o.settings.Policies = f.Policies
-	return o.operateChecked(ctx, e, f.Release, format, o.decideFunc(f, identities, rerender))
-}
-
-// decideFunc opens the plan when it is first asked, which is before the release is
-// locked, and decides by it afterwards.
-func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, rerender deploy.DecideFunc) deploy.DecideFunc {
-	var p *planfile.Plan
-	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		if p != nil {
-			return p.Decide(ctx, d, rerender)
-		}
-		opened, err := f.Open(ctx, d, o.digest, identities)
-		if err != nil {
-			return nil, err
-		}
-		p = opened
-		// The lock is in the namespace: none is made for a plan that is stale.
-		if o.dryRun.isOn() || p.CreateNamespace {
-			return p.Decide(ctx, d, rerender)
-		}
-		return p.OperationForLock(), nil
-	}
+	return o.operateChecked(ctx, e, f.Release, format, f.DecideFunc(o.digest, identities, rerender, o.dryRun.isOn()))
 }
 
 // rerenderFunc returns what decides from chart and values, for plans that

@@ -98,9 +98,30 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	return err
 }
 
-// OperationForLock returns an operation that has only what taking the lock needs. It
+// DecideFunc returns what decides by the plan for deploy.Do. Asked first, before the release is locked, it opens
+// the file as Open does, and otherwise decides as Plan.Decide does. With dryRun it decides at once.
+func (f *File) DecideFunc(digest string, identities []age.Identity, rerender deploy.DecideFunc, dryRun bool) deploy.DecideFunc {
+	var p *Plan
+	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		if p != nil {
+			return p.Decide(ctx, d, rerender)
+		}
+		opened, err := f.Open(ctx, d, digest, identities)
+		if err != nil {
+			return nil, err
+		}
+		p = opened
+		// The lock is in the namespace: none is made for a plan that is stale.
+		if dryRun || p.CreateNamespace {
+			return p.Decide(ctx, d, rerender)
+		}
+		return p.operationForLock(), nil
+	}
+}
+
+// operationForLock returns an operation that has only what taking the lock needs. It
 // can't be carried out.
-func (p *Plan) OperationForLock() *deploy.Operation {
+func (p *Plan) operationForLock() *deploy.Operation {
 	next := &release.Record{}
 	next.Version = p.Revision
 	return &deploy.Operation{
