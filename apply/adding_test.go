@@ -2,9 +2,12 @@ package apply_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
@@ -141,5 +144,35 @@ func TestDefinitionMadeNewerMeanwhile(t *testing.T) {
 	s.wantFields(map[string]bool{"newer": true, "added": false})
 	if c := done[0]; c.Action != apply.Keep || !strings.Contains(c.Warning, "v1 spec.newer") {
 		t.Errorf("%s: %s, warning %q", c.ID, c.Action, c.Warning)
+	}
+}
+
+// Prevents that a definition of others is changed as if it were an object of the release, because the list of definitions
+// didn't have it: it was made since, or the list of a cluster with many definitions ended before it.
+func TestDefinitionOfOthersThatWasNotListed(t *testing.T) {
+	for _, crds := range []apply.CRDPolicy{apply.AddCRDs, apply.CreateCRDs} {
+		t.Run(string(crds), func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			newer := s.manifests(definition(0, "newer"+text))[0].Object
+			var once sync.Once
+			s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, s.crdName()) {
+					once.Do(func() {
+						if _, err := s.client(crdAPI, newer.GetKind()).Create(r.Context(), newer, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return nil, nil
+			}})
+			s.opts.CRDs, s.crds = crds, definition(0, "")
+			want := []string{"create ConfigMap/a"}
+			if crds == apply.AddCRDs {
+				want = append(want, "keep CustomResourceDefinition/"+s.crdName())
+			}
+			s.expect(s.deploy(config("a")), want...)
+			s.wantFields(map[string]bool{"newer": true})
+		})
 	}
 }

@@ -117,14 +117,14 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return p.decideUnobserved(ctx, t, desired, s)
+		return p.decideUnobserved(ctx, t, s)
 	case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
 		}
 		if found.full != nil {
-			return p.decideExisting(ctx, t, desired, found.full)
+			return p.decide(ctx, t, found)
 		}
 	}
 	return p.decideRefused(ctx, t, c, err)
@@ -132,24 +132,19 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 
 // decideUnobserved decides about an object that turned out to exist: it lacks Helm's
 // label, or was created after the observation.
-func (p *planning) decideUnobserved(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
+func (p *planning) decideUnobserved(ctx context.Context, t *target, s observation) (Change, error) {
 	if s.forbidden {
 		return Change{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists, but there is no permission to read it, so its owner is unknown")
 	}
-	found, err := p.observer.read(ctx, t)
-	if err != nil {
-		return Change{}, err
-	}
-	if found.full == nil && t.progress.attempts < maxAttempts {
-		t.progress.attempts++
-		pauseAfterRace(ctx, t.progress.attempts)
-		return p.decide(ctx, t, found)
-	}
-	if found.full == nil {
+	if t.progress.attempts == maxAttempts {
 		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	return p.decideExisting(ctx, t, desired, found.full)
+	if t.progress.attempts > 0 { // it vanished and came back
+		pauseAfterRace(ctx, t.progress.attempts)
+	}
+	t.progress.attempts++
+	return p.readAndDecide(ctx, t)
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
