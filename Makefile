@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: cross unit test-skew test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-skew test-browser test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -78,7 +78,7 @@ lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities,
 	cd devcluster && $(GO) vet ./...
 	@GO="$(GO)" sh scripts/vulncheck.sh
 
-cross: ## build for macOS and Windows, as a release does
+cross: ## build for other systems: macOS and Windows
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
 
