@@ -29,7 +29,6 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
@@ -54,14 +53,7 @@ type Applier struct {
 // New returns an Applier; it does no network I/O.
 func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	opts = opts.withDefaults()
-	return &Applier{
-		requester: &requester{
-			cluster: c, opts: opts,
-			interner: kube.NewInterner(),
-			budget:   &budget{left: 2 * time.Duration(cmp.Or(opts.Parallel, 16)) * opts.RetryTimeout},
-			reported: &sync.Map{},
-		},
-		owner:   owner,
-		builtin: sync.OnceValues(builtin.TypeConverter),
-	}
+	r := &requester{cluster: c, opts: opts, interner: kube.NewInterner()}
+	r.budget.Store(2 * int64(cmp.Or(opts.Parallel, 16)) * int64(opts.RetryTimeout))
+	return &Applier{requester: r, owner: owner, builtin: sync.OnceValues(builtin.TypeConverter)}
 }

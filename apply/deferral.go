@@ -39,56 +39,43 @@ func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	mu      sync.Mutex
-	present map[kube.ID]bool // whether they are present; has only objects that others wait for
-	created map[kube.ID]bool // those that didn't exist when the plan was made
+	present sync.Map // whether each is present, by kube.ID; has only objects that others wait for
+	created sync.Map // by kube.ID, those that didn't exist when the plan was made
 }
 
 // expect notes that objects are still to come.
 func (p *prerequisites) expect(ids ...kube.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, id := range ids {
-		p.present[id] = false
+		p.present.Store(id, false)
 	}
 }
 
 // expectNew notes that objects are still to come and don't exist before that.
 func (p *prerequisites) expectNew(ids ...kube.ID) {
 	p.expect(ids...)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, id := range ids {
-		p.created[id] = true
+		p.created.Store(id, true)
 	}
 }
 
 // markPresent notes that objects are present, if they are expected.
 func (p *prerequisites) markPresent(ids ...kube.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, id := range ids {
-		if _, expected := p.present[id]; expected {
-			p.present[id] = true
-		}
+		p.present.CompareAndSwap(id, false, true)
 	}
 }
 
 // anyMissing reports whether any of the objects is expected and not yet present.
 func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return slices.ContainsFunc(ids, func(id kube.ID) bool {
-		present, expected := p.present[id]
-		return expected && !present
+		present, expected := p.present.Load(id)
+		return expected && present == false
 	})
 }
 
 // expected reports whether an object is expected, even if it is present by now.
 func (p *prerequisites) expected(id kube.ID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, expected := p.present[id]
+	_, expected := p.present.Load(id)
 	return expected
 }
 
@@ -122,9 +109,9 @@ func (p *prerequisites) expectFrom(targets []*target) {
 // isNew reports whether a target can't have existed when the plan was made, because its kind or its
 // namespace didn't.
 func (p *prerequisites) isNew(t *target) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.created[t.definition()] || t.id.Namespace != "" && p.created[namespaceID(t.id.Namespace)]
+	_, isNewKind := p.created.Load(t.definition())
+	_, inNewNamespace := p.created.Load(namespaceID(t.id.Namespace)) // there is none without a name
+	return isNewKind || inNewNamespace
 }
 
 // deferralOf says why the server can't be asked about a target; nil when it can.

@@ -26,17 +26,11 @@ type definitions struct {
 	kinds         map[schema.GroupVersionKind]kube.Mapping // that released define
 	kept          map[schema.GroupVersionKind]*Change      // kinds of the definitions that stay as they are, with the decision
 	live          memo[kube.ID, *unstructured.Unstructured]
-
-	mu          sync.Mutex
-	generations map[schema.GroupResource]generation
+	generations   sync.Map // of generation by schema.GroupResource
 }
 
 func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.Manifest) *definitions {
-	d := &definitions{
-		a: a, prerequisites: prerequisites,
-		kept:        map[schema.GroupVersionKind]*Change{},
-		generations: map[schema.GroupResource]generation{},
-	}
+	d := &definitions{a: a, prerequisites: prerequisites, kept: map[schema.GroupVersionKind]*Change{}}
 	for _, m := range manifests {
 		if kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -131,9 +132,8 @@ func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	if scheme.Scheme.Recognizes(gvk) || slices.Contains(fixedGroups, gvk.Group) {
 		return "", true
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	read, ok := d.generations[t.mapping.Resource.GroupResource()]
+	known, _ := d.generations.Load(t.mapping.Resource.GroupResource())
+	read, ok := known.(generation)
 	return read.text, ok && read.old == d.prerequisites.kindChanges(t)
 }
 
@@ -178,23 +178,19 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 		return nil // not known
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
-	case meta == nil:
-		d.noteGeneration(id, nil)
-	default:
-		d.noteGeneration(id, meta)
 	}
+	d.noteGeneration(id, cmp.Or(meta, &metav1.PartialObjectMetadata{}))
 	return nil
 }
 
-// noteGeneration remembers the generation of a definition; nil for a kind of an aggregated API server.
+// noteGeneration remembers the generation of a definition; one without a UID is absent, as for a kind of an
+// aggregated API server.
 func (d *definitions) noteGeneration(id kube.ID, crd metav1.Object) {
 	read := generation{old: d.prerequisites.anyMissing(id)}
-	if crd != nil {
-		read.text = fmt.Sprintf("%s/%d", crd.GetUID(), crd.GetGeneration())
+	if uid := crd.GetUID(); uid != "" {
+		read.text = fmt.Sprintf("%s/%d", uid, crd.GetGeneration())
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.generations[schema.ParseGroupResource(id.Name)] = read
+	d.generations.Store(schema.ParseGroupResource(id.Name), read)
 }
 
 // fingerprintInput returns the hash that a fingerprint covers: the object's manifest and

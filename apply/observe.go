@@ -45,9 +45,8 @@ type observer struct {
 	warnings      *warnings
 	fingerprints  map[string]Fingerprint // of the last record, by Key
 
-	mu         sync.Mutex
-	unlistable map[collection]bool // the account may not list them, or the server can't
-	prefetched map[kube.ID]observation
+	unlistable sync.Map // collections that the account may not list, or the server can't
+	prefetched sync.Map // of observation by kube.ID
 }
 
 // fewer objects of a kind than this are read one by one.
@@ -124,7 +123,7 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered fun
 			}
 			for _, i := range group {
 				out[i].meta = metas[lookups[i].name]
-				if out[i].meta == nil && (o.isUnlistable(at) || !answered(i, complete)) {
+				if out[i].meta == nil && (metas == nil || !answered(i, complete)) {
 					mu.Lock()
 					unanswered = append(unanswered, i)
 					mu.Unlock()
@@ -152,12 +151,9 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 	if err != nil {
 		return err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.prefetched = make(map[kube.ID]observation, len(targets))
 	for _, t := range targets {
 		if o.prerequisites.deferralOf(t) == nil {
-			o.prefetched[t.id] = observed[t.id]
+			o.prefetched.Store(t.id, observed[t.id])
 		}
 	}
 	return nil
@@ -166,17 +162,9 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 // takePrefetched returns what prefetch observed of a target, once; false when it wasn't
 // observed, or if its converter may not be there.
 func (o *observer) takePrefetched(t *target) (observation, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	observed, ok := o.prefetched[t.id]
-	delete(o.prefetched, t.id)
+	known, _ := o.prefetched.LoadAndDelete(t.id)
+	observed, ok := known.(observation)
 	return observed, ok && len(t.ordering.converter) == 0
-}
-
-func (o *observer) isUnlistable(at collection) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.unlistable[at]
 }
 
 // observeOne reads one object: only its metadata if it has a fingerprint.
@@ -216,7 +204,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 }
 
 // listMeta lists the metadata of the objects with Helm's label in a collection, by name, up
-// to about most objects. complete says that these are all. The result is empty if the collection
+// to about most objects. complete says that these are all. metas is nil if the collection
 // turns out to be unlistable.
 func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, complete bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
@@ -228,9 +216,7 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 		page, err := o.listMetaPage(ctx, at, opts)
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.unlistable[at] = true
+			o.unlistable.Store(at, true)
 			return nil, false, nil
 		case apierrors.IsResourceExpired(err):
 			return metas, false, nil // the list expired between two pages: it stays incomplete
@@ -277,8 +263,9 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 		observed[id] = s
 	}
 	for at, group := range wanted {
+		_, unlistable := o.unlistable.Load(at)
 		// CRDs are large, and the list would have those of all releases.
-		if len(group) >= minObjectsToList && len(group)*4 >= present[at] && !at.unlabeled && !o.isUnlistable(at) {
+		if len(group) >= minObjectsToList && len(group)*4 >= present[at] && !at.unlabeled && !unlistable {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
 		}

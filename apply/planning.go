@@ -119,7 +119,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if a.opts.CRDs == SkipCRDs {
 		applied = nil
 	}
-	prerequisites, warned := &prerequisites{present: map[kube.ID]bool{}, created: map[kube.ID]bool{}}, &warnings{}
+	prerequisites, warned := &prerequisites{}, &warnings{}
 	prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
 	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects))
 	p = &planning{
@@ -130,7 +130,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		definitions:   definitions,
 		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
-		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
+		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints},
 		permissions:   &permissions{a: a, warnings: warned},
 		warnings:      warned,
 	}

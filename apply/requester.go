@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,8 +25,10 @@ type requester struct {
 	cluster  *kube.Cluster
 	opts     Options
 	interner *kube.Interner // what objects have in common
-	budget   *budget
-	reported *sync.Map // failures that were told of by Options.Warn
+	// budget is how long all objects of a release together may still wait for transient failures, as a
+	// time.Duration. Otherwise each of a thousand objects would wait for a failure that is in fact permanent.
+	budget   atomic.Int64
+	reported sync.Map // failures that were told of by Options.Warn
 }
 
 // A mode says whether a request is a dry run or a write.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,22 +20,6 @@ const discoveryLagWindow = time.Minute
 // unexplainedErrorWindow limits the retries of a server error without a reason. Most of these pass
 // at once; one that lasts isn't worth minutes.
 const unexplainedErrorWindow = 10 * time.Second
-
-// A budget limits the time that all objects of a release together wait for transient
-// failures. Otherwise each of a thousand objects would wait for a failure that is in fact
-// permanent.
-type budget struct {
-	mu   sync.Mutex
-	left time.Duration
-}
-
-// take subtracts d and reports whether time is left.
-func (b *budget) take(d time.Duration) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left -= d
-	return b.left > 0
-}
 
 // answerTo makes a request, again after transient failures.
 func answerTo[T any](ctx context.Context, r *requester, request func() (T, error)) (answer T, err error) {
@@ -113,7 +96,7 @@ func (r *requester) tryWhile(ctx context.Context, retriable func(error) bool, f 
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = max(wait, time.Duration(seconds)*time.Second)
 		}
-		if time.Now().Add(wait).After(end) || !r.budget.take(time.Since(asked)+wait) {
+		if time.Now().Add(wait).After(end) || r.budget.Add(-int64(time.Since(asked)+wait)) <= 0 {
 			return err
 		}
 		if kube.Sleep(ctx, wait) != nil {
