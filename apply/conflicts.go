@@ -29,33 +29,27 @@ func (o Options) conflictPolicyOf(t *target) (ConflictPolicy, error) {
 	return ConflictPolicy(word), nil
 }
 
-// decideConflicts decides about the fields that other managers set to other values, and
-// returns the refused ones.
-func (u *updateDecision) decideConflicts() ([]FieldConflict, error) {
+// decideConflicts decides about the fields that other managers set to other values.
+func (u *updateDecision) decideConflicts() error {
 	conflicts, err := u.prediction.Conflicts()
 	if err != nil {
-		return nil, u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
+		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
-	var refused []FieldConflict
 	for _, con := range conflicts {
 		f := u.describeConflict(con)
-		switch u.policy {
-		case FailOnConflict:
-			refused = append(refused, f)
-		case YieldConflicts:
+		u.change.Conflicts = append(u.change.Conflicts, f)
+		switch {
+		case f.Outcome == OutcomeYielded:
 			u.prediction.RelinquishField(con.Path)
 			if u.p.req.Undo {
 				u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
 			}
-		default:
-			if con.Repeated {
-				u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
-					con.By.Manager, f.Path, annotation.Conflicts.Name)
-			}
+		case f.Outcome == OutcomeTaken && con.Repeated:
+			u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
+				con.By.Manager, f.Path, annotation.Conflicts.Name)
 		}
-		u.change.Conflicts = append(u.change.Conflicts, f)
 	}
-	return refused, nil
+	return nil
 }
 
 func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
@@ -94,14 +88,12 @@ func shown(v any, ok bool) string {
 	return fields.ValueText(v, ok)
 }
 
-// decideCollisions decides about collisions as the policy has it, and returns those that are
-// refused.
-func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict, error) {
-	var refused []FieldConflict
+// decideCollisions decides about collisions as the policy has it.
+func (u *updateDecision) decideCollisions(ctx context.Context) error {
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
 		if len(found) == 0 {
-			return refused, nil
+			return nil
 		}
 		var seen []fieldpath.Path
 		for _, col := range found {
@@ -109,26 +101,23 @@ func (u *updateDecision) decideCollisions(ctx context.Context) ([]FieldConflict,
 				continue // the same two items collide in several ways
 			}
 			seen = append(seen, col.Theirs)
-			list := u.describeCollision(col)
-			u.change.Conflicts = append(u.change.Conflicts, list...)
-			switch u.policy {
-			case FailOnConflict:
-				refused = append(refused, list...)
-			case YieldConflicts:
+			u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col)...)
+			switch u.policy.outcome() {
+			case OutcomeYielded:
 				u.prediction.RelinquishItem(col.Relinquishable)
-			default:
+			case OutcomeTaken:
 				u.prediction.RemoveTheirs(col.Theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
 		}
 		if u.policy == FailOnConflict {
-			return refused, nil
+			return nil
 		}
 		if err := u.computePrediction(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return refused, nil
+	return nil
 }
 
 // describeCollision describes a collision, once for each owner of the other manager's item.

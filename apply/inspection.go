@@ -208,7 +208,7 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 
 // estimateLocally is predict without asking the server.
 func (i *Inspection) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	u, _, err := i.p.predictUpdate(ctx, t, desired, live, false) // nothing is refused where one only looks
+	u, err := i.p.predictUpdate(ctx, t, desired, live, false)
 	if err != nil {
 		return Change{}, err
 	}

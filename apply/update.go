@@ -20,15 +20,15 @@ import (
 
 // decideUpdate decides about an existing object that is ours or is being adopted.
 func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	u, refused, err := p.predictUpdate(ctx, t, desired, live, adopting)
+	u, err := p.predictUpdate(ctx, t, desired, live, adopting)
 	if err != nil {
 		return Change{}, err
 	}
-	more, err := u.decideCollisions(ctx)
-	if err != nil {
+	if err := u.decideCollisions(ctx); err != nil {
 		return Change{}, err
 	}
-	if refused = append(refused, more...); len(refused) > 0 {
+	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
+	if len(refused) > 0 {
 		return Change{}, t.reject(&ConflictError{Fields: refused})
 	}
 	u.warnOfKeptFields()
@@ -36,8 +36,8 @@ func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *u
 }
 
 // predictUpdate predicts what an apply makes of the live object. It leaves to others the fields that the
-// policy, an autoscaler or the cluster gives them, and returns the conflicts that the policy refuses.
-func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, []FieldConflict, error) {
+// policy, an autoscaler or the cluster gives them, and lists the conflicts.
+func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, error) {
 	if !t.isReplacedWhole() && storedWithoutManagedFields(live) {
 		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
@@ -46,23 +46,22 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 	u.change.Live, u.change.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
 	var err error
 	if u.policy, err = p.a.opts.conflictPolicyOf(t); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if u.policy == FailOnConflict && p.req.Undo {
 		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
 	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.withoutDuplicates, desired).DeepCopy(), live); err != nil {
-		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	if err := p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	u.prediction.RelinquishClusterFilled(t.mapping.HasStatus)
-	refused, err := u.decideConflicts()
-	if err != nil {
-		return nil, nil, err
+	if err := u.decideConflicts(); err != nil {
+		return nil, err
 	}
-	return u, refused, u.computePrediction(ctx)
+	return u, u.computePrediction(ctx)
 }
 
 // updateDecision is one update being decided.
