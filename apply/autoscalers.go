@@ -61,12 +61,12 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 		prediction.RelinquishField(path)
 		return nil
 	}
-	by, entry, err := s.scaledBy(ctx, t, prediction.Live.Entries, path)
-	if err != nil || by == "" {
+	by, err := s.scaledBy(ctx, t, prediction.Live.Entries, path)
+	if err != nil || by.Manager == "" {
 		return err
 	}
 	live, has := fields.Value(c.Live.Object, path)
-	if entry == nil && has && fields.Equal(live, int64(0)) {
+	if by.Subresource == "" && has && fields.Equal(live, int64(0)) {
 		// Zero replicas disable an autoscaler. No scale request has set them, so the
 		// chart's number is applied.
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
@@ -76,15 +76,10 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, predict
 	if has && fields.Equal(live, wanted) {
 		return nil
 	}
-	f := FieldConflict{
-		Path: fields.String(path), Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
+	c.Conflicts = append(c.Conflicts, FieldConflict{
+		Path: fields.String(path), FieldManager: by, Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
 		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
-	}
-	if entry != nil {
-		f.FieldManager = entry.FieldManager
-	}
-	f.Manager = by
-	c.Conflicts = append(c.Conflicts, f)
+	})
 	return nil
 }
 
@@ -108,31 +103,30 @@ func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Pa
 	return path, nil
 }
 
-// scaledBy returns what scales a target, and the entry of its managed fields if there is
-// one; empty when only people and charts scale it.
-func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
+// scaledBy returns what scales a target, as the manager that has set the number by the scale subresource, if
+// one has; zero when only people and charts scale it.
+func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (ownership.FieldManager, error) {
 	known, err := s.found.get(t.id.Namespace, func() (scaledWorkloads, error) {
 		return s.find(ctx, t.id.Namespace)
 	})
 	if err != nil {
-		return "", nil, err
+		return ownership.FieldManager{}, err
 	}
-	name := known.names[t.id]
-	for i, e := range entries {
-		if e.Subresource != "scale" || !e.Set.Has(path) {
-			continue
-		}
+	by := ownership.FieldManager{Manager: known.names[t.id]}
+	for _, e := range entries {
 		switch {
-		case name != "":
-			return name, &entries[i], nil
+		case e.Subresource != "scale" || !e.Set.Has(path):
+		case by.Manager != "":
+			e.Manager = by.Manager
+			return e.FieldManager, nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
 		case !known.incomplete && (e.Manager == "kube-controller-manager" || strings.HasPrefix(e.Manager, "keda")):
 			// The autoscaler no longer exists: the chart's number is applied again.
 		default:
-			return e.Manager, &entries[i], nil
+			return e.FieldManager, nil
 		}
 	}
-	return name, nil, nil
+	return by, nil
 }
 
 func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloads, error) {
@@ -151,7 +145,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			continue
 		}
 		if err != nil {
-			return out, listError(collection{mapping: mapping, namespace: namespace}, err)
+			return out, err
 		}
 		for i := range live {
 			if !s.isDropped(&live[i]) {

@@ -95,11 +95,10 @@ func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}
-	force := true
 	return r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
 		FieldManager:    Manager,
 		FieldValidation: metav1.FieldValidationStrict,
-		Force:           &force,
+		Force:           new(true),
 		DryRun:          m.dryRun(),
 	})
 }
@@ -201,7 +200,7 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 	}
 	list, err := answerTo(ctx, r, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
 	if err != nil {
-		return nil, err
+		return nil, listError(at, err)
 	}
 	return list.Items, nil
 }
