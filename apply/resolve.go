@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -214,10 +215,11 @@ func (r *resolver) hash(t *target) string {
 	if t.fromCRDs {
 		fmt.Fprintln(h, "crds/") // it loses its ownership when it is moved there
 	}
-	w := canonicalWriter{to: h}
-	if err := w.writeObject(t.obj.Object); err != nil {
+	manifest, err := json.Marshal(t.obj.Object)
+	if err != nil {
 		return "" // no fingerprint: it will be looked at
 	}
+	h.Write(manifest)
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
