@@ -101,17 +101,13 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 	d.await(ctx, turn)
 	for _, c := range turn {
 		d.started[c.ID] = c
-		var why error
-		for _, id := range c.deletion.WaitsForGone {
-			if err := d.outcomes[id]; err != nil {
-				why = fmt.Errorf("%s must be deleted first and still exists: %w", id, err)
-				break
-			}
-		}
-		if why == nil {
+		first := slices.IndexFunc(c.deletion.WaitsForGone, func(id kube.ID) bool { return d.outcomes[id] != nil })
+		if first < 0 {
 			ready = append(ready, c)
 			continue
 		}
+		id := c.deletion.WaitsForGone[first]
+		why := fmt.Errorf("%s must be deleted first and still exists: %w", id, d.outcomes[id])
 		d.outcomes[c.ID] = why
 		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
 	}

@@ -107,30 +107,9 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []orphan
-	add := func(o orphan) error {
-		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
-		switch {
-		case errors.As(err, new(*kube.NoKindMatchError)):
-			return nil // the kind is gone, and its objects with it
-		case err != nil && p.resolver.isUnlisted(o.ID.Group):
-			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
-		case err != nil:
-			return &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
-		case !mapping.Namespaced:
-			o.ID.Namespace = "" // was not known when its kind could not be looked up
-		}
-		o.mapping = mapping
-		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
-			out = append(out, o)
-			skipped[o.ID] = true // once, also if an earlier release has kept it
-		}
-		return nil
-	}
+	var candidates []orphan
 	for _, id := range p.history.order {
-		if err := add(newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id))); err != nil {
-			return nil, err
-		}
+		candidates = append(candidates, newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id)))
 	}
 	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
 	// hooks create Secrets once, which later revisions read. What a template made, and became a hook
@@ -140,20 +119,32 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 		if gk := id.GroupKind(); gk == kube.JobKind || gk == kube.PodKind {
 			origin = decide.FromHook
 		}
-		if len(p.history.objects[id]) > 0 || origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated) {
-			continue
-		}
-		if err := add(newOrphan(id, origin, last)); err != nil {
-			return nil, err
+		if len(p.history.objects[id]) == 0 && !(origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated)) {
+			candidates = append(candidates, newOrphan(id, origin, last))
 		}
 	}
 	for _, key := range p.req.Revisit {
-		id, ok := ParseKey(key)
-		if !ok || len(p.history.objects[id]) > 0 {
-			continue
+		if id, ok := ParseKey(key); ok && len(p.history.objects[id]) == 0 {
+			candidates = append(candidates, newOrphan(id, decide.KeptEarlier, DeclaredObject{}))
 		}
-		if err := add(newOrphan(id, decide.KeptEarlier, DeclaredObject{})); err != nil {
-			return nil, err
+	}
+	var out []orphan
+	for _, o := range candidates {
+		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
+		switch {
+		case errors.As(err, new(*kube.NoKindMatchError)):
+			continue // the kind is gone, and its objects with it
+		case err != nil && p.resolver.isUnlisted(o.ID.Group):
+			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
+		case err != nil:
+			return nil, &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
+		case !mapping.Namespaced:
+			o.ID.Namespace = "" // was not known when its kind could not be looked up
+		}
+		o.mapping = mapping
+		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
+			out = append(out, o)
+			skipped[o.ID] = true // once, also if an earlier release has kept it
 		}
 	}
 	return out, nil
