@@ -109,7 +109,7 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 		id := c.deletion.WaitsForGone[first]
 		why := fmt.Errorf("%s must be deleted first and still exists: %w", id, d.outcomes[id])
 		d.outcomes[c.ID] = why
-		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
+		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: why})
 	}
 	return ready, blocked
 }
@@ -191,7 +191,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
 		if try == maxReturns {
 			var errs []error
 			for _, c := range back {
-				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete),
+				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete],
 					Err: fmt.Errorf("another client recreates it each time, %d times so far", try)})
 			}
 			return errors.Join(errs...)

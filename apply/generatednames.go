@@ -48,8 +48,7 @@ const allGenerated = "*"
 func (p *planning) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
 	var out []orphan
 	isKnown := func(id kube.ID) bool {
-		return slices.ContainsFunc(out, func(o orphan) bool { return o.ID == id }) ||
-			slices.ContainsFunc(list, func(o orphan) bool { return o.ID == id })
+		return slices.ContainsFunc(slices.Concat(out, list), func(o orphan) bool { return o.ID == id })
 	}
 	for _, o := range list {
 		generateName, isGenerated := strings.CutSuffix(o.ID.Name, allGenerated)

@@ -121,20 +121,19 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 	case ValidationIgnore:
 		rules.UnknownFields = manifest.DropSilently
 	}
-	var err error
-	if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
-		return manifest.Result{}, err
-	}
-	res := manifest.Normalise(obj, rules)
-	if res.SchemaMismatch && r.schemas.isBuiltin(gvk) {
-		r.schemas.distrust(gvk.GroupVersion())
+	for {
+		var err error
 		if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
 			return manifest.Result{}, err
 		}
-		res = manifest.Normalise(obj, rules)
+		res := manifest.Normalise(obj, rules)
+		if res.SchemaMismatch && r.schemas.isBuiltin(gvk) {
+			r.schemas.distrust(gvk.GroupVersion())
+			continue
+		}
+		if !t.fromCRDs {
+			r.a.owner.SetOn(res.Object)
+		}
+		return res, nil
 	}
-	if !t.fromCRDs {
-		r.a.owner.SetOn(res.Object)
-	}
-	return res, nil
 }

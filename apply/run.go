@@ -149,7 +149,7 @@ func (r *changeRun) giveUp(c Change, err error) error {
 	default:
 		return nil
 	}
-	return &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(r.planned), Err: err}
+	return &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[r.planned], Err: err}
 }
 
 // redecide decides again about a change after a try. sent says that its writes were made.
@@ -160,7 +160,7 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 	}
 	next, err := c.execution.redecide(ctx, c)
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
-		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[c.Action], Err: rejected.Err}
 	}
 	if err != nil {
 		return c, err
@@ -175,16 +175,7 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 }
 
 // doing is what an error says was being done.
-func doing(action Action) string {
-	switch action {
-	case Create:
-		return "creating"
-	case Recreate:
-		return "recreating"
-	case Delete:
-		return "deleting"
-	case GiveBack:
-		return "giving back"
-	}
-	return "updating"
+var doing = map[Action]string{
+	Create: "creating", Update: "updating", Recreate: "recreating", Delete: "deleting",
+	Keep: "updating", GiveBack: "giving back", Unchanged: "updating",
 }

@@ -39,9 +39,11 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 		immutable.Fields = at
 	}
 	var lines []string
-	for _, t := range templates(desired) {
+	before, _, _ := unstructured.NestedSlice(live, "volumeClaimTemplates")
+	after, _, _ := unstructured.NestedSlice(desired, "volumeClaimTemplates")
+	for _, t := range after {
 		name, size := sizeOf(t)
-		for _, old := range templates(live) {
+		for _, old := range before {
 			if n, was := sizeOf(old); n == name && size != "" && !compare.Satisfies(was, size) {
 				lines = append(lines, u.adviceForClaims(name, was, size))
 			}
@@ -68,11 +70,6 @@ func (u *updateDecision) adviceForClaims(template, was, size string) string {
 	}
 	return fmt.Sprintf("%s; to let one grow to %s:\n  kubectl -n %s patch pvc %s-%s-0 -p '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"%s\"}}}}'",
 		kept, size, u.t.id.Namespace, template, u.t.id.Name, size)
-}
-
-func templates(spec map[string]any) []any {
-	list, _ := spec["volumeClaimTemplates"].([]any)
-	return list
 }
 
 func sizeOf(template any) (name, size string) {

@@ -246,17 +246,14 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
-	ours := ownership.ApplyEntry(u.prediction.Live.Entries)
-	switch {
+	switch ours := ownership.ApplyEntry(u.prediction.Live.Entries); {
 	case u.t.isReplacedWhole():
-		c.execution = nil
 		return c, nil
 	case u.prediction.Migrated.Changed:
 		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
 	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
-		c.execution = nil
 		return c, nil
 	}
 	err := u.p.permissions.denyUnlessAllowed(ctx, &c, "patch", u.t.mapping)
