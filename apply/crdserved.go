@@ -71,18 +71,17 @@ func awaiting(c Change, err error) error {
 // lists one that is no longer served; nil when there is none.
 func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
-		now, before := definition.Kinds(c.Applied), map[schema.GroupVersionKind]kube.Mapping{}
+		served := map[schema.GroupVersionKind]bool{}
 		if c.Live != nil {
-			before = definition.Kinds(c.Live)
-		}
-		for gvk := range now {
-			if listed, err := a.isListed(ctx, gvk); err != nil || !listed {
-				return &crds[i], awaiting(c, err)
+			for gvk := range definition.Kinds(c.Live) {
+				served[gvk] = false
 			}
-			delete(before, gvk)
 		}
-		for gvk := range before {
-			if listed, err := a.isListed(ctx, gvk); err != nil || listed {
+		for gvk := range definition.Kinds(c.Applied) {
+			served[gvk] = true
+		}
+		for gvk, is := range served {
+			if listed, err := a.isListed(ctx, gvk); err != nil || listed != is {
 				return &crds[i], awaiting(c, err)
 			}
 		}
@@ -102,9 +101,15 @@ func (a *Applier) isListed(ctx context.Context, gvk schema.GroupVersionKind) (bo
 // A missingConditions maps the names of definitions that aren't served yet to what they lack.
 type missingConditions map[string]string
 
+// note notes what a definition lacks by its conditions.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func (e missingConditions) note(name string, condition func(kind string) (bool, string)) {
-	if e[name] = notServed(condition); e[name] == "" {
-		delete(e, name)
+	delete(e, name)
+	for _, kind := range []string{"NamesAccepted", "Established"} {
+		if ok, why := condition(kind); !ok {
+			e[name] = strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
+			return
+		}
 	}
 }
 
@@ -190,17 +195,6 @@ func olderVersion(a, b string) string {
 		return b
 	}
 	return a
-}
-
-// notServed says what a CRD lacks to be served; nothing when it is.
-// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
-func notServed(condition func(kind string) (bool, string)) string {
-	for _, kind := range []string{"NamesAccepted", "Established"} {
-		if ok, why := condition(kind); !ok {
-			return strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
-		}
-	}
-	return ""
 }
 
 // conditionOf reports whether a condition of an object is true, and its message.
