@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/definition"
 	"deployer/apply/ordering"
@@ -33,14 +32,15 @@ type releaseOrder struct {
 	p       *planning
 	targets []*target
 	nodes   []ordering.Node // of the same index
+	index   map[kube.ID]int // of the targets
 	refused []Rejection
 }
 
 // order computes which objects wait for which. Invalid dependencies are in refused.
 func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*releaseOrder, error) {
-	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains))}
+	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains)), index: map[kube.ID]int{}}
 	for i, t := range mains {
-		o.nodes[i].ID = t.id
+		o.nodes[i].ID, o.index[t.id] = t.id, i
 	}
 	for i := range mains {
 		if err := o.readConstraints(ctx, i, crds, hooks); err != nil {
@@ -56,8 +56,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 		t.ordering.dependencies, t.ordering.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
 	}
 	for _, c := range ordering.Cycles(o.nodes) {
-		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.ID })
-		o.refuse(mains[i], c.Text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
+		o.refuse(mains[o.index[c.ID]], c.Text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
 	}
 	return o, nil
 }
@@ -113,20 +112,11 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 // addImplied adds the implied dependencies: an object waits for its namespace and for its
 // CRD.
 func (o *releaseOrder) addImplied() {
-	namespaces, crds := map[string]int{}, map[schema.GroupKind]int{}
 	for i, t := range o.targets {
-		if t.id.IsNamespace() {
-			namespaces[t.id.Name] = i
-		}
-		if t.id.IsCRD() {
-			crds[definition.Kind(t.obj)] = i
-		}
-	}
-	for i, t := range o.targets {
-		if j, ok := namespaces[t.id.Namespace]; ok {
+		if j, ok := o.index[namespaceID(t.id.Namespace)]; ok {
 			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is its namespace"})
 		}
-		if j, ok := crds[t.id.GroupKind()]; ok {
+		if j, ok := o.index[t.definition()]; ok {
 			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which defines its kind"})
 		}
 	}
@@ -139,8 +129,8 @@ func (o *releaseOrder) addImplied() {
 func (o *releaseOrder) addConversions() {
 	for _, crd := range o.p.definitions.released {
 		id, stored := definition.ConversionService(crd)
-		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
-		if service < 0 {
+		service, ok := o.index[id]
+		if !ok {
 			continue
 		}
 		workloads := o.selectedWorkloads(o.targets[service])
