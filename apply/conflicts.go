@@ -62,16 +62,12 @@ func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
 	return f
 }
 
-// shownPair writes the values of a field in two objects for people. The second object may be
-// nil. Confidential texts are hidden before values are cut: the beginning of one can't be
+// shownPair writes the values of a field in two objects for people. Confidential texts are hidden before values are cut: the beginning of one can't be
 // told from other texts.
 func shownPair(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields, hidden *hide.Texts) (string, string) {
 	var values [2]any
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
-		if obj == nil {
-			continue
-		}
 		if values[i], has[i] = fields.Value(obj.Object, path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
 			values[i] = hide.Placeholder
 		}
@@ -124,7 +120,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context) error {
 func (u *updateDecision) describeCollision(col predict.Collision) []FieldConflict {
 	var out []FieldConflict
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	before, after := shownPair(u.live, nil, col.Theirs, secret, u.p.a.opts.Hidden)
+	before, after := shownPair(u.live, &unstructured.Unstructured{}, col.Theirs, secret, u.p.a.opts.Hidden)
 	for _, owner := range col.Owners {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), FieldManager: owner,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/ordering"
@@ -147,33 +146,27 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it still exists after %s", limit))
 		defer cancel()
 	}
-	var last *unstructured.Unstructured
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	var finalizers []string
+	var failure error
+	for pause := 50 * time.Millisecond; failure == nil; pause = min(2*pause, 2*time.Second) {
 		obj, err := a.get(ctx, m, id)
 		// An account that may delete but not read can't wait. The next deletion doesn't either; a
 		// creation fails while the name is taken.
-		if err != nil && !apierrors.IsForbidden(err) {
-			return awaitGoneError(ctx, err, last)
-		}
-		if obj == nil || obj.GetUID() != uid {
+		if apierrors.IsForbidden(err) || err == nil && (obj == nil || obj.GetUID() != uid) {
 			return nil
 		}
-		last = obj
-		if err := kube.Sleep(ctx, pause); err != nil {
-			return awaitGoneError(ctx, err, last)
+		if failure = err; err == nil {
+			finalizers, failure = obj.GetFinalizers(), kube.Sleep(ctx, pause)
 		}
 	}
-}
-
-func awaitGoneError(ctx context.Context, err error, last *unstructured.Unstructured) error {
 	why := ""
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // also when the end of ctx has cancelled the request
-		if last != nil && len(last.GetFinalizers()) > 0 {
-			why = " (it has finalizers " + strings.Join(last.GetFinalizers(), ", ") + ")"
+		failure = context.Cause(ctx) // also when the end of ctx has cancelled the request
+		if len(finalizers) > 0 {
+			why = " (it has finalizers " + strings.Join(finalizers, ", ") + ")"
 		}
 	}
-	return fmt.Errorf("waiting for the deletion of the old object%s: %w", why, err)
+	return fmt.Errorf("waiting for the deletion of the old object%s: %w", why, failure)
 }
 
 // maxReturns is how often an object that keeps coming back is deleted again.

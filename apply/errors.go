@@ -40,7 +40,11 @@ func (e *RejectedError) Error() string {
 	if e.Late {
 		when = "after the objects that they need were created"
 	}
-	lines := []string{fmt.Sprintf("%s rejected, %s:", objectsWere(len(e.Rejections)), when)}
+	what := "1 object was"
+	if n := len(e.Rejections); n != 1 {
+		what = fmt.Sprintf("%d objects were", n)
+	}
+	lines := []string{fmt.Sprintf("%s rejected, %s:", what, when)}
 	for _, r := range e.Rejections {
 		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
 	}
@@ -65,13 +69,6 @@ func (e *RejectedError) Hint() string {
 		}
 	}
 	return strings.Join(hints, "\n")
-}
-
-func objectsWere(n int) string {
-	if n == 1 {
-		return "1 object was"
-	}
-	return fmt.Sprintf("%d objects were", n)
 }
 
 // An OwnershipError says that an object exists and isn't this release's.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
@@ -91,13 +90,8 @@ func (i *Inspection) Rejected() []Rejection { return i.p.resolver.rejected }
 
 // Warnings are those that belong to no object.
 func (i *Inspection) Warnings() []Warning {
-	var out []Warning
-	for _, w := range i.p.warnings.sorted() {
-		if w.ID == (kube.ID{}) { // warnings about objects were shown when they were deployed
-			out = append(out, w)
-		}
-	}
-	return out
+	// Those about objects were shown when they were deployed.
+	return slices.DeleteFunc(i.p.warnings.sorted(), func(w Warning) bool { return w.ID != (kube.ID{}) })
 }
 
 // Release is the release that is inspected.
@@ -242,7 +236,7 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 // HistoryIn returns what each of some revisions declares of an object, in the API version
 // in which it is compared. Object is empty when the revision hasn't the object, or states one of another form.
 func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
-	conv, _, err := i.p.schemas.of(ctx, o.gvk())
+	conv, _, err := i.p.schemas.of(ctx, o.target.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +261,7 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 
 // Leaves returns the leaf fields of the live and of the predicted object.
 func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, error) {
-	conv, _, err := i.p.schemas.of(ctx, o.gvk())
+	conv, _, err := i.p.schemas.of(ctx, o.target.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -285,5 +279,3 @@ func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, 
 	}
 	return out.Leaves(), nil
 }
-
-func (o *Inspected) gvk() schema.GroupVersionKind { return o.target.mapping.GVK }

@@ -51,7 +51,7 @@ func permitted(lists ...[]Change) error {
 	return &RejectedError{Rejections: sorted(bad)}
 }
 
-// permissions caches what the account may do; see may.
+// permissions asks what the account may do, each question once.
 type permissions struct {
 	a        *Applier
 	warnings *warnings
@@ -67,17 +67,16 @@ func (p *permissions) denyUnlessAllowed(ctx context.Context, c *Change, verb str
 	what := authorizationv1.ResourceAttributes{
 		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace,
 	}
-	ok, err := p.may(ctx, what)
-	if err == nil && !ok { // perhaps by name
-		what.Name = c.ID.Name
-		ok, err = p.may(ctx, what)
+	for _, what.Name = range []string{"", c.ID.Name} { // perhaps it may by name only
+		ok, err := p.asked.get(what, func() (bool, error) { return p.a.MayRequest(ctx, what) })
+		if err != nil {
+			return fmt.Errorf("checking the permissions of the account: %w", err)
+		}
+		if ok {
+			return nil
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("checking the permissions of the account: %w", err)
-	}
-	if !ok {
-		p.deny(c, verb, m.Resource)
-	}
+	p.deny(c, verb, m.Resource)
 	return nil
 }
 
@@ -103,11 +102,6 @@ func (p *permissions) denyUnlessAllowedInNewNamespace(ctx context.Context, c *Ch
 		err = p.denyUnlessAllowed(ctx, c, "patch", t.mapping)
 	}
 	return err
-}
-
-// may asks the server, once per question.
-func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return p.asked.get(what, func() (bool, error) { return p.a.MayRequest(ctx, what) })
 }
 
 // MayRequest is kube.Cluster.MayRequest, tried again after transient failures as all requests of a plan.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/builtin"
@@ -128,7 +129,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		targetsByID:   map[kube.ID]*target{},
 		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable},
 		definitions:   definitions,
-		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
+		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints},
 		permissions:   &permissions{a: a, warnings: warned},

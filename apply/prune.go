@@ -169,25 +169,18 @@ func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, erro
 // observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
 // without Helm's label.
 func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
-	out := make([]observation, len(list))
-	var open []int
-	var lookups []lookup
+	lookups := make([]lookup, len(list))
 	for i, o := range list {
-		if o.obstacle != (obstacle{}) {
-			out[i].forbidden = true
-			continue
-		}
-		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.ID.Name})
+		lookups[i] = lookup{o.collection(), o.ID.Name, o.obstacle != (obstacle{})}
 	}
 	never := func(int, bool) bool { return false }
-	observed, err := p.observer.listOrGet(ctx, lookups, never, func(n int) (observation, error) {
-		o := list[open[n]]
+	return p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
+		o := list[i]
+		if o.obstacle != (obstacle{}) {
+			return observation{forbidden: true}, nil
+		}
 		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
 	})
-	for n, s := range observed {
-		out[open[n]] = s
-	}
-	return out, err
 }
 
 func (o orphan) collection() collection {

@@ -20,11 +20,11 @@ type schemas struct {
 	a           *Applier
 	definitions *definitions
 
-	mu              sync.Mutex
-	released        map[schema.GroupVersionKind]map[string]any                 // versions in the CRDs of this release
-	fromReleaseCRDs memo[schema.GroupVersionKind, managedfields.TypeConverter] // made of those when they are needed
-	fromLiveCRDs    memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
-	distrusted      map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
+	released     map[schema.GroupVersionKind]func() managedfields.TypeConverter // from the CRDs of this release, made when they are needed
+	fromLiveCRDs memo[schema.GroupVersionKind, managedfields.TypeConverter]     // from CRDs that the server hasn't published yet
+
+	mu         sync.Mutex
+	distrusted map[schema.GroupVersion]bool // built-in definitions that differ from the server's
 }
 
 // distrust replaces the built-in schemas of a group version by the server's own, because
@@ -72,13 +72,10 @@ func (s *schemas) ofBuiltin(_ context.Context, gvk schema.GroupVersionKind) (man
 // ofReleaseCRD returns the schema of a custom resource from the CRD of this release; nil when there is
 // none, or no usable schema in it.
 func (s *schemas) ofReleaseCRD(_ context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
-	s.mu.Lock()
-	version, ok := s.released[gvk]
-	s.mu.Unlock()
-	if !ok {
-		return nil, nil
+	if converter, ok := s.released[gvk]; ok {
+		return converter(), nil
 	}
-	return s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return definition.TypeConverter(gvk, version), nil })
+	return nil, nil
 }
 
 // ofDefinition returns the schema of a custom resource from the CRD in the cluster, since
@@ -115,12 +112,11 @@ func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (ty
 // addReleased notes the CRDs of the release: the server doesn't have their schemas yet. They are read when
 // an object of the kind has to be compared. A CRD without a usable schema has no effect.
 func (s *schemas) addReleased(crds []*unstructured.Unstructured) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, crd := range crds {
 		for _, version := range definition.Versions(crd) {
 			name, _ := version["name"].(string)
-			s.released[definition.Kind(crd).WithVersion(name)] = version
+			gvk := definition.Kind(crd).WithVersion(name)
+			s.released[gvk] = sync.OnceValue(func() managedfields.TypeConverter { return definition.TypeConverter(gvk, version) })
 		}
 	}
 }
