@@ -4,7 +4,7 @@ package fields
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -38,6 +38,17 @@ func name(s string) string {
 		return fmt.Sprintf("%q", s)
 	}
 	return s
+}
+
+// IsField reports whether an element of a path is the field of a name.
+func IsField(e fieldpath.PathElement, name string) bool {
+	return e.FieldName != nil && *e.FieldName == name
+}
+
+// Has reports whether there is something at a path.
+func Has(obj any, p fieldpath.Path) bool {
+	_, ok := Value(obj, p)
+	return ok
 }
 
 // Value finds what is at a path. Its second result is false when nothing is.
@@ -99,13 +110,10 @@ func hasKey(item any, key value.FieldList) bool {
 	}
 	for _, f := range key {
 		v, ok := m[f.Name]
-		if !ok {
-			if d := kube.KeyDefault(f.Name); d != "" && f.Value.IsString() && f.Value.AsString() == d {
-				continue
-			}
-			return false
+		if d := kube.KeyDefault(f.Name); !ok && d != "" {
+			v, ok = d, true
 		}
-		if !value.Equals(value.NewValueInterface(v), f.Value) {
+		if !ok || !value.Equals(value.NewValueInterface(v), f.Value) {
 			return false
 		}
 	}
@@ -126,33 +134,23 @@ func Owns(set *fieldpath.Set, path fieldpath.Path) bool {
 
 // Remove takes what is at a path out of obj, and reports whether it was there.
 func Remove(obj map[string]any, p fieldpath.Path) bool {
-	if len(p) == 0 {
+	if len(p) == 0 || !Has(obj, p) {
 		return false
 	}
-	parent, ok := Value(obj, p[:len(p)-1])
-	if !ok {
-		return false
-	}
-	last := p[len(p)-1]
-	switch in := parent.(type) {
-	case map[string]any:
-		if last.FieldName == nil {
-			return false
-		}
-		_, ok := in[*last.FieldName]
-		delete(in, *last.FieldName)
-		return ok
-	case []any:
-		i, list := Index(in, last), p[len(p)-2]
-		holder, _ := Value(obj, p[:len(p)-2])
-		m, ok := holder.(map[string]any)
-		if !ok || i < 0 || list.FieldName == nil {
-			return false // a list of lists has no keys
-		}
-		m[*list.FieldName] = append(in[:i:i], in[i+1:]...)
+	at, last := p[:len(p)-1], p[len(p)-1]
+	parent, _ := Value(obj, at)
+	if m, ok := parent.(map[string]any); ok {
+		delete(m, *last.FieldName)
 		return true
 	}
-	return false
+	list := parent.([]any)
+	i := Index(list, last)
+	holder, _ := Value(obj, at[:len(at)-1])
+	m, ok := holder.(map[string]any)
+	if ok { // a list of lists has no keys
+		m[*at[len(at)-1].FieldName] = append(list[:i:i], list[i+1:]...)
+	}
+	return ok
 }
 
 // Names writes a path as package hide wants it.
@@ -181,12 +179,23 @@ func Covers(set *fieldpath.Set, path fieldpath.Path) bool {
 // order: a removed list item stands for everything in it.
 func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	var out []fieldpath.Path
-	set.Iterate(func(p fieldpath.Path) {
+	for p := range set.All() {
 		if !Covers(set, p[:len(p)-1]) {
 			out = append(out, p.Copy())
 		}
-	})
-	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
+	}
+	slices.SortFunc(out, fieldpath.Path.Compare)
+	return out
+}
+
+// Where returns the members of a set that keep returns true for.
+func Where(set *fieldpath.Set, keep func(fieldpath.Path) bool) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for p := range set.All() {
+		if keep(p) {
+			out.Insert(p)
+		}
+	}
 	return out
 }
 

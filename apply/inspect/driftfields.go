@@ -53,8 +53,10 @@ type fieldList struct {
 // counts if it is stated, has an owner or was stated by a revision; otherwise the server
 // may have set both values.
 func (l *fieldList) addChange(f apply.FieldChange) {
-	_, stated := fields.Value(l.object.Declared.Object, f.Path)
-	stated = stated || l.isOwnershipMetadata(f.Path)
+	stated := fields.Has(l.object.Declared.Object, f.Path)
+	if l.object.Desired != nil && fields.IsField(f.Path[0], "metadata") { // we write ownership metadata on every object
+		stated = stated || fields.Has(l.object.Desired.Object, f.Path)
+	}
 	switch {
 	case f.Type == compare.Added && stated, f.Type == compare.Removed,
 		f.Type == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
@@ -64,15 +66,6 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 			noted.Live = f.Before
 		}
 	}
-}
-
-// isOwnershipMetadata reports whether a metadata field is one that we write on every object.
-func (l *fieldList) isOwnershipMetadata(path fieldpath.Path) bool {
-	if l.object.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
-		return false
-	}
-	_, ok := fields.Value(l.object.Desired.Object, path)
-	return ok
 }
 
 // add adds one field; nil when it is nobody's concern.
@@ -114,7 +107,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 // ownerOf is the entry that owns the live value of a field: the latest of
 // somebody else's, or else ours; nil when there is none.
 func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
-	if _, there := fields.Value(l.object.Live.Object, path); !there {
+	if !fields.Has(l.object.Live.Object, path) {
 		return nil
 	}
 	var best *ownership.Entry
@@ -179,26 +172,19 @@ func (l *fieldList) addAdditions() {
 			continue
 		}
 		person := ownership.MayBePerson(e.Manager)
-		e.Set.Iterate(func(path fieldpath.Path) {
+		for path := range e.Set.All() {
 			if l.isAddition(path) {
-				l.add(path.Copy(), nil, false, !person || l.isRestart(path))
+				l.add(path, nil, false, !person || l.isRestart(path))
 			}
-		})
+		}
 	}
 }
 
 // isAddition reports whether a live field isn't stated by the release, in whole or in
 // part, and isn't listed yet.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
-	if _, there := fields.Value(l.object.Live.Object, path); !there {
-		return false
-	}
-	if l.object.Desired != nil {
-		if _, stated := fields.Value(l.object.Desired.Object, path); stated {
-			return false
-		}
-	}
-	return !fields.Covers(l.seen, path) && fields.WithPrefix(l.seen, path).Empty()
+	stated := l.object.Desired != nil && fields.Has(l.object.Desired.Object, path)
+	return fields.Has(l.object.Live.Object, path) && !stated && !fields.Covers(l.seen, path) && fields.WithPrefix(l.seen, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which
@@ -206,8 +192,7 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 func (l *fieldList) isRestart(path fieldpath.Path) bool {
 	v, _ := fields.Value(l.object.Live.Object, path)
 	m, isMap := v.(map[string]any)
-	last := path[len(path)-1]
-	return last.FieldName != nil && *last.FieldName == kube.RestartedAtAnnotation || isMap && len(m) == 1 && m[kube.RestartedAtAnnotation] != nil
+	return fields.IsField(path[len(path)-1], kube.RestartedAtAnnotation) || isMap && len(m) == 1 && m[kube.RestartedAtAnnotation] != nil
 }
 
 // isBookkeeping reports whether servers, controllers or our runs keep a field for

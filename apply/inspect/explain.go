@@ -185,22 +185,22 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 	var out []FieldExplanation
 	var near *NoFieldError
 	far := 0
-	x.leaves.Iterate(func(path fieldpath.Path) {
+	for path := range x.leaves.All() {
 		obj := x.object.Live.Object
-		if _, has := fields.Value(obj, path); !has {
+		if !fields.Has(obj, path) {
 			obj = x.object.Predicted.Object
 		}
 		n := query.MatchedSteps(obj, path)
 		switch {
 		case n == len(query) && (n > 0 || !isBookkeeping(path) && !isIdentity(path)):
-			out = append(out, x.explain(path.Copy()))
+			out = append(out, x.explain(path))
 		case len(out) > 0 || n == len(query) || n >= len(path):
 		case near == nil || n > far:
 			near, far = &NoFieldError{Object: x.object.ID, Field: asked, At: fields.String(path[:n]), Near: []string{fields.String(path[n : n+1])}}, n
 		case n == far && fields.String(path[:n]) == near.At:
 			near.Near = append(near.Near, fields.String(path[n:n+1]))
 		}
-	})
+	}
 	if len(out) == 0 && near != nil {
 		near.Near = slices.Compact(near.Near)
 		return nil, near
@@ -249,8 +249,7 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	}
 	is, has := fields.Value(x.object.Live.Object, path)
 	will, stays := fields.Value(x.object.Predicted.Object, path)
-	_, stated := fields.Value(x.object.Declared.Object, path)
-	_, sent := fields.Value(x.object.Desired.Object, path)
+	stated, sent := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
 	switch {
 	case has && !stays:
 		return OutcomeRemoved

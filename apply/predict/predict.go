@@ -96,11 +96,8 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 		if !e.IsManual() {
 			continue
 		}
-		added := fieldpath.NewSet()
-		ownership.Content(e.Set).Difference(p.relinquished).Iterate(func(path fieldpath.Path) {
-			if p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.removedItems, path) && fields.WithPrefix(p.DesiredFields, path).Empty() {
-				added.Insert(path.Copy())
-			}
+		added := fields.Where(ownership.Content(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
+			return p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.removedItems, path) && fields.WithPrefix(p.DesiredFields, path).Empty()
 		})
 		for _, path := range fields.Topmost(added) {
 			out[e.Manager] = append(out[e.Manager], fields.String(path))

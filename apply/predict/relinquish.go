@@ -16,11 +16,9 @@ import (
 func (p *Prediction) RelinquishField(path fieldpath.Path) {
 	fields.Remove(p.Desired.Object, path)
 	p.relinquished.Insert(path)
-	p.Live.Fields.Iterate(func(below fieldpath.Path) {
-		if len(below) > len(path) && path.Equals(below[:len(path)]) {
-			p.relinquished.Insert(below.Copy())
-		}
-	})
+	p.relinquished = p.relinquished.Union(fields.Where(p.Live.Fields, func(below fieldpath.Path) bool {
+		return len(below) > len(path) && path.Equals(below[:len(path)])
+	}))
 }
 
 // RelinquishItem leaves an item out, and the list when nothing else is in it.
@@ -50,20 +48,11 @@ func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
 	kind := p.Desired.GroupVersionKind().GroupKind()
 	aggregated := kind.Kind == "ClusterRole" && p.Desired.Object["aggregationRule"] != nil
 	bundled := manifest.HasCABundle(kind)
-	p.Live.Fields.Iterate(func(path fieldpath.Path) {
-		top, name := fieldName(path[0]), fieldName(path[len(path)-1])
-		switch {
-		case aggregated && top == "rules", bundled && name == "caBundle", hasStatus && top == "status", name == kube.RestartedAtAnnotation:
-			p.relinquished.Insert(path.Copy())
-		}
-	})
-}
-
-func fieldName(e fieldpath.PathElement) string {
-	if e.FieldName == nil {
-		return ""
-	}
-	return *e.FieldName
+	p.relinquished = p.relinquished.Union(fields.Where(p.Live.Fields, func(path fieldpath.Path) bool {
+		top, last := path[0], path[len(path)-1]
+		return aggregated && fields.IsField(top, "rules") || hasStatus && fields.IsField(top, "status") ||
+			bundled && fields.IsField(last, "caBundle") || fields.IsField(last, kube.RestartedAtAnnotation)
+	}))
 }
 
 // isItemOrMapKey says that a path is an item of a list or a key of a free map, as
@@ -99,19 +88,13 @@ func isItemOrMapKey(v *typed.TypedValue, path fieldpath.Path) bool {
 // although neither the chart nor a stored revision states them. It returns only fields of
 // structures: list items and map keys that nobody declared were added under Helm's name.
 func (p *Prediction) ChangedDefaults(diff *typed.Comparison) *fieldpath.Set {
-	out := fieldpath.NewSet()
 	if !p.Migrated.Changed {
-		return out
+		return fieldpath.NewSet()
 	}
-	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
-		if p.IsDeclared(path) || !p.Migrated.Ours.Has(path) || p.reverted(path) {
-			return
-		}
-		if !fields.Covers(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(p.Live.Value, path) {
-			out.Insert(path.Copy())
-		}
+	return fields.Where(diff.Modified.Union(diff.Removed), func(path fieldpath.Path) bool {
+		return !p.IsDeclared(path) && p.Migrated.Ours.Has(path) && !p.reverted(path) &&
+			!fields.Covers(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(p.Live.Value, path)
 	})
-	return out
 }
 
 // reverted reports whether a field is removed because somebody set it by hand.
@@ -122,17 +105,12 @@ func (p *Prediction) reverted(path fieldpath.Path) bool {
 // UndeclaredDefaults returns the fields of structures that would become ours although
 // nobody declared them: defaults. See ChangedDefaults.
 func (p *Prediction) UndeclaredDefaults() *fieldpath.Set {
-	out := fieldpath.NewSet()
-	p.Migrated.Ours.Iterate(func(path fieldpath.Path) {
-		if p.IsDeclared(path) || p.reverted(path) {
-			return
-		}
-		for i := 1; i <= len(path); i++ {
-			if at := path[:i]; !p.IsDeclared(at) && isItemOrMapKey(p.Live.Value, at) {
-				return
+	return fields.Where(p.Migrated.Ours, func(path fieldpath.Path) bool {
+		for i := range path {
+			if at := path[:i+1]; !p.IsDeclared(at) && isItemOrMapKey(p.Live.Value, at) {
+				return false
 			}
 		}
-		out.Insert(path.Copy())
+		return !p.IsDeclared(path) && !p.reverted(path)
 	})
-	return out
 }
