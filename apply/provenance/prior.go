@@ -69,19 +69,13 @@ func (p *Prior) extend(live *compare.Live, over *fieldpath.Set, result *unstruct
 	if err != nil {
 		return err
 	}
-	known, err := p.typedValues(live)
+	known, knownSet, err := p.typedValues(live)
 	if err != nil {
 		return err
 	}
 	added, err := p.added()
 	if err != nil {
 		return err
-	}
-	knownSet := fieldpath.NewSet()
-	if known != nil {
-		if knownSet, err = known.ToFieldSet(); err != nil {
-			return err
-		}
 	}
 	setByOthers := notOurs(live.Entries, over)
 	if known != nil && !setByOthers.Empty() {
@@ -90,9 +84,9 @@ func (p *Prior) extend(live *compare.Live, over *fieldpath.Set, result *unstruct
 		known, knownSet = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers)
 	}
 	added = added.Difference(setByOthers)
-	over = over.Difference(ownershipMetadataPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
-	more := becomes.Difference(live.Fields).Difference(ownershipMetadataPaths()).Difference(knownSet).Difference(ownership.Unownable())
-	if added = added.Union(more); !added.Empty() {
+	unrecorded := ownershipMetadataPaths().Union(ownership.Unownable()).Union(knownSet)
+	over = over.Difference(unrecorded).Difference(added)
+	if added = added.Union(becomes.Difference(live.Fields).Difference(unrecorded)); !added.Empty() {
 		if p.Added, err = added.ToJSON(); err != nil {
 			return err
 		}
@@ -130,14 +124,19 @@ func withTypeMeta(part *typed.TypedValue, of *unstructured.Unstructured) map[str
 	return out
 }
 
-// typedValues reads the former values by the schema of the live object; nil when there are none
-// in its API version.
-func (p *Prior) typedValues(live *compare.Live) (*typed.TypedValue, error) {
+// typedValues reads the former values and their fields by the schema of the live object; nil and
+// an empty set when there are none in its API version.
+func (p *Prior) typedValues(live *compare.Live) (*typed.TypedValue, *fieldpath.Set, error) {
 	values, err := p.Object()
 	if err != nil || values == nil || values.GetAPIVersion() != live.Object.GetAPIVersion() {
-		return nil, err
+		return nil, fieldpath.NewSet(), err
 	}
-	return compare.Typed(live.Converter, values)
+	v, err := compare.Typed(live.Converter, values)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := v.ToFieldSet()
+	return v, set, err
 }
 
 // Object decodes Values; nil when there are none.

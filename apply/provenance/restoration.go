@@ -18,7 +18,7 @@ import (
 // Restoration is one object being given back.
 type Restoration struct {
 	from *Provenance
-	last *unstructured.Unstructured // its manifest in the last revision that had it; nil when unknown
+	last *unstructured.Unstructured // its manifest in the last revision that had it; empty when unknown
 	live *unstructured.Unstructured
 
 	Becomes *unstructured.Unstructured
@@ -31,6 +31,9 @@ type Restoration struct {
 // NewRestoration begins to give an object back. last is its manifest in the last revision that had it;
 // nil when that is unknown. It fails if the managedFields of the live object can't be parsed.
 func NewRestoration(from *Provenance, live, last *unstructured.Unstructured) (*Restoration, error) {
+	if last == nil {
+		last = &unstructured.Unstructured{}
+	}
 	r := &Restoration{from: from, last: last, live: live, ours: fieldpath.NewSet(), others: fieldpath.NewSet()}
 	var err error
 	if r.entries, err = ownership.Parse(live.GetManagedFields()); err != nil {
@@ -82,10 +85,13 @@ func (r *Restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 		return live, err
 	}
 	entries := slices.DeleteFunc(slices.Clone(r.entries), ownership.Entry.IsOurs)
-	rest, err := restOf(live, added)
+	all, err := live.ToFieldSet()
 	if err != nil {
 		return nil, err
 	}
+	// What we didn't add gets an owner: since the adoption some of it has none, and an apply
+	// removes a whole map with the last of its owned entries.
+	rest := all.Leaves().RecursiveDifference(added)
 	applied := func(manager string, set *fieldpath.Set) ownership.Entry {
 		by := ownership.FieldManager{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
 		return ownership.Entry{FieldManager: by, Set: set}
@@ -99,17 +105,6 @@ func (r *Restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 		return nil, err
 	}
 	return ownership.SimulateApply(live, desired, entries)
-}
-
-// restOf returns the fields of a live object that we didn't add. They get an owner for
-// the simulation: since the adoption some have none, and an apply removes a whole map
-// with the last of its owned entries.
-func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error) {
-	all, err := live.ToFieldSet()
-	if err != nil {
-		return nil, err
-	}
-	return all.Leaves().RecursiveDifference(added), nil
 }
 
 // withFormer restores the former values of fields that are still as we wrote them.
@@ -131,25 +126,24 @@ func (r *Restoration) withFormer(conv managedfields.TypeConverter, live *typed.T
 		return nil, err
 	}
 	drop, server := fieldpath.NewSet(), ownership.Unownable()
-	set.Leaves().Iterate(func(path fieldpath.Path) {
+	for path := range set.Leaves().All() {
 		switch {
-		case len(path) == 1 && path[0].FieldName != nil && (*path[0].FieldName == "apiVersion" || *path[0].FieldName == "kind"):
+		case len(path) == 1 && (fields.IsField(path[0], "apiVersion") || fields.IsField(path[0], "kind")):
 		case isKey(path):
-			if item := path[:len(path)-1]; r.removedByOthers(item) {
-				drop.Insert(item.Copy())
+			if item := path[:len(path)-1]; fields.Has(r.last.Object, item) && !fields.Has(r.live.Object, item) {
+				drop.Insert(item) // somebody else has removed it
 			}
 		case server.Has(path):
-			drop.Insert(path.Copy()) // earlier versions have recorded metadata.generation
+			drop.Insert(path) // earlier versions have recorded metadata.generation
 		case r.asWritten(path):
 		default:
-			drop.Insert(path.Copy())
-			if now, ok := fields.Value(r.live.Object, path); ok {
-				if was, had := fields.Value(values.Object, path); !had || !fields.Equal(now, was) {
-					r.Stays = append(r.Stays, fields.String(path)+" has been changed since")
-				}
+			drop.Insert(path)
+			now, ok := fields.Value(r.live.Object, path)
+			if was, had := fields.Value(values.Object, path); ok && (!had || !fields.Equal(now, was)) {
+				r.Stays = append(r.Stays, fields.String(path)+" has been changed since")
 			}
 		}
-	})
+	}
 	if !drop.Empty() {
 		former = former.RemoveItems(drop)
 	}
@@ -158,10 +152,9 @@ func (r *Restoration) withFormer(conv managedfields.TypeConverter, live *typed.T
 
 // isKey reports whether a path ends at a key field of a list item.
 func isKey(path fieldpath.Path) bool {
-	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
-		return false
-	}
-	return slices.ContainsFunc(*path[len(path)-2].Key, func(f value.Field) bool { return f.Name == *path[len(path)-1].FieldName })
+	last := len(path) - 1
+	return last > 0 && path[last-1].Key != nil &&
+		slices.ContainsFunc(*path[last-1].Key, func(f value.Field) bool { return fields.IsField(path[last], f.Name) })
 }
 
 // asWritten reports whether a field that we overwrote is still as we wrote it: a change
@@ -169,7 +162,7 @@ func isKey(path fieldpath.Path) bool {
 // last revision doesn't state it, because then we removed it.
 func (r *Restoration) asWritten(path fieldpath.Path) bool {
 	now, there := fields.Value(r.live.Object, path)
-	stated, has := r.lastDeclared(path)
+	stated, has := fields.Value(r.last.Object, path)
 	switch {
 	case !there:
 		return !has
@@ -177,21 +170,6 @@ func (r *Restoration) asWritten(path fieldpath.Path) bool {
 		return has && fields.Equal(now, stated) // stored without owners
 	}
 	return fields.Owns(r.ours, path) && !r.others.Has(path)
-}
-
-// removedByOthers reports whether what our last revision states at a path is gone.
-func (r *Restoration) removedByOthers(path fieldpath.Path) bool {
-	_, there := fields.Value(r.live.Object, path)
-	_, has := r.lastDeclared(path)
-	return has && !there
-}
-
-// lastDeclared returns what our last revision states at a path.
-func (r *Restoration) lastDeclared(path fieldpath.Path) (any, bool) {
-	if r.last == nil {
-		return nil, false
-	}
-	return fields.Value(r.last.Object, path)
 }
 
 // ManagedFields returns the managedFields of the restored object: the entries of others as they
@@ -206,11 +184,8 @@ func (r *Restoration) ManagedFields() ([]metav1.ManagedFieldsEntry, error) {
 		if e.Subresource != "" {
 			continue
 		}
-		again := fieldpath.NewSet()
-		e.Set.Iterate(func(path fieldpath.Path) {
-			if _, there := fields.Value(r.Becomes.Object, path); there && !r.others.Has(path) {
-				again.Insert(path.Copy())
-			}
+		again := fields.Where(e.Set, func(path fieldpath.Path) bool {
+			return fields.Has(r.Becomes.Object, path) && !r.others.Has(path)
 		})
 		if again.Empty() {
 			continue
