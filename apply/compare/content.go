@@ -2,6 +2,7 @@ package compare
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,15 +48,7 @@ func Satisfies(live, desired any) bool {
 		return true
 	case []any:
 		l, _ := live.([]any)
-		if len(l) != len(w) {
-			return false
-		}
-		for i := range w {
-			if !Satisfies(l[i], w[i]) {
-				return false
-			}
-		}
-		return true
+		return slices.EqualFunc(l, w, Satisfies)
 	}
 	return fields.Equal(desired, live)
 }

@@ -104,6 +104,15 @@ func Typed(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*t
 	return v, nil
 }
 
+// Untyped is the reverse of Typed. The object shares nothing with the value.
+func Untyped(conv managedfields.TypeConverter, v *typed.TypedValue) (*unstructured.Unstructured, error) {
+	obj, err := conv.TypedToObject(v)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*unstructured.Unstructured).DeepCopy(), nil
+}
+
 // Fields is the function Fields for states that have been compared already.
 func (s States) Fields(diff *typed.Comparison) []FieldChange {
 	var out []FieldChange
@@ -113,21 +122,21 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 			out = append(out, c)
 		}
 	}
-	// The fields of a value of another type are in both sets too.
-	within := func(path fieldpath.Path) bool { return fields.Covers(diff.Modified, path[:len(path)-1]) }
 	twice := diff.Added.Intersection(diff.Removed) // an item that was there several times and isn't any more, or the other way round
-	diff.Modified.Union(twice).Iterate(func(path fieldpath.Path) { add(path.Copy(), Changed, nil) })
-	for _, path := range fields.Topmost(diff.Added) {
-		if !twice.Has(path) && !within(path) {
-			add(path, Added, diff.Added)
-		}
+	for path := range diff.Modified.Union(twice).All() {
+		add(path.Copy(), Changed, nil)
 	}
-	if !s.AfterIsManifest {
-		for _, path := range fields.Topmost(diff.Removed) {
-			if !twice.Has(path) && !within(path) {
-				add(path, Removed, diff.Removed)
+	addTopmost := func(set *fieldpath.Set, how ChangeType) {
+		for _, path := range fields.Topmost(set) {
+			// The fields of a value of another type are in diff.Modified too.
+			if !twice.Has(path) && !fields.Covers(diff.Modified, path[:len(path)-1]) {
+				add(path, how, set)
 			}
 		}
+	}
+	addTopmost(diff.Added, Added)
+	if !s.AfterIsManifest {
+		addTopmost(diff.Removed, Removed)
 		out = append(out, s.reordered(diff)...)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return s.precedes(out[i].Path, out[j].Path) })
@@ -177,13 +186,7 @@ func content(obj *unstructured.Unstructured, path fieldpath.Path) any {
 	}
 	list, _ := fields.Value(obj.Object, path[:last])
 	items, _ := list.([]any)
-	first := fields.Index(items, path[last])
-	var all []any
-	for i := first; i >= 0 && i < len(items); i++ {
-		if fields.Index(items[i:i+1], path[last]) == 0 {
-			all = append(all, items[i])
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(items), func(item any) bool { return fields.Index([]any{item}, path[last]) < 0 })
 	if len(all) > 1 {
 		return all
 	}
@@ -197,23 +200,18 @@ func (s States) isBookkeeping(c *FieldChange) bool {
 	if names[0] == "status" && s.Desired != nil && s.Desired.Object["status"] != nil {
 		return false
 	}
-	if kube.IsBookkeeping(names) {
-		return true
+	if !slices.Equal(names, []string{"metadata", "annotations"}) {
+		return kube.IsBookkeeping(names)
 	}
-	c.Before, c.After = withoutBookkeeping(names, c.Before), withoutBookkeeping(names, c.After)
-	m, isMap := c.Before.(map[string]any)
-	n, isMapToo := c.After.(map[string]any)
-	return slices.Equal(names, []string{"metadata", "annotations"}) && (isMap || isMapToo) && len(m)+len(n) == 0
-}
-
-func withoutBookkeeping(names []string, v any) any {
-	m, ok := v.(map[string]any)
-	if !ok || !slices.Equal(names, []string{"metadata", "annotations"}) {
-		return v
+	left, isMap := 0, false
+	for _, v := range []*any{&c.Before, &c.After} {
+		if m, ok := (*v).(map[string]any); ok {
+			m = maps.Clone(m)
+			maps.DeleteFunc(m, func(key string, _ any) bool { return kube.IsBookkeeping([]string{"metadata", "annotations", key}) })
+			*v, left, isMap = m, left+len(m), true
+		}
 	}
-	m = maps.Clone(m)
-	maps.DeleteFunc(m, func(key string, _ any) bool { return kube.IsBookkeeping(append(names[:2:2], key)) })
-	return m
+	return isMap && left == 0
 }
 
 // leaves are the changes below one; none when it is a single value itself. set
@@ -221,12 +219,11 @@ func withoutBookkeeping(names []string, v any) any {
 func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	var out []FieldChange
 	if set != nil {
-		fields.WithPrefix(set, c.Path).Leaves().Iterate(func(rest fieldpath.Path) {
-			path := append(slices.Clone(c.Path), rest...)
-			if leaf, ok := s.change(path, c.Type); ok {
+		for rest := range fields.WithPrefix(set, c.Path).Leaves().All() {
+			if leaf, ok := s.change(slices.Concat(c.Path, rest), c.Type); ok {
 				out = append(out, s.splitMap(leaf)...)
 			}
-		})
+		}
 	}
 	if len(out) == 0 {
 		out = s.splitMap(c)

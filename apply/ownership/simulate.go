@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -17,8 +16,7 @@ import (
 // wanted unless another manager owns them too. Defaulting and admission, which only the
 // server can do, are missing. All entries are treated as of one API version.
 func SimulateApply(live, desired *typed.TypedValue, entries []Entry) (*typed.TypedValue, error) {
-	managers, ours := versioned(entries)
-	result, _, err := updater().Apply(live, desired, version, managers, ours, true)
+	result, _, err := updater().Apply(live, desired, version, versioned(entries), ours, true)
 	return result, err
 }
 
@@ -36,8 +34,7 @@ func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, er
 	if len(others) == 0 {
 		return nil, nil
 	}
-	managers, ours := versioned(others)
-	_, _, err := updater().Apply(live, desired, version, managers, ours, false)
+	_, _, err := updater().Apply(live, desired, version, versioned(others), ours, false)
 	var found merge.Conflicts
 	if err == nil || !errors.As(err, &found) {
 		return nil, err
@@ -50,19 +47,21 @@ func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, er
 		}
 		out = append(out, Conflict{Path: c.Path.Copy(), By: others[i]})
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].Path.Compare(out[j].Path) < 0 })
+	slices.SortStableFunc(out, func(a, b Conflict) int { return a.Path.Compare(b.Path) })
 	return out, nil
 }
 
-const version = fieldpath.APIVersion("v")
+const (
+	version = fieldpath.APIVersion("v") // of all entries
+	ours    = "ours"                    // the manager that applies
+)
 
 func updater() *merge.Updater {
 	return (&merge.UpdaterBuilder{Converter: oneVersion{}, ReturnInputOnNoop: true}).BuildUpdater()
 }
 
-// versioned keys entries by their index: several may bear one name.
-func versioned(entries []Entry) (fieldpath.ManagedFields, string) {
-	const ours = "ours"
+// versioned keys entries by their index, because several may bear one name, and our own by ours.
+func versioned(entries []Entry) fieldpath.ManagedFields {
 	out := fieldpath.ManagedFields{}
 	for i, e := range entries {
 		key := strconv.Itoa(i)
@@ -71,7 +70,7 @@ func versioned(entries []Entry) (fieldpath.ManagedFields, string) {
 		}
 		out[key] = fieldpath.NewVersionedSet(e.Set, version, e.Operation == "Apply")
 	}
-	return out, ours
+	return out
 }
 
 type oneVersion struct{}

@@ -80,12 +80,8 @@ func (p *Prediction) simulate(live, desired *typed.TypedValue) error {
 	if err != nil {
 		return err
 	}
-	obj, err := p.Live.Converter.TypedToObject(result)
-	if err != nil {
-		return err
-	}
-	p.Predicted = obj.(*unstructured.Unstructured).DeepCopy()
-	return nil
+	p.Predicted, err = compare.Untyped(p.Live.Converter, result)
+	return err
 }
 
 // ManualAdditions returns the fields that people have added and that stay as they are, by

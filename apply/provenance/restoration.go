@@ -61,11 +61,9 @@ func (r *Restoration) Compute(conv managedfields.TypeConverter) error {
 	if err != nil {
 		return err
 	}
-	obj, err := conv.TypedToObject(live)
-	if err != nil {
+	if r.Becomes, err = compare.Untyped(conv, live); err != nil {
 		return err
 	}
-	r.Becomes = obj.(*unstructured.Unstructured).DeepCopy()
 	restoreOwnershipMetadata(r.Becomes, r.from.Adopted.Prior.OwnershipMetadata)
 	return nil
 }
