@@ -103,7 +103,7 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 		}
 		for name, child := range v {
 			if field, ok := atom.Map.FindField(name); ok {
-				f.walk(extended(path, fieldpath.PathElement{FieldName: &name}), child, field.Type)
+				f.walk(extended(path, fieldpath.FieldNameElement(name)), child, field.Type)
 			}
 		}
 	case []any:
@@ -141,7 +141,7 @@ func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Pa
 		return nil
 	}
 	element, _ := f.schema.Resolve(atom.List.ElementType)
-	path = extended(path, fieldpath.PathElement{FieldName: &names[0]})
+	path = extended(path, fieldpath.FieldNameElement(names[0]))
 	var out []listItem
 	all, _ := in[names[0]].([]any)
 	for _, item := range all {
@@ -178,7 +178,7 @@ func (f *collisionFinder) keyOf(item any, t *schema.List) (fieldpath.PathElement
 		key = append(key, value.Field{Name: name, Value: value.NewValueInterface(v)})
 	}
 	key.Sort()
-	return fieldpath.PathElement{Key: &key}, true
+	return fieldpath.KeyElement(key...), true
 }
 
 // check compares each item that the chart states with all others.
@@ -206,14 +206,14 @@ func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 	if field == "" || i.stated[field] != nil || i.now[field] == nil {
 		return nil, false
 	}
-	return extended(i.path, fieldpath.PathElement{FieldName: &field}), true
+	return extended(i.path, fieldpath.FieldNameElement(field)), true
 }
 
 // relinquishable returns the path to leave out if the other item stays: the colliding field if the
 // item is already live, otherwise the whole item.
 func (f *collisionFinder) relinquishable(ours listItem, field string) fieldpath.Path {
-	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
-	if _, stated := fields.Value(f.p.Desired.Object, at); field == "" || !f.p.Live.Fields.Has(ours.path) || !stated {
+	at := extended(ours.path, fieldpath.FieldNameElement(field))
+	if field == "" || !f.p.Live.Fields.Has(ours.path) || !fields.Has(f.p.Desired.Object, at) {
 		return ours.path
 	}
 	return at
@@ -246,11 +246,11 @@ func (p *Prediction) RemoveTheirs(theirs fieldpath.Path) { p.removedItems.Insert
 // removeCollidingItems takes what collides with the chart out of the predicted object.
 func (p *Prediction) removeCollidingItems() bool {
 	found := false
-	p.removedItems.Iterate(func(path fieldpath.Path) {
+	for path := range p.removedItems.All() {
 		if fields.Remove(p.Predicted.Object, path) {
 			found = true
 			removeEmpty(p.Predicted.Object, path[:len(path)-1])
 		}
-	})
+	}
 	return found
 }

@@ -29,10 +29,9 @@ func (p *Prediction) RelinquishItem(path fieldpath.Path) {
 
 // removeEmpty takes a list out of obj when nothing is in it.
 func removeEmpty(obj map[string]any, path fieldpath.Path) {
-	if list, ok := fields.Value(obj, path); ok {
-		if items, isList := list.([]any); isList && len(items) == 0 {
-			fields.Remove(obj, path)
-		}
+	list, _ := fields.Value(obj, path)
+	if items, isList := list.([]any); isList && len(items) == 0 {
+		fields.Remove(obj, path)
 	}
 }
 

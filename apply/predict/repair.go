@@ -1,7 +1,6 @@
 package predict
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,14 +13,10 @@ import (
 	"deployer/apply/ownership"
 )
 
-// unions are structures whose type decides which sibling field is allowed. A sibling that
-// was set by default has no owner, so no apply removes it, and the server rejects the two
+// strategies are the fields of kinds whose type decides whether their rollingUpdate is allowed. One
+// that was set by default has no owner, so no apply removes it, and the server rejects the two
 // together (kubernetes#24198).
-var unions = map[string]struct{ field, member, kind string }{
-	"Deployment":  {"strategy", "rollingUpdate", "RollingUpdate"},
-	"DaemonSet":   {"updateStrategy", "rollingUpdate", "RollingUpdate"},
-	"StatefulSet": {"updateStrategy", "rollingUpdate", "RollingUpdate"},
-}
+var strategies = map[string]string{"Deployment": "strategy", "DaemonSet": "updateStrategy", "StatefulSet": "updateStrategy"}
 
 // mirroredAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations. An
 // apply in that version doesn't remove fields that were set in another version.
@@ -38,7 +33,7 @@ func (p *Prediction) repair(desired *typed.TypedValue) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	united := removeUnionSibling(p.Live.Object, p.Desired, p.Predicted)
+	united := removeRollingUpdate(p.Live.Object, p.Desired, p.Predicted)
 	deduped := dedupeEnv(p.Desired.Object, p.Predicted.Object)
 	removed := p.removeCollidingItems()
 	return p.removeMirroredAnnotations() || emptied || united || deduped || removed, nil
@@ -50,59 +45,41 @@ func (p *Prediction) repair(desired *typed.TypedValue) (bool, error) {
 // which the field is empty already.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (p *Prediction) repairEmptied(desired *typed.TypedValue) (bool, error) {
-	next, found := withEmptied(p.Desired.Object, p.Predicted.Object, compare.WithoutManagedFields(p.Live.Object).Object)
+	found := false
+	eachEmptied(p.Desired.Object, p.Predicted.Object, p.Live.Object.Object, func(map[string]any, string, any) { found = true })
 	if !found {
 		return false, nil
 	}
-	from, err := compare.Typed(p.Live.Converter, &unstructured.Unstructured{Object: next.(map[string]any)})
+	next := compare.WithoutManagedFields(p.Live.Object).DeepCopy()
+	eachEmptied(p.Desired.Object, p.Predicted.Object, next.Object, func(parent map[string]any, key string, empty any) { parent[key] = empty })
+	from, err := compare.Typed(p.Live.Converter, next)
 	if err != nil {
 		return false, err
 	}
 	return true, p.simulate(from, desired)
 }
 
-// withEmptied returns a copy of live in which the fields are empty that desired has empty and
-// predicted has lost, and whether there are any. Items of lists are matched by name.
-func withEmptied(desired, predicted, live any) (any, bool) {
-	found := false
-	switch w := desired.(type) {
+// eachEmptied calls do for each field of live that desired has empty and predicted has lost, with
+// its parent, its name and its empty value. Items of lists are matched by name.
+func eachEmptied(desired, predicted, live any, do func(parent map[string]any, key string, empty any)) {
+	switch d := desired.(type) {
 	case map[string]any:
 		p, _ := predicted.(map[string]any)
 		l, _ := live.(map[string]any)
-		out := l
-		for key, v := range w {
-			now, is := v, p[key] == nil && l[key] != nil && isEmpty(v)
-			if !is {
-				now, is = withEmptied(v, p[key], l[key])
+		for key, v := range d {
+			if p[key] == nil && l[key] != nil && isEmpty(v) {
+				do(l, key, v)
+				continue
 			}
-			if is && !found {
-				out, found = maps.Clone(l), true
-			}
-			if is {
-				out[key] = now
-			}
+			eachEmptied(v, p[key], l[key], do)
 		}
-		return out, found
 	case []any:
 		p, _ := predicted.([]any)
 		l, _ := live.([]any)
-		out := l
-		for _, item := range w {
-			i := indexOf(item, l)
-			if i < 0 {
-				continue
-			}
-			now, is := withEmptied(item, itemNamed(item, p), out[i])
-			if is && !found {
-				out, found = slices.Clone(l), true
-			}
-			if is {
-				out[i] = now
-			}
+		for _, item := range d {
+			eachEmptied(item, itemNamed(item, p), itemNamed(item, l), do)
 		}
-		return out, found
 	}
-	return live, false
 }
 
 func isEmpty(v any) bool {
@@ -115,19 +92,14 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// removeUnionSibling removes the sibling field that the stated type of a union doesn't allow.
-func removeUnionSibling(live, desired, predicted *unstructured.Unstructured) bool {
-	u, ok := unions[live.GetKind()]
+// removeRollingUpdate removes the rollingUpdate of a strategy whose stated type doesn't allow it.
+func removeRollingUpdate(live, desired, predicted *unstructured.Unstructured) bool {
+	strategy, ok := strategies[live.GetKind()]
 	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
 		return false
 	}
-	kind, stated, _ := unstructured.NestedString(desired.Object, "spec", u.field, "type")
-	_, has, _ := unstructured.NestedFieldNoCopy(predicted.Object, "spec", u.field, u.member)
-	if !stated || kind == u.kind || !has {
-		return false
-	}
-	unstructured.RemoveNestedField(predicted.Object, "spec", u.field, u.member)
-	return true
+	kind, stated, _ := unstructured.NestedString(desired.Object, "spec", strategy, "type")
+	return stated && kind != "RollingUpdate" && fields.Remove(predicted.Object, fieldpath.MakePathOrDie("spec", strategy, "rollingUpdate"))
 }
 
 // removeMirroredAnnotations removes annotations that represent fields which we own in another API version
@@ -142,10 +114,8 @@ func (p *Prediction) removeMirroredAnnotations() bool {
 		ours := slices.ContainsFunc(p.Live.Entries, func(e ownership.Entry) bool {
 			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty())
 		})
-		_, stated := p.Desired.GetAnnotations()[key]
-		_, there := p.Predicted.GetAnnotations()[key]
-		if ours && there && !stated {
-			unstructured.RemoveNestedField(p.Predicted.Object, "metadata", "annotations", key)
+		annotation := fieldpath.MakePathOrDie("metadata", "annotations", key)
+		if ours && !fields.Has(p.Desired.Object, annotation) && fields.Remove(p.Predicted.Object, annotation) {
 			found = true
 		}
 	}
@@ -205,15 +175,12 @@ func dropOtherEnvSource(desired, predicted any) bool {
 
 // itemNamed returns the item of a list that has the same name as v; nil if there is none.
 func itemNamed(v any, list []any) any {
-	if i := indexOf(v, list); i >= 0 {
-		return list[i]
-	}
-	return nil
-}
-
-func indexOf(v any, list []any) int {
 	name := fields.ItemName(v)
-	return slices.IndexFunc(list, func(item any) bool { return name != "" && fields.ItemName(item) == name })
+	i := slices.IndexFunc(list, func(item any) bool { return name != "" && fields.ItemName(item) == name })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
 }
 
 // lastOfEach keeps the last of the variables with the same name, and earlier ones that stated
