@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/fields"
 )
 
 // normaliseByKind applies the rules for single kinds.
@@ -26,8 +29,8 @@ func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 	if rule, ok := rules[kind]; ok {
 		rule(n, obj)
 	}
-	if fields, ok := caBundleParents[kind]; ok {
-		dropPlaceholderCABundles(obj.Object, fields, injected(obj))
+	if parents, ok := caBundleParents[kind]; ok {
+		dropPlaceholderCABundles(obj.Object, parents, injected(obj))
 	}
 }
 
@@ -50,8 +53,7 @@ func (n *normaliser) normaliseSecret(obj *unstructured.Unstructured) {
 		data = map[string]any{}
 	}
 	for key, v := range values {
-		text, _ := v.(string)
-		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		data[key] = base64.StdEncoding.EncodeToString([]byte(fields.AsString(v)))
 	}
 	obj.Object["data"] = data
 }
@@ -76,13 +78,11 @@ func (n *normaliser) normaliseStrings(parent map[string]any, path, field string)
 			values[key] = ""
 			n.addNote(at, "has no value: sent as an empty string")
 		default:
-			n.addProblem(at, "is a %s, should be a string: quote it in the template", plainType(v))
+			n.addProblem(at, "is a %s, should be a string: quote it in the template", plain(typeName(v)))
 			values[key] = ""
 		}
 	}
 }
-
-func plainType(v any) string { return plain(typeName(v)) }
 
 // normaliseService drops empty values that mean "choose for me". If they were applied, they would
 // claim fields that the API server fills.
@@ -127,21 +127,19 @@ const podSpec = "io.k8s.api.core.v1.PodSpec"
 // other. When the chart drops the stated one, the server would restore it from the copy,
 // and pods would keep an account that the release deletes.
 func setBothServiceAccountNames(spec map[string]any) {
-	for _, name := range []string{"serviceAccountName", "serviceAccount"} {
-		if account, _ := spec[name].(string); account != "" {
-			spec["serviceAccountName"], spec["serviceAccount"] = account, account
-			return
-		}
+	account := cmp.Or(fields.AsString(spec["serviceAccountName"]), fields.AsString(spec["serviceAccount"]))
+	if account != "" {
+		spec["serviceAccountName"], spec["serviceAccount"] = account, account
 	}
 }
 
 // normaliseClusterRole drops the rules of an aggregated role, which a controller computes:
 // applying them would empty them for a moment (kubernetes#118648).
 func (n *normaliser) normaliseClusterRole(obj *unstructured.Unstructured) {
-	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
+	if obj.Object["aggregationRule"] == nil {
 		return
 	}
-	if rules, ok := obj.Object["rules"].([]any); ok && len(rules) > 0 {
+	if rules, _ := obj.Object["rules"].([]any); len(rules) > 0 {
 		n.addNote("rules", "are computed by the cluster for a role with aggregationRule: not sent")
 	}
 	delete(obj.Object, "rules")
@@ -158,21 +156,18 @@ var caBundleParents = map[schema.GroupKind][]string{
 // HasCABundle says that controllers fill in the caBundles of a kind.
 func HasCABundle(kind schema.GroupKind) bool { return caBundleParents[kind] != nil }
 
-// dropPlaceholderCABundles drops caBundles that are placeholders for what a controller fills in. fields lead to
-// their parents, through all items of lists.
-func dropPlaceholderCABundles(v any, fields []string, injected bool) {
+// dropPlaceholderCABundles drops caBundles that are placeholders for what a controller fills in. parents lead to
+// what has them, through all items of lists.
+func dropPlaceholderCABundles(v any, parents []string, injected bool) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			dropPlaceholderCABundles(item, fields, injected)
+			dropPlaceholderCABundles(item, parents, injected)
 		}
 	case map[string]any:
-		if len(fields) > 0 {
-			dropPlaceholderCABundles(v[fields[0]], fields[1:], injected)
-			return
-		}
-		bundle, has := v["caBundle"]
-		if text, _ := bundle.(string); has && (injected || !isPEM(text)) {
+		if len(parents) > 0 {
+			dropPlaceholderCABundles(v[parents[0]], parents[1:], injected)
+		} else if injected || !isPEM(fields.AsString(v["caBundle"])) {
 			delete(v, "caBundle")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -23,14 +24,10 @@ func (n *normaliser) dropDuplicates(path string, list []any, ref schema.TypeRef)
 	}
 	first, doubled := map[string]int{}, len(n.Duplicates)
 	out := make([]any, 0, len(list))
-	for i, item := range list {
+	for _, item := range list {
 		key, ok := itemKey(item, atom.List.Keys)
-		if !ok {
-			out = append(out, item)
-			continue
-		}
 		at, seen := first[key]
-		if !seen {
+		if !ok || !seen {
 			first[key] = len(out)
 			out = append(out, item)
 			continue
@@ -38,7 +35,7 @@ func (n *normaliser) dropDuplicates(path string, list []any, ref schema.TypeRef)
 		if reflect.DeepEqual(out[at], item) && !(isEnv(path) && fields.UsesVariable(item, fields.ItemName(item))) {
 			continue
 		}
-		out = n.mergeDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
+		out = n.mergeDuplicate(duplicateItem{path: path, key: key, item: item, out: out, at: at})
 		first = reindex(out, atom.List.Keys)
 	}
 	if len(n.Duplicates) > doubled && len(out) < len(list) {
@@ -51,16 +48,12 @@ func (n *normaliser) dropDuplicates(path string, list []any, ref schema.TypeRef)
 
 func uniqueSet(list []any) []any {
 	seen := map[string]bool{}
-	out := make([]any, 0, len(list))
-	for _, item := range list {
+	return slices.DeleteFunc(slices.Clone(list), func(item any) bool {
 		data, err := json.Marshal(item)
-		if err == nil && seen[string(data)] {
-			continue
-		}
+		repeated := err == nil && seen[string(data)]
 		seen[string(data)] = true
-		out = append(out, item)
-	}
-	return out
+		return repeated
+	})
 }
 
 func itemKey(item any, keys []string) (string, bool) {
@@ -91,12 +84,11 @@ func reindex(out []any, keys []string) map[string]int {
 
 // duplicateItem is an item whose key an earlier, different one has.
 type duplicateItem struct {
-	path  string
-	list  []any // as the chart has it
-	index int   // of the later item in list
-	out   []any // what is kept so far
-	at    int   // of the earlier item in out
-	key   string
+	path string // of the list
+	key  string
+	item any
+	out  []any // what is kept so far
+	at   int   // of the earlier item in out
 }
 
 func (n *normaliser) mergeDuplicate(c duplicateItem) []any {
@@ -119,7 +111,7 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 		return c.out
 	}
 	n.Duplicates = append(n.Duplicates, Note{c.path, fmt.Sprintf(format, args...)})
-	return append(c.out, c.list[c.index])
+	return append(c.out, c.item)
 }
 
 // mergeEnv keeps only the last value of a variable, at the last position, as the
@@ -127,24 +119,24 @@ func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 // both are kept, because the positions mean different things.
 // k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables
 func (n *normaliser) mergeEnv(c duplicateItem) []any {
-	name := fields.ItemName(c.list[c.index])
+	name := fields.ItemName(c.item)
 	for _, item := range c.out[c.at+1:] {
 		if fields.UsesVariable(item, name) {
 			return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, fields.ItemName(item))
 		}
 	}
-	if fields.UsesVariable(c.list[c.index], name) {
+	if fields.UsesVariable(c.item, name) {
 		return n.keepDuplicate(c, "%s is set twice, and the later one uses the earlier one", name)
 	}
 	n.addNote(c.path, "%s is set twice: the last one is sent", name)
 	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)
-	return append(out, c.list[c.index])
+	return append(out, c.item)
 }
 
 // mergeHosts merges the names of one address, as in a hosts file.
 func (n *normaliser) mergeHosts(c duplicateItem) []any {
 	a, _ := c.out[c.at].(map[string]any)
-	b, _ := c.list[c.index].(map[string]any)
+	b, _ := c.item.(map[string]any)
 	names, _ := a["hostnames"].([]any)
 	more, _ := b["hostnames"].([]any)
 	a["hostnames"] = uniqueSet(append(append([]any{}, names...), more...))

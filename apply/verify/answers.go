@@ -64,11 +64,11 @@ func NameHeld(err error) bool {
 	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
 		return true
 	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || answer.ErrStatus.Details == nil {
 		return false
 	}
-	causes := status.Status().Details.Causes
+	causes := answer.ErrStatus.Details.Causes
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 

@@ -50,16 +50,16 @@ var denialOfCreate = lazyregexp.New(`^\S+ "[^"]*" is forbidden: (?:RBAC: .*)?$`)
 // MissingPermission returns the missing permission that an error reports about an object in a
 // namespace; nil for other errors, such as the refusal of an admission policy.
 func MissingPermission(err error, namespace string) *PermissionError {
-	var status apierrors.APIStatus
-	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsForbidden(err) {
 		return nil
 	}
 	if m := denial().FindStringSubmatch(err.Error()); m != nil {
 		return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
 	}
-	answer := status.Status()
-	if answer.Details == nil || !denialOfCreate().MatchString(answer.Message) {
+	about := answer.ErrStatus.Details
+	if about == nil || !denialOfCreate().MatchString(answer.ErrStatus.Message) {
 		return nil
 	}
-	return &PermissionError{Verb: "create", Resource: answer.Details.Kind, Group: answer.Details.Group, Namespace: namespace}
+	return &PermissionError{Verb: "create", Resource: about.Kind, Group: about.Group, Namespace: namespace}
 }

@@ -50,11 +50,11 @@ func (e *ServerError) Hint() string {
 // Explain turns the answer to a request about an object into a *ServerError.
 // Errors that aren't answers of the server are returned as they are.
 func Explain(obj *unstructured.Unstructured, err error) error {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
 		return err
 	}
-	s := status.Status()
+	s := answer.ErrStatus
 	out := &ServerError{Code: int(s.Code), Reason: s.Reason, Text: s.Message}
 	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
 	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {

@@ -33,8 +33,8 @@ var transientMessages = []string{
 // Unexplained reports whether an answer of code 500 has no known permanent cause: it may
 // come from a proxy or an overloaded server.
 func Unexplained(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), permanentMessages)
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages)
 }
 
 // Transient reports whether the same request may succeed later.
@@ -42,20 +42,18 @@ func Transient(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
 		return networkFailure(err)
 	}
 	text := err.Error()
-	switch code := status.Status().Code; {
+	switch code := answer.ErrStatus.Code; {
 	case code == 429, code == 502, code == 503, code == 504:
 		return !strings.Contains(text, "exceeded quota")
 	case code == 500:
 		return !contains(text, permanentMessages) && contains(text, transientMessages) // others are Unexplained
-	case code >= 500:
-		return !contains(text, permanentMessages)
 	}
-	return false
+	return answer.ErrStatus.Code > 500 && !contains(text, permanentMessages)
 }
 
 func networkFailure(err error) bool {
@@ -68,12 +66,9 @@ func networkFailure(err error) bool {
 
 // KindOrNamespaceUnknown reports whether an API server doesn't know a new kind or namespace yet.
 func KindOrNamespaceUnknown(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	return status.Status().Code == 404 && !namesObject(err) ||
-		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && (answer.ErrStatus.Code == 404 && !namesObject(err) ||
+		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"}))
 }
 
 // IsVanished reports whether an answer says that the object is missing, and not its kind
@@ -84,8 +79,8 @@ func IsVanished(err error, id kube.ID) bool {
 
 // namesObject reports whether a NotFound error is about an object, and not about its kind or namespace.
 func namesObject(err error) bool {
-	var status apierrors.APIStatus
-	return kube.NamesMissingObject(err) && errors.As(err, &status) && status.Status().Details.Kind != "namespaces"
+	answer, _ := errors.AsType[*apierrors.StatusError](err)
+	return kube.NamesMissingObject(err) && answer.ErrStatus.Details.Kind != "namespaces"
 }
 
 func contains(text string, words []string) bool {

@@ -36,9 +36,8 @@ func (f Fields) HidePath(path string, t *Texts) string {
 // cutName cuts the name of a field, which may be in quotes, off the beginning of a path.
 func cutName(path string) (name, rest string) {
 	if quoted, err := strconv.QuotedPrefix(path); err == nil {
-		if name, err := strconv.Unquote(quoted); err == nil {
-			return name, path[len(quoted):]
-		}
+		name, _ = strconv.Unquote(quoted)
+		return name, path[len(quoted):]
 	}
 	if end := strings.IndexAny(path[1:], ".["); end >= 0 {
 		return path[:end+1], path[end+1:]

@@ -28,7 +28,7 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 			return t.hideStrings(x, y)
 		}
 	}
-	if !t.hasHidden(a) && !t.hasHidden(b) {
+	if len(t.hiddenIn(a)) == 0 && len(t.hiddenIn(b)) == 0 {
 		return a, b
 	}
 	return Placeholder, Placeholder
@@ -93,11 +93,8 @@ func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
 // hideLists hides the items that only one of two lists has, unless the hidden texts are the
 // same.
 func (t *Texts) hideLists(a, b []any) (any, any) {
-	var fromA, fromB []string
-	t.collectHidden(a, &fromA)
-	t.collectHidden(b, &fromB)
 	x, y := t.HideValue(a).([]any), t.HideValue(b).([]any)
-	if slices.Equal(fromA, fromB) {
+	if slices.Equal(t.hiddenIn(a), t.hiddenIn(b)) {
 		return x, y
 	}
 	return hideUnshared(x, y, any(Placeholder), written), hideUnshared(y, x, any(Placeholder), written)
@@ -112,29 +109,24 @@ func written(v any) string {
 	return string(data)
 }
 
-// collectHidden appends the confidential texts in JSON data.
-func (t *Texts) collectHidden(v any, into *[]string) {
+// hiddenIn returns the confidential texts in JSON data.
+func (t *Texts) hiddenIn(v any) []string {
+	var found []string
 	switch v := v.(type) {
 	case string:
-		_, found := t.hide(v)
-		*into = append(*into, found...)
+		_, found = t.hide(v)
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			t.collectHidden(v[key], into)
+			found = append(found, t.hiddenIn(v[key])...)
 		}
 	case []any:
 		for _, item := range v {
-			t.collectHidden(item, into)
+			found = append(found, t.hiddenIn(item)...)
 		}
 	default:
 		if hidden, ok := t.hideNumber(v).(string); ok {
-			*into = append(*into, hidden)
+			found = append(found, hidden)
 		}
 	}
-}
-
-func (t *Texts) hasHidden(v any) bool {
-	var found []string
-	t.collectHidden(v, &found)
-	return len(found) > 0
+	return found
 }

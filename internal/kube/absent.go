@@ -30,11 +30,11 @@ func (e *UnservedError) Hint() string {
 // isn't served has no name in its details, or, if no API server wrote it, a cause that client-go adds.
 // k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
 func NamesMissingObject(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsNotFound(err) {
 		return false
 	}
-	details := status.Status().Details
+	details := answer.ErrStatus.Details
 	return details != nil && details.Name != "" && len(details.Causes) == 0
 }
 

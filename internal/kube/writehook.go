@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,10 +79,5 @@ func isWrite(r *http.Request) bool {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	for _, value := range r.URL.Query()["dryRun"] {
-		if value == "All" {
-			return false
-		}
-	}
-	return !strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/")
+	return !slices.Contains(r.URL.Query()["dryRun"], "All") && !strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/")
 }
