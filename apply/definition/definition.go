@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -55,7 +56,7 @@ func ConversionService(crd *unstructured.Unstructured) (service kube.ID, stored 
 	service.Name, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
 	for _, version := range Versions(crd) {
 		if version["storage"] == true {
-			stored, _ = version["name"].(string)
+			stored = fields.AsString(version["name"])
 		}
 	}
 	return service, stored
@@ -82,8 +83,7 @@ func Kinds(crds ...*unstructured.Unstructured) map[schema.GroupVersionKind]kube.
 			if version["served"] == false {
 				continue
 			}
-			name, _ := version["name"].(string)
-			gvk := gk.WithVersion(name)
+			gvk := gk.WithVersion(fields.AsString(version["name"]))
 			_, status, _ := unstructured.NestedMap(version, "subresources", "status")
 			_, scale, _ := unstructured.NestedMap(version, "subresources", "scale")
 			out[gvk] = kube.Mapping{

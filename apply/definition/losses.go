@@ -95,7 +95,7 @@ func LossesOf(live, next *unstructured.Unstructured) Losses {
 		l.add("", lostConversion)
 	}
 	for _, was := range Versions(live) {
-		l.version, _ = was["name"].(string)
+		l.version = fields.AsString(was["name"])
 		is := Version(next, l.version)
 		if was["served"] == true && (is == nil || is["served"] != true) {
 			l.add("", notServedAnyMore)
@@ -105,10 +105,7 @@ func LossesOf(live, next *unstructured.Unstructured) Losses {
 			continue // not served before, so nobody wrote it; the API server refuses to drop a stored version
 		}
 		for _, sub := range []string{"status", "scale"} {
-			if _, had, _ := unstructured.NestedFieldNoCopy(was, "subresources", sub); !had {
-				continue
-			}
-			if _, has, _ := unstructured.NestedFieldNoCopy(is, "subresources", sub); !has {
+			if hasSubresource(was, sub) && !hasSubresource(is, sub) {
 				l.add("", "subresource "+sub)
 			}
 		}
@@ -116,6 +113,11 @@ func LossesOf(live, next *unstructured.Unstructured) Losses {
 		l.node("", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
 	}
 	return l.found
+}
+
+func hasSubresource(version map[string]any, name string) bool {
+	_, has, _ := unstructured.NestedFieldNoCopy(version, "subresources", name)
+	return has
 }
 
 func schemaOf(version map[string]any) map[string]any {
@@ -154,7 +156,7 @@ func (l *lossFinder) node(path string, was, is map[string]any, except ...string)
 		l.add(path, "value "+value)
 	}
 	if preserves(was) && !preserves(is) && is["additionalProperties"] != true {
-		l.add(join(path, "*"), "")
+		l.add(fields.Join(path, "*"), "")
 	}
 	l.properties(path, was, is, except)
 	l.children(path, was, is)
@@ -170,12 +172,12 @@ func (l *lossFinder) properties(path string, was, is map[string]any, except []st
 		switch {
 		case slices.Contains(except, name):
 		case stays:
-			l.node(join(path, name), field, next)
+			l.node(fields.Join(path, name), field, next)
 		case open:
-			l.node(join(path, name), field, value)
+			l.node(fields.Join(path, name), field, value)
 		case preserves(is), is["additionalProperties"] == true:
 		default:
-			l.add(join(path, name), "")
+			l.add(fields.Join(path, name), "")
 		}
 	}
 }
@@ -196,13 +198,6 @@ func (l *lossFinder) children(path string, was, is map[string]any) {
 	}
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
 func preserves(node map[string]any) bool { return node["x-kubernetes-preserve-unknown-fields"] == true }
 
 // typesOf are the types of values that a node allows; nil means any.
@@ -210,7 +205,7 @@ func typesOf(node map[string]any) []string {
 	if node["x-kubernetes-int-or-string"] == true {
 		return []string{"integer", "string"}
 	}
-	switch t, _ := node["type"].(string); t {
+	switch t := fields.AsString(node["type"]); t {
 	case "":
 		return nil
 	case "number":
@@ -254,10 +249,7 @@ func lostValues(was, is map[string]any) []string {
 func digest(crd *unstructured.Unstructured) string {
 	versions := map[string]any{}
 	for _, v := range Versions(crd) {
-		name, _ := v["name"].(string)
-		_, status, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
-		_, scale, _ := unstructured.NestedFieldNoCopy(v, "subresources", "scale")
-		versions[name] = []any{v["served"], status, scale, comparedSchema(schemaOf(v))}
+		versions[fields.AsString(v["name"])] = []any{v["served"], hasSubresource(v, "status"), hasSubresource(v, "scale"), comparedSchema(schemaOf(v))}
 	}
 	data, err := json.Marshal([]any{Kind(crd).Kind, conversion(crd) == "Webhook", versions})
 	if err != nil {
@@ -282,13 +274,13 @@ func comparedSchema(node map[string]any) map[string]any {
 				out[key] = comparedSchema(child)
 			}
 		case "properties":
-			fields := map[string]any{}
-			children, _ := value.(map[string]any)
-			for name, child := range children {
+			properties, _ := value.(map[string]any)
+			compared := map[string]any{}
+			for name, child := range properties {
 				m, _ := child.(map[string]any)
-				fields[name] = comparedSchema(m)
+				compared[name] = comparedSchema(m)
 			}
-			out[key] = fields
+			out[key] = compared
 		}
 	}
 	return out

@@ -1,10 +1,12 @@
 package definition
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"deployer/apply/fields"
 	"deployer/apply/verify"
 	"deployer/internal/lazyregexp"
 )
@@ -46,11 +48,8 @@ func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found
 	rules, _ := node["x-kubernetes-validations"].([]any)
 	for _, r := range rules {
 		m, _ := r.(map[string]any)
-		rule, _ := m["rule"].(string)
-		message, _ := m["message"].(string)
-		if message == "" {
-			message = "failed rule: " + rule
-		}
+		rule := fields.AsString(m["rule"])
+		message := cmp.Or(fields.AsString(m["message"]), "failed rule: "+rule)
 		if m["messageExpression"] != nil || strings.Contains(cause.Message, strings.TrimSpace(message)) {
 			transition, found = transition || strings.Contains(rule, "oldSelf"), true
 		}

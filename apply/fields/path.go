@@ -40,6 +40,14 @@ func name(s string) string {
 	return s
 }
 
+// Join adds the name of a field to a path as text, which may be empty.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
 // IsField reports whether an element of a path is the field of a name.
 func IsField(e fieldpath.PathElement, name string) bool {
 	return e.FieldName != nil && *e.FieldName == name

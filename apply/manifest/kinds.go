@@ -71,7 +71,7 @@ func (n *normaliser) normaliseStrings(parent map[string]any, path, field string)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		at := join(join(path, field), key)
+		at := fields.Join(fields.Join(path, field), key)
 		switch v := values[key].(type) {
 		case string:
 		case nil:

@@ -8,6 +8,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/yaml"
+
+	"deployer/apply/fields"
 )
 
 // normaliseValue normalises v, which is at path and of the referred type, in place.
@@ -76,7 +78,7 @@ func isUntyped(a schema.Atom) bool {
 
 func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		at := join(path, key)
+		at := fields.Join(path, key)
 		ref, known := FieldType(t, key)
 		if !known {
 			n.dropUnknownField(at, m, key)
@@ -205,11 +207,4 @@ func typeName(v any) string {
 		return "list"
 	}
 	return "value"
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
