@@ -8,7 +8,6 @@ import (
 	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 
 	"deployer/internal/program"
 )
@@ -80,14 +79,6 @@ func WithinLimits(ctx context.Context, name string, work func() error) error {
 	return withinLimits(ctx, name, 1, func() string { return "" }, work)
 }
 
-// validateWithinLimits checks values with the schemas of a chart and its subcharts, in which references can
-// refer to each other in exponentially many ways.
-func validateWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, values map[string]any) error {
-	return withinLimits(ctx, helm.Name(), renderings, func() string { return schemaFile }, func() error {
-		return chartutil.ValidateAgainstSchema(helm, values)
-	})
-}
-
 // schemaFile is the name of a chart's schema.
 const schemaFile = "values.schema.json"
 
@@ -95,13 +86,12 @@ const schemaFile = "values.schema.json"
 // continue after that. With several renderings under way at once, each may take what all of them may take together:
 // they can't be told apart.
 func withinLimits(ctx context.Context, name string, renderings int, at func() string, work func() error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
-	defer cancel()
 	done := make(chan error, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
-	memory := heapAllowance(atOnce, heap, processMemoryLimit())
+	mostHeap, needsMore := heapAllowance(atOnce, heap, processMemoryLimit())
 	go func() { done <- work() }()
+	tooLong := time.After(renderLimit)
 	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
 	exceeded := func(what string) error { return &LimitError{Chart: name, Template: at(), What: what} }
@@ -109,10 +99,9 @@ func withinLimits(ctx context.Context, name string, renderings int, at func() st
 		select {
 		case err := <-done:
 			return err
+		case <-tooLong:
+			return exceeded(fmt.Sprintf("took more than %s", renderLimit))
 		case <-ctx.Done():
-			if own, ok := errors.AsType[*LimitError](context.Cause(ctx)); ok {
-				return exceeded(own.What)
-			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return errors.Join(exceeded("didn't finish in time"), ctx.Err())
 			}
@@ -123,28 +112,22 @@ func withinLimits(ctx context.Context, name string, renderings int, at func() st
 		switch {
 		case nowStacks > stacks+stackLimit*atOnce:
 			return exceeded("calls itself endlessly")
-		case nowHeap > memory.most:
-			return exceeded(memory.exceeded)
+		case nowHeap > mostHeap:
+			return exceeded(needsMore)
 		}
 	}
 }
 
-// An allowance is how much memory the program may use while it renders.
-type allowance struct {
-	most     uint64 // bytes of its heap
-	exceeded string // what to say about more
-}
-
-// heapAllowance is what several renderings at once may use, beside what is in use: heapLimit each, but no more
-// than half of what the program may have. The rest is for its stacks, and for a text that needs twice its size
-// while it grows.
-func heapAllowance(renderings, inUse uint64, limit int64) allowance {
+// heapAllowance is how many bytes of heap the program may use while several renderings are under way at once, and what
+// to say about more: heapLimit each beside what is in use, but no more than half of what the program may have. The rest
+// is for its stacks, and for a text that needs twice its size while it grows.
+func heapAllowance(renderings, inUse uint64, limit int64) (most uint64, needsMore string) {
 	own := inUse + heapLimit*renderings
-	most := max(uint64(limit)/2, inUse+leastHeap)
+	most = max(uint64(limit)/2, inUse+leastHeap)
 	if most >= own {
-		return allowance{own, fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20)}
+		return own, fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20)
 	}
-	return allowance{most, fmt.Sprintf("needs more than %d MiB of the %d MiB that this process may use", (most-inUse)>>20, limit>>20)}
+	return most, fmt.Sprintf("needs more than %d MiB of the %d MiB that this process may use", (most-inUse)>>20, limit>>20)
 }
 
 // memoryInUse is what the program uses for data and for stacks.

@@ -54,9 +54,9 @@ func TestRenderingMayUseHalfOfItsContainer(t *testing.T) {
 		"a container":                      {2 << 30, 2, 1 << 30, "needs more than 974 MiB of the 2048 MiB that this process may use"},
 		"a container of next to no memory": {64 << 20, 1, used + 96<<20, "needs more than 96 MiB of the 64 MiB that this process may use"},
 	} {
-		got := heapAllowance(c.renderings, used, c.limit)
-		if got.most != c.want || got.exceeded != c.says {
-			t.Errorf("%s: heapAllowance = %+v, want %d: %s", name, got, c.want, c.says)
+		most, needsMore := heapAllowance(c.renderings, used, c.limit)
+		if most != c.want || needsMore != c.says {
+			t.Errorf("%s: heapAllowance = %d, %s, want %d: %s", name, most, needsMore, c.want, c.says)
 		}
 	}
 }

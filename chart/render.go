@@ -103,7 +103,11 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 		return values, nil
 	}
 	merged, _ := values["Values"].(chartutil.Values)
-	if err := validateWithinLimits(ctx, helm, in.renderings, merged); err != nil {
+	// References in schemas can refer to each other in exponentially many ways.
+	err = withinLimits(ctx, helm.Name(), in.renderings, func() string { return schemaFile }, func() error {
+		return chartutil.ValidateAgainstSchema(helm, merged)
+	})
+	if err != nil {
 		if errors.As(err, new(*LimitError)) || ctx.Err() != nil {
 			return nil, err
 		}
