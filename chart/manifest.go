@@ -214,18 +214,12 @@ func (p renderedDocument) annotation(name string) (string, bool) {
 // sortByInstallOrder sorts documents in Helm's install order, in which Helm stores the
 // manifest. Unknown kinds come last, by name.
 func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
-	rank := make(map[string]int, len(releaseutil.InstallOrder))
+	rank := map[string]int{} // negative: an unknown kind has 0
 	for i, kind := range releaseutil.InstallOrder {
-		rank[kind] = i
-	}
-	rankOf := func(kind string) int {
-		if i, known := rank[kind]; known {
-			return i
-		}
-		return len(rank)
+		rank[kind] = i - len(releaseutil.InstallOrder)
 	}
 	slices.SortStableFunc(pieces, func(a, b renderedDocument) int {
-		return cmp.Or(cmp.Compare(rankOf(a.head.Kind), rankOf(b.head.Kind)), cmp.Compare(a.head.Kind, b.head.Kind))
+		return cmp.Or(cmp.Compare(rank[a.head.Kind], rank[b.head.Kind]), cmp.Compare(a.head.Kind, b.head.Kind))
 	})
 	return pieces
 }

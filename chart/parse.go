@@ -105,11 +105,11 @@ func (d manifestDocument) key() [2]string { return [2]string{d.source, d.text} }
 // begin with a separator, or else to source.
 func splitManifest(manifest, source string) []manifestDocument {
 	var out []manifestDocument
-	start, line := 0, 1
+	start, at, line := 0, 0, 0
 	first, head := 1, 0
 	inherited := source
-	finish := func(end int) {
-		d := manifestDocument{source: inherited, text: manifest[start:end], line: first, linesBefore: head}
+	finish := func() {
+		d := manifestDocument{source: inherited, text: manifest[start:at], line: first, linesBefore: head}
 		if d.readSource() {
 			out = append(out, d)
 			inherited = source
@@ -117,31 +117,24 @@ func splitManifest(manifest, source string) []manifestDocument {
 			inherited = d.source
 		}
 	}
-	for at := 0; at < len(manifest); line++ {
-		next := len(manifest)
-		if i := strings.IndexByte(manifest[at:], '\n'); i >= 0 {
-			next = at + i + 1
+	for text := range strings.Lines(manifest) {
+		line++
+		if isSeparator(text) {
+			finish()
+			start, first, head = at+len("---"), line, 1
 		}
-		if skip := separatorLength(manifest[at:next]); skip > 0 {
-			finish(at)
-			start, first, head = at+skip, line, 1
-		}
-		at = next
+		at += len(text)
 	}
-	finish(len(manifest))
+	finish()
 	return out
 }
 
-// separatorLength returns the length of a document separator at the beginning of a
-// line, and 0 when there is none.
-func separatorLength(line string) int {
-	if len(line) < 3 || line[:3] != "---" && line[:3] != "..." {
-		return 0
+// isSeparator reports whether a line separates documents: --- begins one, and ... ends one.
+func isSeparator(line string) bool {
+	if !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "...") {
+		return false
 	}
-	if rest := line[3:]; rest != "" && !strings.ContainsRune(" \t\r\n", rune(rest[0])) {
-		return 0
-	}
-	return 3
+	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
 }
 
 // readSource finds the source comment at the head of a document and tells
