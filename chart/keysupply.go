@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"math/big"
 	"runtime"
-	"slices"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -64,18 +63,16 @@ func useKeySupply(ctx context.Context, c *helmchart.Chart, sharedPrimes bool) *k
 	s := &keySupply{ctx: ctx, sharedPrimes: sharedPrimes, made: make(chan madeKey)}
 	instead := keyedVariants(newKeyLookup)
 	for _, part := range allCharts(c) {
-		part.Templates = slices.Clone(part.Templates)
-		for i, t := range part.Templates {
-			if t == nil || !containsAny(t.Data, certificateFunctions...) {
-				continue
+		part.Templates = rewriteFiles(part.Templates, func(t *helmchart.File) string {
+			if !containsAny(t.Data, certificateFunctions...) {
+				return string(t.Data)
 			}
-			text := replaceCalls(string(t.Data), false, instead, func(name string) {
+			return replaceCalls(string(t.Data), false, instead, func(name string) {
 				if instead[name].name != "" {
 					s.calls++
 				}
 			})
-			part.Templates[i] = &helmchart.File{Name: t.Name, Data: []byte(text)}
-		}
+		})
 	}
 	if s.calls == 0 {
 		return nil

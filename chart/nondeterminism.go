@@ -124,22 +124,28 @@ func eachChartText(c *helmchart.Chart, do func([]byte)) {
 // rewriteTexts changes all text of a chart that may be evaluated: templates, and with tpl
 // also values and files. The chart must be a copy.
 func rewriteTexts(c *helmchart.Chart, tpl bool, change func(string) string) {
-	files := func(files []*helmchart.File) []*helmchart.File {
-		files = slices.Clone(files)
-		for i, f := range files {
-			if text := change(string(f.Data)); text != string(f.Data) {
-				files[i] = &helmchart.File{Name: f.Name, Data: []byte(text)}
-			}
-		}
-		return files
-	}
+	ofFile := func(f *helmchart.File) string { return change(string(f.Data)) }
 	for _, part := range allCharts(c) {
-		part.Templates = files(part.Templates)
+		part.Templates = rewriteFiles(part.Templates, ofFile)
 		if tpl {
-			part.Files = files(part.Files)
+			part.Files = rewriteFiles(part.Files, ofFile)
 			replaceTexts(part.Values, change)
 		}
 	}
+}
+
+// rewriteFiles returns files with the text that change gives for each. Those that keep theirs are shared.
+func rewriteFiles(files []*helmchart.File, change func(*helmchart.File) string) []*helmchart.File {
+	out := slices.Clone(files)
+	for i, f := range files {
+		if f == nil {
+			continue
+		}
+		if text := change(f); text != string(f.Data) {
+			out[i] = &helmchart.File{Name: f.Name, Data: []byte(text)}
+		}
+	}
+	return out
 }
 
 // replaceTexts replaces all texts in values, in place.

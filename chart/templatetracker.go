@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,16 +30,13 @@ type templateTracker struct {
 // of its subcharts. Their files are copied.
 func (p *templateTracker) addMarks(c *helmchart.Chart) {
 	for _, part := range allCharts(c) {
-		part.Templates = slices.Clone(part.Templates)
-		for i, t := range part.Templates {
-			if t == nil || strings.HasPrefix(path.Base(t.Name), "_") {
-				continue // not evaluated by itself
+		part.Templates = rewriteFiles(part.Templates, func(t *helmchart.File) string {
+			if strings.HasPrefix(path.Base(t.Name), "_") {
+				return string(t.Data) // not evaluated by itself
 			}
-			marked := *t
-			marked.Data = append(fmt.Appendf(nil, templateMark, len(p.names)), t.Data...)
 			p.names = append(p.names, part.ChartFullPath()+"/"+t.Name)
-			part.Templates[i] = &marked
-		}
+			return fmt.Sprintf(templateMark, len(p.names)-1) + string(t.Data)
+		})
 	}
 }
 
