@@ -40,8 +40,7 @@ type lookupProvider struct {
 // state of the cluster. The zero value is ready to use; nil caches nothing. It is safe for
 // concurrent use.
 type LookupCache struct {
-	mu      sync.Mutex
-	answers map[lookupKey]*lookupAnswer
+	answers sync.Map // a *lookupAnswer for each lookupKey
 }
 
 type lookupKey struct{ apiVersion, kind, namespace, name string }
@@ -59,7 +58,8 @@ func (c *LookupCache) answer(q lookupKey, ask func() (runtime.Object, error)) (r
 	if c == nil {
 		return ask()
 	}
-	known := c.entry(q)
+	entry, _ := c.answers.LoadOrStore(q, &lookupAnswer{})
+	known := entry.(*lookupAnswer)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	switch {
@@ -75,18 +75,6 @@ func (c *LookupCache) answer(q lookupKey, ask func() (runtime.Object, error)) (r
 		known.err = err
 	}
 	return object, err
-}
-
-func (c *LookupCache) entry(q lookupKey) *lookupAnswer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answers == nil {
-		c.answers = map[lookupKey]*lookupAnswer{}
-	}
-	if c.answers[q] == nil {
-		c.answers[q] = &lookupAnswer{}
-	}
-	return c.answers[q]
 }
 
 // GetClientFor implements engine.ClientProvider. For a kind that isn't served lookup finds
