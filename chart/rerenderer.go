@@ -208,28 +208,19 @@ func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map
 // of fewResults that fail: many charts have one in a branch that is never taken, and need no further
 // renderings for it.
 func (r *Rerenderer) renderWith(ctx context.Context, in Input, instead map[string]substitution, first bool) (*Rendered, error) {
-	if functions := r.functionsOfFewResults(); first && len(functions) > 0 {
-		failing := maps.Clone(instead)
-		for _, name := range functions {
+	failing := maps.Clone(instead)
+	for name := range r.called {
+		if nondeterministic[name] == fewResults {
 			failing[name] = substitution{name: `print (fail "few results")`}
 		}
+	}
+	if first && !maps.Equal(failing, instead) {
 		if out, err := r.renderWithOneKey(ctx, in, failing); err == nil {
 			r.fewResultsUnused.Store(true)
 			return out, nil
 		}
 	}
 	return r.renderWithOneKey(ctx, in, instead)
-}
-
-// functionsOfFewResults lists those that the chart's text has.
-func (r *Rerenderer) functionsOfFewResults() []string {
-	var names []string
-	for name := range r.called {
-		if nondeterministic[name] == fewResults {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // nextSubstitutes are the changes to the chart for the next time it is rendered again.
