@@ -80,18 +80,14 @@ func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart
 
 // whyNotInRange returns why a version doesn't match a constraint; empty when it does.
 func whyNotInRange(want, have string) string {
-	if want == have {
+	constraint, cerr := semver.NewConstraint(want)
+	version, verr := semver.NewVersion(have)
+	switch {
+	case want == have:
 		return ""
-	}
-	constraint, err := semver.NewConstraint(want)
-	if err != nil {
+	case cerr != nil || verr != nil:
 		return "invalid version"
-	}
-	version, err := semver.NewVersion(have)
-	if err != nil {
-		return "invalid version"
-	}
-	if !constraint.Check(version) {
+	case !constraint.Check(version):
 		return "wrong version"
 	}
 	return ""

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -70,15 +71,11 @@ func (l RepositoryList) Search(q Query, warn func(text string)) ([]Found, error)
 }
 
 func (q Query) constraint() (*semver.Constraints, error) {
-	text := q.Version
-	switch {
-	case text != "":
-	case q.Devel:
-		text = ">0.0.0-0"
-	default:
-		text = ">0.0.0"
+	released := ">0.0.0"
+	if q.Devel {
+		released = ">0.0.0-0"
 	}
-	c, err := semver.NewConstraint(text)
+	c, err := semver.NewConstraint(cmp.Or(q.Version, released))
 	if err != nil {
 		return nil, fmt.Errorf("--version %s: an invalid version/constraint format: %w", q.Version, err)
 	}
