@@ -160,11 +160,7 @@ func (d *decider) configChanged() bool {
 
 // addConfigObjects adds the ConfigMaps and Secrets of a document, with its edits.
 func (d *decider) addConfigObjects(to index, doc *document) {
-	root, err := decode(doc.text)
-	if err != nil {
-		return
-	}
-	doc.root = root
+	doc.root, _ = decode(doc.text) // one that can't be read has no objects
 	for _, o := range objectsIn(doc, doc.content(), nil) {
 		if o.isConfig() {
 			to[d.objectKey(o.id)] = o

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"deployer/chart"
@@ -52,9 +52,7 @@ func documentTexts(r Revision) []string {
 func countDocuments(revisions []Revision) map[string]int {
 	counts := map[string]int{}
 	for _, r := range revisions {
-		texts := documentTexts(r)
-		slices.Sort(texts)
-		for _, text := range slices.Compact(texts) {
+		for text := range sets.New(documentTexts(r)...) {
 			counts[text]++
 		}
 	}

@@ -148,12 +148,7 @@ func (d *decider) listValues() []Value {
 	at := map[Value]int{} // by ID and Path
 	for _, t := range d.tokens {
 		field := Value{ID: t.owner.id, Path: t.fieldPath}
-		v := field
-		if t.kept {
-			v.Revision = t.revision
-		} else {
-			v.Reason = t.reason
-		}
+		v := Value{ID: field.ID, Path: field.Path, Revision: t.revision, Reason: t.reason}
 		i, known := at[field]
 		switch {
 		case !known:

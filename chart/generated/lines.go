@@ -249,19 +249,19 @@ func (m *matcher) nearby(i int) []*string {
 			continue
 		}
 		re := regexp.MustCompile(pattern)
-		count := func(units []unit, text func(int) string) (n int, last string) {
-			for j := range units {
-				if units[j].pem != "" || m.context(units, j, l) != m.context(m.units, i, l) {
+		count := func(units []unit) (n int, last string) {
+			for j, u := range units {
+				if u.pem != "" || m.context(units, j, l) != m.context(m.units, i, l) {
 					continue
 				}
-				for _, found := range re.FindAllStringSubmatch(text(j), -1) {
+				for _, found := range re.FindAllStringSubmatch(u.text, -1) {
 					n, last = n+1, found[1]
 				}
 			}
 			return n, last
 		}
-		mine, _ := count(m.units, func(j int) string { return m.units[j].text })
-		recorded, value := count(m.old, func(j int) string { return m.old[j].text })
+		mine, _ := count(m.units)
+		recorded, value := count(m.old)
 		if mine == 1 && recorded == 1 {
 			out[len(out)-1] = &value
 		}
@@ -280,25 +280,22 @@ func mayContainQuotes(s segment) bool {
 // textAround is a pattern of a generated segment with the word before it, or else after it; empty
 // when there is neither.
 func (l *line) textAround(at int) string {
-	before, after := "", ""
+	var left, right segment
 	if at > 0 {
-		before = l.segments[at-1].rendered
+		left = l.segments[at-1]
 	}
 	if at+1 < len(l.segments) {
-		after = l.segments[at+1].rendered
+		right = l.segments[at+1]
 	}
-	if at > 0 && l.segments[at-1].isGenerated || at+1 < len(l.segments) && l.segments[at+1].isGenerated {
+	if left.isGenerated || right.isGenerated {
 		return ""
 	}
-	// Back to the beginning of the last word, on to the beginning of the next.
-	if i := strings.LastIndexFunc(before, isWord); i >= 0 {
-		word := strings.TrimRightFunc(before, isNotWord)
-		before = before[len(strings.TrimRightFunc(word, isWord)):]
-	} else {
-		if !strings.ContainsFunc(after, isWord) {
+	before, after := left.rendered, right.rendered
+	if !strings.ContainsFunc(before, isWord) {
+		i := strings.IndexFunc(after, isWord)
+		if i < 0 {
 			return ""
 		}
-		i := strings.IndexFunc(after, isWord)
 		if j := strings.IndexFunc(after[i:], isNotWord); j >= 0 {
 			after = after[:i+j]
 		}
@@ -307,10 +304,13 @@ func (l *line) textAround(at int) string {
 		}
 		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
 	}
+	// Back to the beginning of the last word, on to the beginning of the next.
+	word := strings.TrimRightFunc(before, isNotWord)
+	before = before[len(strings.TrimRightFunc(word, isWord)):]
 	if len(before) < minAffix {
 		return "" // it may be the same by chance
 	}
-	if at == 1 && before == l.segments[0].rendered {
+	if at == 1 && before == left.rendered {
 		before = `^` + regexp.QuoteMeta(before)
 	} else {
 		before = `(?:^|[^\pL\pN])` + regexp.QuoteMeta(before)

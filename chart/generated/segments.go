@@ -31,11 +31,11 @@ func piecesOf(text string, runs [][]int) []string {
 // punctuation. A run in which words repeat between renderings isn't one. Text in base64
 // is always one.
 func randomBase64(text string, rerendered []string) [][][]int {
-	all := [][][]int{base64s().FindAllStringIndex(text, -1)}
-	for _, s := range rerendered {
+	texts := append([]string{text}, rerendered...)
+	var all [][][]int
+	for _, s := range texts {
 		all = append(all, base64s().FindAllStringIndex(s, -1))
 	}
-	texts := append([]string{text}, rerendered...)
 	out := make([][][]int, len(all))
 	for k := range all[0] {
 		seen := map[string]bool{}
@@ -131,11 +131,8 @@ func (l *line) addFixed(text string) {
 // time it is the chart's, and each word is a generated segment; else all of it is one.
 func (l *line) addRegion(words []string, rerendered [][]string) {
 	shape := shapeOf(words)
-	alike := len(words) > 1
-	for _, other := range rerendered {
-		alike = alike && slices.Equal(shape, shapeOf(other))
-	}
-	if !alike {
+	hasOtherShape := func(other []string) bool { return !slices.Equal(shape, shapeOf(other)) }
+	if len(words) == 1 || slices.ContainsFunc(rerendered, hasOtherShape) {
 		whole, _ := convert(versions[[]string]{rendered: words, rerendered: rerendered}, func(words []string) (string, bool) {
 			return strings.Join(words, ""), true
 		})

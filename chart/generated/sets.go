@@ -55,17 +55,14 @@ func mergeSets(a, b *group) {
 func (d *decider) decideSets() {
 	groups := d.groupCopies()
 	d.linkGroups(groups)
-	var order []*group
 	sets := map[*group][]*group{}
 	for _, g := range groups {
-		root := g.root()
-		if sets[root] == nil {
-			order = append(order, root)
-		}
-		sets[root] = append(sets[root], g)
+		sets[g.root()] = append(sets[g.root()], g)
 	}
-	for _, root := range order {
-		d.decideSet(sets[root])
+	for _, g := range groups {
+		if set := sets[g.root()]; set[0] == g {
+			d.decideSet(set)
+		}
 	}
 }
 
@@ -291,20 +288,12 @@ func (g *group) keepOrRenew(reason string) {
 // deriveFromSource computes a hash from the final value of its source.
 func (g *group) deriveFromSource(reason string) {
 	source := g.source.tokens[0]
-	for _, t := range g.tokens {
-		t.isDerived = true
-	}
 	if reason == "" && !source.kept {
 		reason = "what it is made of is new"
 	}
-	if reason != "" {
-		for _, t := range g.tokens {
-			t.renew(reason)
-		}
-		return
-	}
 	value := ""
 	switch {
+	case reason != "":
 	case g.derivation != nil:
 		value = g.derivation.apply(source.final)
 	case g.recorded != nil && bcryptMatches(*g.recorded, source.final):
@@ -316,6 +305,11 @@ func (g *group) deriveFromSource(reason string) {
 		}
 	}
 	for _, t := range g.tokens {
+		t.isDerived = true
+		if reason != "" {
+			t.renew(reason)
+			continue
+		}
 		t.keep(value, max(t.revision, source.revision))
 	}
 }
