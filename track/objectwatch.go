@@ -62,14 +62,15 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 	if err != nil {
 		return err
 	}
-	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
-		ReadLimit: o.watches.readLimit,
-		ConfirmAbsent: func(ctx context.Context, answer error) error {
-			return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
-		}}
-	if !allAwaitDeletion(o.outage.objects) {
-		objects.UnservedFor = watch.UnservedConfirmedAfter
+	source := watch.SourceOf(client)
+	source.ConfirmAbsent = func(ctx context.Context, answer error) error {
+		return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
 	}
+	if !allAwaitDeletion(o.outage.objects) {
+		source.UnservedFor = watch.UnservedConfirmedAfter
+	}
+	objects := watch.Objects{Source: source, Client: client, Description: o.description(), Names: names, Query: query,
+		ReadLimit: o.watches.readLimit}
 	tasks := &o.watches.tasks
 	tasks.group.Go(func() {
 		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) {

@@ -218,7 +218,7 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var kinds []watch.EventKind
-	objects := watch.Objects{Client: client, Description: "configmaps", Names: []string{"settings"}, ReadLimit: rate.NewLimiter(10, 1)}
+	objects := watch.Objects{Source: watch.SourceOf(client), Client: client, Description: "configmaps", Names: []string{"settings"}, ReadLimit: rate.NewLimiter(10, 1)}
 	watch.WatchWithFallback(ctx, objects, func(e watch.Event) { kinds = append(kinds, e.Kind) })
 	want := []watch.EventKind{watch.FellBack, watch.Unreachable, watch.Reachable, watch.Denied}
 	if !slices.Equal(kinds, want) {

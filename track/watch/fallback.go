@@ -27,23 +27,20 @@ const (
 
 // Objects are named objects of one resource in one namespace.
 type Objects struct {
-	Client        dynamic.ResourceInterface
-	Description   string // for people: "deployments.apps in namespace prod"
-	Names         []string
-	Query         Query                              // Labels and Fields that find them all; empty finds all of the namespace
-	ReadLimit     *rate.Limiter                      // of reading single objects, shared with others
-	ConfirmAbsent func(context.Context, error) error // this and UnservedFor as in Source
-	UnservedFor   time.Duration
+	Source
+	Client      dynamic.ResourceInterface // of the Source
+	Description string                    // for people: "deployments.apps in namespace prod"
+	Names       []string
+	Query       Query         // Labels and Fields that find them all; empty finds all of the namespace
+	ReadLimit   *rate.Limiter // of reading single objects, shared with others
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
 // means. Few objects are watched by name, which a Role with resourceNames permits.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
-	source := SourceOf(o.Client)
-	source.ConfirmAbsent, source.UnservedFor = o.ConfirmAbsent, o.UnservedFor
 	if len(o.Names) > watchedByNameLimit {
-		err := Watch(ctx, source, o.Query, handle)
+		err := Watch(ctx, o.Source, o.Query, handle)
 		if !needsFallback(ctx, err) {
 			return
 		}
@@ -60,7 +57,7 @@ func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 			query := o.Query
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
-			if needsFallback(ctx, Watch(ctx, source, query, handle)) {
+			if needsFallback(ctx, Watch(ctx, o.Source, query, handle)) {
 				o.pollAll(ctx, []string{name}, handle)
 			}
 		})
@@ -85,7 +82,8 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
-	var unreachable, refusedBefore bool
+	api := reachability{handle: handle}
+	var refusedBefore bool
 	var unservedSince time.Time
 	for interval := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, answer := get(ctx, name)
@@ -98,13 +96,10 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 		} else if unservedSince = cmp.Or(unservedSince, time.Now()); time.Since(unservedSince) < o.UnservedFor {
 			isAbsent, err = false, errUnserved
 		}
-		if unreachable == isAnswer(err) {
-			unreachable = !unreachable
-			kind := Reachable
-			if unreachable {
-				kind = Unreachable
-			}
-			handle(Event{Kind: kind, Err: err})
+		if err == nil || isRefusal(err) || apierrors.IsUnauthorized(err) {
+			api.reportReachable()
+		} else {
+			api.reportUnreachable(err)
 		}
 		switch {
 		case isAbsent:
@@ -143,11 +138,6 @@ func (o Objects) isAbsent(ctx context.Context, answer error) (bool, error) {
 	}
 	unknown := o.ConfirmAbsent(ctx, answer)
 	return unknown == nil, unknown
-}
-
-// isAnswer reports whether the API server has answered, be it by a refusal.
-func isAnswer(err error) bool {
-	return err == nil || isRefusal(err) || apierrors.IsUnauthorized(err)
 }
 
 func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {

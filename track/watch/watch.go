@@ -113,9 +113,8 @@ var (
 type watcher struct {
 	source          Source
 	query           Query
-	handle          Handler
+	reachability
 	resourceVersion string // the last that was seen; empty before the first
-	unreachable     bool
 	wasOpen         bool
 	mustList        bool // the server doesn't support streaming lists
 	lastBackOff     time.Duration
@@ -126,19 +125,17 @@ type watcher struct {
 
 // Watch watches until ctx ends, or returns why the API server refuses.
 func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
-	w := &watcher{source: source, query: query, handle: handle, resourceVersion: query.From}
+	w := &watcher{source: source, query: query, reachability: reachability{handle: handle}, resourceVersion: query.From}
 	for ctx.Err() == nil {
 		err := w.listAndWatch(ctx)
-		if ctx.Err() != nil {
-			return nil
+		if err == nil || ctx.Err() != nil {
+			continue
 		}
 		switch {
-		case err == nil:
 		case w.mayBeTemporary(err):
 			if w.wasOpen {
 				w.reportUnreachable(err)
 			}
-			w.backOff(ctx)
 		case apierrors.IsNotFound(err) && source.ConfirmAbsent != nil:
 			unknown := source.ConfirmAbsent(ctx, err)
 			if unknown == nil && time.Since(w.refusedSince) < source.UnservedFor {
@@ -146,13 +143,11 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 			}
 			if unknown != nil {
 				w.reportUnreachable(unknown)
-				w.backOff(ctx)
-				continue
+				break
 			}
 			w.reportReachable()
 			handle(Event{Kind: Listed})
 			w.resourceVersion = "" // the kind may come back
-			w.backOff(ctx)
 		case isRefusal(err):
 			w.reportReachable()
 			return err
@@ -161,14 +156,12 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 				handle(Event{Kind: Unauthorized, Err: err})
 				return err
 			}
-			w.backOff(ctx)
 		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			w.resourceVersion = ""
-			w.backOff(ctx) // a server that forgets versions at once must not be asked in a loop
 		default:
 			w.reportUnreachable(err)
-			w.backOff(ctx)
 		}
+		w.backOff(ctx) // a server that forgets versions at once must not be asked in a loop either
 	}
 	return nil
 }
@@ -192,17 +185,23 @@ func (w *watcher) mayBeTemporary(err error) bool {
 	return time.Since(w.refusedSince) < firstRefusalConfirmedAfter
 }
 
-func (w *watcher) reportUnreachable(err error) {
-	if !w.unreachable {
-		w.unreachable = true
-		w.handle(Event{Kind: Unreachable, Err: err})
+// A reachability reports whether the API server is reachable, each time that this changes.
+type reachability struct {
+	handle      Handler
+	unreachable bool
+}
+
+func (r *reachability) reportUnreachable(err error) {
+	if !r.unreachable {
+		r.unreachable = true
+		r.handle(Event{Kind: Unreachable, Err: err})
 	}
 }
 
-func (w *watcher) reportReachable() {
-	if w.unreachable {
-		w.unreachable = false
-		w.handle(Event{Kind: Reachable})
+func (r *reachability) reportReachable() {
+	if r.unreachable {
+		r.unreachable = false
+		r.handle(Event{Kind: Reachable})
 	}
 }
 
@@ -248,8 +247,11 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 	}
 	w.lastBackOff, w.unauthorized, w.refusedSince, w.wasOpen = 0, 0, time.Time{}, true
 	w.reportReachable()
-	if err := w.readEvents(ctx, events); err != nil {
-		return err
+	defer context.AfterFunc(ctx, events.Stop)()
+	for event := range events.ResultChan() {
+		if err := w.handleEvent(event); err != nil {
+			return err
+		}
 	}
 	if ctx.Err() == nil && time.Since(opened) < time.Second {
 		w.backOff(ctx) // a server that closes each watch at once must not be asked in a loop
@@ -298,22 +300,6 @@ func (w *watcher) list(ctx context.Context) error {
 		w.handle(Event{Kind: Listed, UIDs: uids})
 	}
 	return nil
-}
-
-func (w *watcher) readEvents(ctx context.Context, events watch.Interface) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case event, open := <-events.ResultChan():
-			if !open {
-				return nil
-			}
-			if err := w.handleEvent(event); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 func (w *watcher) handleEvent(event watch.Event) error {
