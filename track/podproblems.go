@@ -83,7 +83,7 @@ func (e evaluation) summarizePods() *podSummary {
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
 func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
-	if at := history.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && s.now.Before(at) {
+	if at := f.Since.Add(f.StartWindow); s.now.Before(at) {
 		s.timers.recheckBy(at)
 		return false
 	}

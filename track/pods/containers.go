@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/track/class"
 )
 
-// isPulling reports whether a waiting reason is about getting the image.
-func isPulling(reason string) bool {
-	switch reason {
-	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed":
-		return true
-	}
-	return false
-}
+// pullReasons are the waiting reasons that are about getting the image.
+var pullReasons = sets.New("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed")
 
 // waitingReasons maps waiting reasons of the kubelet to classes.
 // k8s.io/kubernetes/pkg/kubelet/container/sync_result.go and images/types.go
@@ -36,28 +31,22 @@ var waitingReasons = map[string]class.Class{
 	"KillContainerError":         class.ContainerCreateFailedOnNode,
 }
 
-func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
+// containerProblem returns what is wrong with a container; nil when nothing is.
+func (h *History) containerProblem(c *Container, r Policy) *Finding {
 	reason := c.Waiting.Reason
-	if isPulling(reason) {
-		return h.pullProblem(c), true
+	known, ok := waitingReasons[reason]
+	switch {
+	case pullReasons.Has(reason):
+		return h.pullProblem(c)
+	case !ok:
+		return cmp.Or(h.crashProblem(c, r), h.readinessProblem(c))
 	}
-	f := Finding{Message: c.Waiting.Message, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
-	if known, ok := waitingReasons[reason]; ok {
-		f.Class = refineClass(known, c.Waiting.Message)
-		f.Reason = reason
-		f.Attempts = h.crashes(c)
-		if f.Class == class.BadCommand {
-			f.Certain, f.Limit = true, 1 // in the runtime's own words
-		}
-		if f.Message == "" {
-			f.Message = reason
-		}
-		return f, true
+	f := Finding{Class: refineClass(known, c.Waiting.Message), Message: cmp.Or(c.Waiting.Message, reason),
+		ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Reason: reason, Attempts: h.crashes(c)}}
+	if f.Class == class.BadCommand {
+		f.Certain, f.Limit = true, 1 // in the runtime's own words
 	}
-	if f, ok := h.crashProblem(c, r); ok {
-		return f, true
-	}
-	return h.readinessProblem(c)
+	return &f
 }
 
 func refineClass(known class.Class, message string) class.Class {
@@ -101,22 +90,22 @@ func (c *Container) isDown() bool {
 
 // crashProblem returns the finding of a container that crashes and is restarted. With
 // restart policy Never the pod fails instead.
-func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
+func (h *History) crashProblem(c *Container, r Policy) *Finding {
 	crashes := h.crashes(c)
 	last := c.lastRun()
 	fine := c.Ready && (c.ReadinessWindow > 0 || crashes == 0)
 	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !c.isDown() && crashes == 0 {
-		return Finding{}, false
+		return nil
 	}
-	f := Finding{Class: class.CrashLoop, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Attempts: crashes, Limit: 3}}
+	f := &Finding{Class: class.CrashLoop, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Attempts: crashes, Limit: 3}}
 	if r.FailuresAllowed != nil {
 		f.Limit = *r.FailuresAllowed + 1
 	}
 	if last != nil {
 		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}
-	h.describeCrash(&f, c, last, r)
-	return f, true
+	h.describeCrash(f, c, last, r)
+	return f
 }
 
 // describeCrash sets the class and message of a crash.
@@ -170,23 +159,10 @@ func (e *Termination) isFailedStart() bool {
 
 // readinessProblem returns the finding of a container that runs but isn't ready. It is never
 // a failure by itself.
-func (h *History) readinessProblem(c *Container) (Finding, bool) {
+func (h *History) readinessProblem(c *Container) *Finding {
 	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
-		return Finding{}, false
+		return nil
 	}
-	f := Finding{Class: class.ReadinessProbeFailed, Message: "readiness probe is failing", ContainerFailure: ContainerFailure{Container: c.Name}}
-	if event, known := h.events[class.ReadinessProbeFailed]; known {
-		f.Message = event.message
-	}
-	return f, true
-}
-
-// ReadinessOverdueAt returns when a readiness problem has lasted longer than a start may
-// take by the probe's settings.
-func (h *History) ReadinessOverdueAt(f Finding) time.Time {
-	c := h.Pod.container(f.Container)
-	if c == nil {
-		return f.Since
-	}
-	return f.Since.Add(c.ReadinessWindow)
+	message := cmp.Or(h.events[class.ReadinessProbeFailed].message, "readiness probe is failing")
+	return &Finding{Class: class.ReadinessProbeFailed, Message: message, StartWindow: c.ReadinessWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
 }

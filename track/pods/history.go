@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -16,10 +17,11 @@ type Finding struct {
 	Class   class.Class
 	Message string
 	ContainerFailure
-	Certain bool      // Attempts alone decide: there is nothing that time could heal
-	Since   time.Time // seen without a break since then
-	FinalAt time.Time // zero: never by itself
-	Final   bool
+	Certain     bool          // Attempts alone decide: there is nothing that time could heal
+	StartWindow time.Duration // how long it may last while a container starts
+	Since       time.Time     // seen without a break since then
+	FinalAt     time.Time     // zero: never by itself
+	Final       bool
 }
 
 // A ContainerFailure says which container of the pods has a problem, and how it ended.
@@ -161,8 +163,8 @@ func (h *History) GotPast(c class.Class, container string) bool {
 func (h *History) Findings(r Policy, now time.Time) []Finding {
 	found := h.podProblems(r)
 	for i := range h.Pod.Containers {
-		if f, ok := h.containerProblem(&h.Pod.Containers[i], r); ok {
-			found = append(found, f)
+		if f := h.containerProblem(&h.Pod.Containers[i], r); f != nil {
+			found = append(found, *f)
 		}
 	}
 	found = append(found, h.eventProblems(found)...)
@@ -191,13 +193,13 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 		return
 	}
 	grace := info.Grace
-	if f.Limit == 0 {
-		f.Limit = info.Attempts
-	}
+	f.Limit = cmp.Or(f.Limit, info.Attempts)
 	enough := f.Attempts >= f.Limit
 	switch {
-	case isRetriedByKubelet(f.Class) && !enough:
-		grace += 10 * time.Second // by then the kubelet has retried, whether or not the status shows it
+	case !enough && (f.Class == class.ImagePullPermanent || f.Class == class.ContainerCreateFailed):
+		// The kubelet retries at intervals of ten seconds or more: by then it has done so, whether
+		// or not the status shows it.
+		grace += 10 * time.Second
 		enough = true
 	case f.Certain:
 		grace = 0
@@ -210,12 +212,6 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 		f.FinalAt = at.Add(grace)
 		f.Final = !now.Before(f.FinalAt)
 	}
-}
-
-// isRetriedByKubelet reports whether the kubelet retries at intervals of ten seconds or
-// more. In between the pod's status may not change.
-func isRetriedByKubelet(c class.Class) bool {
-	return c == class.ImagePullPermanent || c == class.ContainerCreateFailed
 }
 
 // IsCrash reports whether a class is about a container that ends again and again, which

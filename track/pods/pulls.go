@@ -31,7 +31,7 @@ var (
 // notePull follows the attempts that a container's states tell of.
 func (h *History) notePull(c *Container) {
 	reason, message := c.Waiting.Reason, c.Waiting.Message
-	if !isPulling(reason) {
+	if !pullReasons.Has(reason) {
 		return
 	}
 	p, known := h.pulls[c.Name]
@@ -61,12 +61,12 @@ func (h *History) notePullEvent(message string, count int) {
 }
 
 // pullProblem is that of a container whose image can't be had.
-func (h *History) pullProblem(c *Container) Finding {
+func (h *History) pullProblem(c *Container) *Finding {
 	p := h.pulls[c.Name]
 	if p.message == "" {
 		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
-	f := Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image), ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
+	f := &Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image), ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
 	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, c.Image)
 	return f
