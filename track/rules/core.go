@@ -21,16 +21,14 @@ func pod(in Input) Verdict {
 		return failed(class.PodFailed, strings.TrimPrefix(message, ": "))
 	}
 	policy := text(o, "spec", "restartPolicy")
-	serves := policy == "" || policy == "Always"
-	if serves && !in.MustComplete && conditionIs(Condition(in.Object, "Ready"), "True") {
-		return ready("")
-	}
 	v := progressing(strings.ToLower(phase))
-	if phase == "Running" && serves && !in.MustComplete {
-		v.Message = "running, not ready"
-	}
-	if !serves || in.MustComplete {
+	switch {
+	case in.MustComplete || policy != "" && policy != "Always":
 		v.NoProgress = -1
+	case conditionIs(Condition(in.Object, "Ready"), "True"):
+		return ready("")
+	case phase == "Running":
+		v.Message = "running, not ready"
 	}
 	return v
 }

@@ -101,16 +101,14 @@ func statefulSet(in Input) Verdict {
 	v.Done = min(r.Updated, readyReplicas, r.Desired)
 	allAvailable := readyReplicas == r.Desired && total == r.Desired && r.Available >= r.Desired
 	need, partial := requiredPods(in.RolloutRequired, r.Desired, setUnavailable(o, r.Desired, false))
-	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
+	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
+	switch {
+	case text(o, "spec", "updateStrategy", "type") == "OnDelete":
 		v.Done = min(readyReplicas, r.Desired)
 		if allAvailable && !partial || partial && r.Available >= need {
-			v.Phase = Ready
-			v.Notes = onDeleteNote(r.Old, revisionsEqual)
+			v.Phase, v.Notes = Ready, onDeleteNote(r.Old, revisionsEqual)
 		}
-		return v
-	}
-	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
-	if partial {
+	case partial:
 		kept := min(partition, r.Desired)
 		if revisionsEqual {
 			kept = 0
@@ -118,9 +116,7 @@ func statefulSet(in Input) Verdict {
 		if r.updatedAndAvailable(in, kept) >= need {
 			v.Phase = Ready
 		}
-		return v
-	}
-	if allAvailable && r.Updated >= max(0, r.Desired-partition) && (partition > 0 || revisionsEqual) {
+	case allAvailable && r.Updated >= max(0, r.Desired-partition) && (partition > 0 || revisionsEqual):
 		v.Phase, v.Done = Ready, r.Desired
 		if kept := r.Desired - r.Updated; partition > 0 && kept > 0 && !revisionsEqual {
 			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, podsText(kept))}
