@@ -158,19 +158,19 @@ func (o *objectWatch) handle(e watch.Event) {
 	switch e.Kind {
 	case watch.Changed:
 		o.watches.health.noteAnswer()
-		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
-			o.changed(obj)
-		}
+		o.changed(e.Object.(*unstructured.Unstructured))
 	case watch.Deleted:
-		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
-			o.deleted(obj, e.Name != "")
-		}
+		live := e.Object.(*unstructured.Unstructured)
+		o.lost(o.objects[live.GetName()], live, e.Name != "")
 	case watch.NotFound:
-		if obj := o.objects[e.Name]; obj != nil && !obj.status.State.IsFinal() {
-			obj.markGone(nil)
-		}
+		o.lost(o.objects[e.Name], nil, true)
 	case watch.Listed:
-		o.listed(e)
+		for name, obj := range o.objects {
+			isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]
+			if !isListed && (e.Name == "" || e.Name == name) {
+				o.lost(obj, nil, e.Name != "")
+			}
+		}
 	case watch.Unreachable:
 		o.unanswered++
 		o.watches.health.begin(&o.outage, o.watches.opts.Now(), e.Err)
@@ -181,7 +181,9 @@ func (o *objectWatch) handle(e watch.Event) {
 	case watch.FellBack:
 		o.watches.warn(fallbackText(e))
 	case watch.Denied:
-		o.setUnverifiable(e)
+		obj := o.objects[e.Name]
+		obj.observed.unverifiable, obj.timers.isDue = "not verified: "+e.Text, true
+		o.watches.warn(e.Text)
 	case watch.Unauthorized:
 		o.watches.fatal = &unauthorizedError{e.Err}
 	}
@@ -197,54 +199,20 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 	o.watches.logs.followBarePod(obj)
 }
 
-// deleted handles a deletion. A watch by labels also reports one when an object only lost
-// its labels; such an object is watched by name from then on.
-func (o *objectWatch) deleted(live *unstructured.Unstructured, byName bool) {
-	obj := o.objects[live.GetName()]
-	if obj == nil || obj.status.State.IsFinal() {
-		return
-	}
-	if o.query.Labels != "" && !byName && obj.Until != UntilGone && live.GetDeletionTimestamp() == nil {
-		o.watchByName(live.GetName())
-		return
-	}
-	obj.markGone(live)
-}
-
-// listed handles a complete list: objects that it doesn't contain are gone. A list by labels
-// also lacks objects that only lost their labels; these are watched by name from then on.
-func (o *objectWatch) listed(e watch.Event) {
-	for name, obj := range o.objects {
-		isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]
-		if e.Name != "" && e.Name != name || obj.status.State.IsFinal() || isListed {
-			continue
+// lost handles an object that a watch or a list doesn't have any more; last is its last state, if
+// known. One by labels also lacks objects that only lost their labels: these are watched by name
+// from then on.
+func (o *objectWatch) lost(obj *trackedObject, last *unstructured.Unstructured, byName bool) {
+	switch {
+	case obj == nil || obj.status.State.IsFinal():
+	case byName || o.query.Labels == "" || obj.Until == UntilGone || last != nil && last.GetDeletionTimestamp() != nil:
+		obj.markGone(last)
+	case !o.watchedByName[obj.ID.Name]:
+		o.watchedByName[obj.ID.Name] = true
+		if err := o.watchNames([]string{obj.ID.Name}, watch.Query{}); err != nil {
+			o.watches.fatal = err
 		}
-		if o.query.Labels != "" && e.Name == "" && obj.Until != UntilGone {
-			o.watchByName(name)
-			continue
-		}
-		obj.markGone(nil)
 	}
-}
-
-// watchByName starts one watch of an object by its name.
-func (o *objectWatch) watchByName(name string) {
-	if o.watchedByName[name] {
-		return
-	}
-	o.watchedByName[name] = true
-	if err := o.watchNames([]string{name}, watch.Query{}); err != nil {
-		o.watches.fatal = err
-	}
-}
-
-// setUnverifiable notes that an object can neither be watched nor read.
-func (o *objectWatch) setUnverifiable(e watch.Event) {
-	if obj := o.objects[e.Name]; obj != nil {
-		obj.observed.unverifiable = "not verified: " + e.Text
-		obj.timers.isDue = true
-	}
-	o.watches.warn(e.Text)
 }
 
 // fallbackText describes a fallback, with the reason unless it is a missing permission,

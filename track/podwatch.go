@@ -168,12 +168,7 @@ func (p *podWatches) start(query podQuery, values []string) {
 }
 
 // trimPod keeps of a pod what is needed, before the session has to hold it.
-func trimPod(object runtime.Object) any {
-	if pod, ok := object.(*corev1.Pod); ok {
-		return pods.Trim(pod)
-	}
-	return object
-}
+func trimPod(object runtime.Object) any { return pods.Trim(object.(*corev1.Pod)) }
 
 // watchEachNamespace closes a watch of all namespaces and makes its workloads be watched by
 // namespace.
@@ -195,9 +190,7 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	switch e.Kind {
 	case watch.Changed, watch.Deleted:
 		p.health.noteAnswer()
-		if pod, ok := e.Object.(pods.Pod); ok {
-			p.handlePod(pod, e.Kind == watch.Deleted)
-		}
+		p.handlePod(e.Object.(pods.Pod), e.Kind == watch.Deleted)
 	case watch.Listed:
 		p.handleListed(w, e.UIDs)
 	case watch.Unreachable:
