@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -173,11 +174,6 @@ func (d diagnosis) isAPIOf(api, workload *trackedObject) bool {
 		return false
 	}
 	selector, _, _ := unstructured.NestedStringMap(service.observed.object.Object, "spec", "selector")
-	labels, _, _ := unstructured.NestedStringMap(workload.observed.object.Object, "spec", "template", "metadata", "labels")
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return len(selector) > 0
+	podLabels, _, _ := unstructured.NestedStringMap(workload.observed.object.Object, "spec", "template", "metadata", "labels")
+	return len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(podLabels))
 }

@@ -54,11 +54,9 @@ func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
 		object = normalisedYAML(t, manifest)
 	}
 	id := missingID{"prod", what}
-	if s.missing.known[id] == nil {
-		s.missing.known[id] = &missingReference{askedAt: s.opts.Now()}
-	}
-	s.missing.known[id].askedAt = s.opts.Now()
-	s.missing.known[id].update(object, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
+	known := s.missing.reference(id)
+	known.askedAt = s.opts.Now()
+	known.update(object, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
 	for _, obj := range s.objects {
 		s.updateStatus(obj, s.opts.Now())
 	}

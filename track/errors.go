@@ -32,18 +32,10 @@ func (e *FailedError) Error() string {
 	lines := make([]string, 0, len(e.Causes))
 	for _, c := range e.Causes {
 		if c.Fatal {
-			lines = append(lines, c.line())
+			lines = append(lines, c.Objects[0].String()+andMore(len(c.Objects)-1)+": "+c.Problem.text())
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-func (c Cause) line() string {
-	text := c.Objects[0].String() + andMore(len(c.Objects)-1)
-	if c.Problem.Message == "" {
-		return text + ": " + c.Problem.Title
-	}
-	return text + ": " + c.Problem.Title + ": " + c.Problem.Message
 }
 
 // andMore follows the first of several names.

@@ -213,8 +213,12 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	w.tasks.send(func() {
 		for _, obj := range objects {
 			obj.lookups.inFlight, obj.timers.isDue = false, true
-			if apierrors.IsForbidden(err) {
-				w.forbidden(obj, err)
+			if !apierrors.IsForbidden(err) {
+				continue
+			}
+			w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.ID.Namespace))
+			if obj.gk.Kind == "PersistentVolumeClaim" { // only an event says that it waits for its first pod
+				obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 			}
 		}
 		if err != nil {
@@ -227,15 +231,6 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 			}
 		}
 	})
-}
-
-// forbidden handles missing permission to read events. Only an event says that a claim
-// waits for its first pod, so without events a claim is unverified.
-func (w *eventWatches) forbidden(obj *trackedObject, err error) {
-	w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.ID.Namespace))
-	if obj.gk.Kind == "PersistentVolumeClaim" {
-		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
-	}
 }
 
 // eventReadTimes are the times after which events of a waiting object are read: normal

@@ -28,9 +28,6 @@ func (s *session) readExecError(obj *trackedObject) {
 		if c == nil {
 			continue
 		}
-		if obj.lookups.execErrorsRead == nil {
-			obj.lookups.execErrorsRead = map[string]bool{}
-		}
 		obj.lookups.execErrorsRead[p.Container] = true
 		pod, container := h.Pod, *c
 		s.tasks.group.Go(func() {

@@ -94,15 +94,20 @@ func isWorse(a, b *Problem, now time.Time) bool {
 	return a.FinalAt.Before(b.FinalAt)
 }
 
+// text is the title with the message.
+func (p *Problem) text() string {
+	if p.Message == "" {
+		return p.Title
+	}
+	return p.Title + ": " + p.Message
+}
+
+// oneLine also names the pods.
 func (p *Problem) oneLine() string {
-	text := p.Title
-	if len(p.Pods) > 0 {
-		text = "pod " + p.Pods[0] + andMore(p.PodCount-1) + ": " + p.Title
+	if len(p.Pods) == 0 {
+		return p.text()
 	}
-	if p.Message != "" {
-		text += ": " + p.Message
-	}
-	return text
+	return "pod " + p.Pods[0] + andMore(p.PodCount-1) + ": " + p.text()
 }
 
 // failIfStalled fails an object that has made no progress for too long, or whose own

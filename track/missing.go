@@ -47,12 +47,14 @@ type missingID struct {
 	pods.Missing
 }
 
-// get returns what is known of a reference; the zero value when nothing is.
-func (m *missingReferences) get(namespace string, what pods.Missing) missingReference {
-	if known := m.known[missingID{namespace, what}]; known != nil {
-		return *known
+// reference returns what is known of a reference.
+func (m *missingReferences) reference(id missingID) *missingReference {
+	known := m.known[id]
+	if known == nil {
+		known = &missingReference{}
+		m.known[id] = known
 	}
-	return missingReference{}
+	return known
 }
 
 // confirm asks about what an object misses, if it misses something, and reports whether
@@ -63,11 +65,7 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 		return true
 	}
 	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
-	known := m.known[id]
-	if known == nil {
-		known = &missingReference{}
-		m.known[id] = known
-	}
+	known := m.reference(id)
 	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
 	holds := status.State != Failed || isNew
 	if !known.inFlight && (known.askedAt.IsZero() || !holds) {
@@ -133,9 +131,9 @@ func (s *session) declares(id kube.ID) bool {
 // missingFinalAt is when a problem is final that is about something missing; false when it
 // is like any other.
 func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
-	known := missingReference{}
+	known := &missingReference{}
 	if s.release.missing != nil {
-		known = s.release.missing(s.ID.Namespace, what)
+		known = s.release.missing(missingID{s.ID.Namespace, what})
 	}
 	switch {
 	case !known.foundAt.IsZero():

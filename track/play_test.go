@@ -179,7 +179,7 @@ func (p *play) run(t *testing.T) {
 		}
 		at := now
 		if s.timers.arePaused() {
-			at = s.timers.pause.since
+			at = s.timers.pausedSince
 		}
 		if status := s.computeStatus(at); status.State.IsFinal() {
 			p.check(t, status, now.Sub(begin))

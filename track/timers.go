@@ -12,7 +12,7 @@ type timers struct {
 	appliedAt     time.Time                 // by our clock
 	progressedAt  time.Time                 // when a count was last higher than ever
 	highestCounts map[string]int            // so far; a higher one is progress
-	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready. Nil before the first
+	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready
 
 	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
@@ -22,23 +22,18 @@ type timers struct {
 	recheckAt  time.Time // when time alone may change the status; zero for never
 	computedAt time.Time // when the status was computed last
 
-	pause pause
-}
-
-// A pause is the time in which an object's watches have an outage.
-type pause struct {
-	since   time.Time // zero when the timers run
-	outages int       // that are active
+	outages     int       // of the object's watches, that are active
+	pausedSince time.Time // when the first of them began; zero when the timers run
 }
 
 // arePaused reports whether there is an outage.
-func (t *timers) arePaused() bool { return !t.pause.since.IsZero() }
+func (t *timers) arePaused() bool { return !t.pausedSince.IsZero() }
 
 // now converts a time of the clock to the time of the timers, which stands still during an
 // outage.
 func (t *timers) now(clock time.Time) time.Time {
 	if t.arePaused() {
-		return t.pause.since
+		return t.pausedSince
 	}
 	return clock
 }
@@ -48,9 +43,6 @@ func (t *timers) now(clock time.Time) time.Time {
 func (t *timers) since(c class.Class, now time.Time) time.Time {
 	if at, known := t.failingSince[c]; known {
 		return at
-	}
-	if t.failingSince == nil {
-		t.failingSince = map[class.Class]time.Time{}
 	}
 	t.failingSince[c] = now
 	return now

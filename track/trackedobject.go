@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
+	"deployer/track/class"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -38,7 +39,7 @@ type trackedObject struct {
 // A releaseView answers questions about the other targets. Its functions may be nil.
 type releaseView struct {
 	willAppear func(namespace string, what pods.Missing) bool // whether something on its way makes it
-	missing    func(namespace string, what pods.Missing) missingReference
+	missing    func(missingID) *missingReference
 	workloads  func() rules.Workloads
 }
 
@@ -61,8 +62,8 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 		observed: observation{object: t.Baseline},
 		events:   eventLog{counts: rules.EventCounts{}},
 		newPods:  newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true},
-		timers:   timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}},
-		lookups:  lookups{nextAt: now},
+		timers:   timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}, failingSince: map[class.Class]time.Time{}},
+		lookups:  lookups{nextAt: now, execErrorsRead: map[string]bool{}},
 		status:   Status{ID: t.ID, State: Waiting},
 	}
 	if t.Baseline == nil {
@@ -187,24 +188,23 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 // pauseTimers begins an outage.
 func (t *trackedObject) pauseTimers(now time.Time) {
 	t.timers.isDue = true
-	if t.timers.pause.outages++; t.timers.pause.outages == 1 {
-		t.timers.pause.since = now
+	if t.timers.outages++; t.timers.outages == 1 {
+		t.timers.pausedSince = now
 	}
 }
 
 // resumeTimers ends an outage. With the last one the timers go on where they stood.
 func (t *trackedObject) resumeTimers(now time.Time) {
 	t.timers.isDue = true
-	if t.timers.pause.outages--; t.timers.pause.outages == 0 {
-		t.shiftTimers(now.Sub(t.timers.pause.since))
-		t.timers.pause.since = time.Time{}
+	if t.timers.outages--; t.timers.outages == 0 {
+		t.shiftTimers(now.Sub(t.timers.pausedSince))
+		t.timers.pausedSince = time.Time{}
 	}
 }
 
 func (t *trackedObject) shiftTimers(d time.Duration) {
 	timers := &t.timers
-	timers.appliedAt, timers.progressedAt = timers.appliedAt.Add(d), timers.progressedAt.Add(d)
-	for _, at := range []*time.Time{&timers.readySince, &timers.runningAgainSince} {
+	for _, at := range []*time.Time{&timers.appliedAt, &timers.progressedAt, &timers.readySince, &timers.runningAgainSince} {
 		if !at.IsZero() {
 			*at = at.Add(d)
 		}

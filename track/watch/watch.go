@@ -111,8 +111,8 @@ var (
 
 // watcher is one watch that is kept open.
 type watcher struct {
-	source          Source
-	query           Query
+	source Source
+	query  Query
 	reachability
 	resourceVersion string // the last that was seen; empty before the first
 	wasOpen         bool
