@@ -21,7 +21,7 @@ type program struct {
 	cel    cel.Program
 }
 
-// programs are the expressions of a Rule.
+// programs are the expressions of a Rule or an Override.
 type programs struct{ ready, failed, message, note, unverified *program }
 
 func (r *Rule) compile() error {

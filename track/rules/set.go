@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -201,7 +200,7 @@ func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 }
 
 // An Override is what an object's own annotations say about its readiness.
-type Override struct{ ready, failed *program }
+type Override struct{ programs }
 
 // NewOverride compiles the expressions of the annotations deployer.io/ready
 // and deployer.io/failed; empty ones leave the default rule in place.
@@ -209,14 +208,11 @@ func NewOverride(ready, failed string) (*Override, error) {
 	if ready == "" && failed == "" {
 		return nil, nil
 	}
-	var o Override
-	var errs [2]error
-	o.ready, errs[0] = compile(ready, cel.BoolType)
-	o.failed, errs[1] = compile(failed, cel.BoolType)
-	if err := errors.Join(errs[:]...); err != nil {
+	rule := Rule{Ready: ready, Failed: failed}
+	if err := rule.compile(); err != nil {
 		return nil, err
 	}
-	return &o, nil
+	return &Override{rule.compiled}, nil
 }
 
 func (o *Override) evaluate(in Input) (Verdict, bool) {
