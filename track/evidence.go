@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -38,7 +39,7 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 		if p.Class == class.ClaimUnbound {
 			all.Go(func() { p.Events = append(p.Events, d.claimEvents(ctx, obj, &p)...) })
 		}
-		if obj.logMode() == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
+		if obj.logMode() == LogsNone || !obj.hasLogs() || !explainedByLogs.Has(p.Class) || read >= maxEvidence {
 			continue
 		}
 		read++
@@ -47,15 +48,9 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 	all.Wait()
 }
 
-// logsMayExplain reports whether logs may tell more about a problem.
-func logsMayExplain(p *Problem, obj *trackedObject) bool {
-	switch p.Class {
-	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed, class.PodFailed,
-		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
-		return obj.isWorkload() || obj.gk == kube.PodKind
-	}
-	return false
-}
+// explainedByLogs are the problems of which logs may tell more.
+var explainedByLogs = sets.New(class.CrashLoop, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed,
+	class.PodFailed, class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // eventsAbout are the newest events about a problem.
 func (t *trackedObject) eventsAbout(p *Problem) []Event {

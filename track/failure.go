@@ -67,7 +67,7 @@ const runningAgainFor = 5 * time.Second
 // runningAgainFor since; otherwise nil.
 func (e evaluation) recentCrash() *Problem {
 	p := e.status.Problem
-	if p == nil || !isRunFailure(p.Class) {
+	if p == nil || !runFailures.Has(p.Class) {
 		return nil
 	}
 	e.timers.runningAgainSince = cmp.Or(e.timers.runningAgainSince, e.now)
@@ -155,10 +155,10 @@ func (e evaluation) applyFailMode(status *Status) {
 	if status.State != Failed {
 		return
 	}
-	late := e.settings.failMode == failLate || e.opts.TolerateFailures || e.MayAppearLater
+	late := e.settings.failMode == "late" || e.opts.TolerateFailures || e.MayAppearLater
 	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
 	switch {
-	case e.settings.failMode == failWarn || e.settings.failMode == failIgnore:
+	case e.settings.failMode == "warn" || e.settings.failMode == "ignore":
 		status.State, status.Unverified = Ready, true
 		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
 	case late && !timedOut && e.canHeal(status):

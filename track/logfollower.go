@@ -61,9 +61,12 @@ func (t *trackedObject) logMode() LogMode {
 	return cmp.Or(t.settings.logs.mode, t.Logs, t.opts.Logs, byKind)
 }
 
+// hasLogs reports whether the object is a pod or has pods.
+func (t *trackedObject) hasLogs() bool { return t.isWorkload() || t.gk == kube.PodKind }
+
 // showsLogs reports whether the lines of its pods are shown as they are written.
 func (t *trackedObject) showsLogs() bool {
-	return t.logMode() == LogsLive && (t.isWorkload() || t.gk == kube.PodKind) && t.Until != UntilGone
+	return t.logMode() == LogsLive && t.hasLogs() && t.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.

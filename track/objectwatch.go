@@ -130,13 +130,6 @@ func commonLabels(objects []*trackedObject) string {
 	return labels.SelectorFromSet(common).String()
 }
 
-// close ends the watch, and with it an outage that it has.
-func (o *objectWatch) close() {
-	o.stop()
-	o.unanswered = 0
-	o.watches.health.end(&o.outage)
-}
-
 // dispatch passes an event of all namespaces to the watch of its namespace. Events without
 // an object go to all watches.
 func dispatch(group []*objectWatch, e watch.Event) {

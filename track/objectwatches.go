@@ -139,7 +139,8 @@ func (w *objectWatches) closeUnneeded(now time.Time) {
 			unanswered += min(o.unanswered, 1)
 			return false
 		}
-		o.close()
+		o.stop()
+		w.health.end(&o.outage)
 		return true
 	})
 	w.health.setAllUnseen(w.health.storage.active || unanswered > 0 && unanswered == len(w.open), now)

@@ -22,9 +22,6 @@ type observation struct {
 
 // podsCreated is how many pods the controller has, by its own count.
 func (o *observation) podsCreated() int {
-	if o.object == nil {
-		return 0
-	}
 	status, _ := o.object.Object["status"].(map[string]any)
 	total := 0
 	for _, key := range []string{"updatedReplicas", "currentNumberScheduled", "active", "succeeded", "failed"} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -159,7 +160,7 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 		return s.now
 	case scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
-	case c == class.PodFailed, s.gk == kube.JobKind && isRunFailure(c):
+	case c == class.PodFailed, s.gk == kube.JobKind && runFailures.Has(c):
 		return time.Time{} // the controller makes another pod, and a Job's counts failed runs itself
 	case !s.affectsAllPods(g, scope):
 		return g.finalAt.Add(badNodeGrace)
@@ -169,15 +170,9 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	return g.finalAt
 }
 
-// isRunFailure reports whether a class is about containers that have run: a Job's
-// controller counts those against its backoffLimit.
-func isRunFailure(c class.Class) bool {
-	switch c {
-	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.PodFailed, class.Evicted:
-		return true
-	}
-	return false
-}
+// runFailures are the problems of containers that have run: a Job's controller counts those
+// against its backoffLimit.
+var runFailures = sets.New(class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.PodFailed, class.Evicted)
 
 // affectsAllPods reports whether a problem fails the whole workload. For a class that is
 // deterministic one failing pod is enough, unless another pod got past the problem. For

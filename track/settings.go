@@ -12,25 +12,15 @@ import (
 	"deployer/track/rules"
 )
 
-// failMode says what a failure of an object does to the release.
-type failMode int
-
-const (
-	failRelease failMode = iota
-	failWarn             // tell, and go on
-	failIgnore           // go on
-	failLate             // nothing fails before the deadline
-)
-
 // settings are what an object's annotations say about tracking it.
 type settings struct {
-	mode              string        // of annotation.Track; empty is "full"
-	trackAs           string        // of annotation.TrackAs: "job", "service" or empty
-	timeout           time.Duration // 0: none
-	noProgressTimeout time.Duration // 0: as for the whole run
-	rolloutRequired   string        // see rules.Input
-	failuresAllowed   *int          // nil: as for the whole run
-	failMode          failMode
+	mode              string          // of annotation.Track; empty is "full"
+	trackAs           string          // of annotation.TrackAs: "job", "service" or empty
+	timeout           time.Duration   // 0: none
+	noProgressTimeout time.Duration   // 0: as for the whole run
+	rolloutRequired   string          // see rules.Input
+	failuresAllowed   *int            // nil: as for the whole run
+	failMode          string          // of annotation.FailMode: "warn", "ignore", "late"; empty is "fail"
 	override          *rules.Override // the readiness expressions; nil for none
 	logs              logSettings
 	showEvents        bool
@@ -77,7 +67,7 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	if n, ok := readStated(&s, annotation.FailuresAllowed, stated); ok {
 		s.failuresAllowed = &n
 	}
-	s.failMode = failModes[read(&s, annotation.FailMode, stated)]
+	s.failMode = read(&s, annotation.FailMode, stated)
 	s.readLogs(stated)
 	s.showEvents = read(&s, annotation.Events, stated)
 	s.sensitive = read(&s, annotation.Sensitive, stated)
@@ -90,9 +80,6 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	s.override = override
 	return s
 }
-
-// failModes are the words of the annotation; none is failRelease.
-var failModes = map[string]failMode{"fail": failRelease, "warn": failWarn, "ignore": failIgnore, "late": failLate}
 
 // logModes are the words of the annotation.
 var logModes = map[string]LogMode{"none": LogsNone, "failed": LogsFailed, "all": LogsLive, "live": LogsLive}

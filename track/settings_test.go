@@ -37,7 +37,7 @@ func TestEachAnnotation(t *testing.T) {
 	is := func(m LogMode) func(settings) bool {
 		return func(s settings) bool { return s.logs.mode == m }
 	}
-	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
+	mode := func(m string) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
 	only := func(s settings) bool { return s.logs.wantsContainer("app") && !s.logs.wantsContainer("side") }
 	lines := func(s settings) bool { return s.logs.wantsLine("app", "ERR 1") && !s.logs.wantsLine("app", "ok") }
 	its := func(s settings) bool {
@@ -62,9 +62,9 @@ func TestEachAnnotation(t *testing.T) {
 		{"deployer.io/no-progress-timeout", "3m", patience},
 		{"deployer.io/rollout-required", "80%", func(s settings) bool { return s.rolloutRequired == "80%" }},
 		{"deployer.io/failures-allowed", "5", five},
-		{"deployer.io/fail-mode", "warn", mode(failWarn)},
-		{"deployer.io/fail-mode", "ignore", mode(failIgnore)},
-		{"deployer.io/fail-mode", "late", mode(failLate)},
+		{"deployer.io/fail-mode", "warn", mode("warn")},
+		{"deployer.io/fail-mode", "ignore", mode("ignore")},
+		{"deployer.io/fail-mode", "late", mode("late")},
 		{"deployer.io/logs", "all", is(LogsLive)},
 		{"deployer.io/logs", "none", is(LogsNone)},
 		{"deployer.io/logs-containers", "app, other", only},
@@ -80,11 +80,11 @@ func TestEachAnnotation(t *testing.T) {
 		{"deployer.io/ready", "self.a == 1", func(s settings) bool { return s.override != nil }},
 		{"deployer.io/failed", "self.a == 1", func(s settings) bool { return s.override != nil }},
 		{"werf.io/track-termination-mode", "NonBlocking", func(s settings) bool { return s.isBackground() }},
-		{"werf.io/fail-mode", "HopeUntilEndOfDeployProcess", mode(failLate)},
-		{"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", mode(failIgnore)},
+		{"werf.io/fail-mode", "HopeUntilEndOfDeployProcess", mode("late")},
+		{"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", mode("ignore")},
 		{"werf.io/failures-allowed-per-replica", "5", five},
 		{"werf.io/no-activity-timeout", "3m", patience},
-		{"werf.io/ignore-readiness-probe-fails-for-app", "1m", mode(failRelease)}, // probes don't fail anything
+		{"werf.io/ignore-readiness-probe-fails-for-app", "1m", mode("")}, // probes don't fail anything
 		{"werf.io/log-regex", "^ERR", lines},
 		{"werf.io/log-regex-skip", "^ok", lines},
 		{"werf.io/log-regex-for-app", "^ERR", its},
@@ -113,7 +113,7 @@ func TestEachAnnotation(t *testing.T) {
 
 func TestOurAnnotationsHaveTheLastWord(t *testing.T) {
 	s := settingsOf(annotated("werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail"))
-	if s.failMode != failRelease {
+	if s.failMode != "fail" {
 		t.Errorf("settings = %+v", s)
 	}
 }

@@ -186,7 +186,7 @@ func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 		obj.status = before
 		return
 	}
-	if after.State == Ready && obj.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
+	if after.State == Ready && obj.settings.failMode == "warn" && after.Unverified && len(after.Notes) > 0 {
 		w.warn(obj.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
 	if after.State == Failed && w.failedAt.IsZero() && !obj.settings.isBackground() {
