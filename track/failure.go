@@ -42,7 +42,7 @@ func (e evaluation) failureStatus(status Status, v rules.Verdict) Status {
 // problem is final.
 func (e evaluation) addProblem(status *Status) {
 	problem := e.creationProblem(status.Rollout)
-	if found := e.podProblem(); problem == nil || found != nil && isWorse(found, problem, e.now) {
+	if found := e.podProblem(); problem == nil || found != nil && isWorse(found, problem) {
 		problem = found
 	}
 	if problem != nil {
@@ -83,15 +83,9 @@ func (e evaluation) recentCrash() *Problem {
 
 func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
 
-// isWorse orders problems: final ones first, then those that become final sooner.
-func isWorse(a, b *Problem, now time.Time) bool {
-	if isFinal(a, now) != isFinal(b, now) {
-		return isFinal(a, now)
-	}
-	if a.FinalAt.IsZero() != b.FinalAt.IsZero() {
-		return b.FinalAt.IsZero()
-	}
-	return a.FinalAt.Before(b.FinalAt)
+// isWorse orders problems by when they become final; those that never do come last.
+func isWorse(a, b *Problem) bool {
+	return !a.FinalAt.IsZero() && (b.FinalAt.IsZero() || a.FinalAt.Before(b.FinalAt))
 }
 
 // text is the title with the message.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -133,12 +132,9 @@ func commonLabels(objects []*trackedObject) string {
 // dispatch passes an event of all namespaces to the watch of its namespace. Events without
 // an object go to all watches.
 func dispatch(group []*objectWatch, e watch.Event) {
+	live, isAboutOne := e.Object.(*unstructured.Unstructured)
 	for _, o := range group {
-		if e.Object == nil {
-			o.handle(e)
-			continue
-		}
-		if m, err := meta.Accessor(e.Object); err == nil && m.GetNamespace() == o.namespace {
+		if !isAboutOne || live.GetNamespace() == o.namespace {
 			o.handle(e)
 		}
 	}

@@ -46,7 +46,7 @@ func (e evaluation) podProblem() *Problem {
 	var worst *Problem
 	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
 		p := summary.problemOf(summary.groups[k])
-		if p != nil && (worst == nil || isWorse(p, worst, e.now)) {
+		if p != nil && (worst == nil || isWorse(p, worst)) {
 			worst = p
 		}
 	}

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -22,10 +23,7 @@ const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 type podQuery struct{ namespace, label, selector string }
 
 func (q podQuery) labelSelector(values []string) string {
-	if q.selector != "" {
-		return q.selector
-	}
-	return q.label + " in (" + strings.Join(values, ",") + ")"
+	return cmp.Or(q.selector, q.label+" in ("+strings.Join(values, ",")+")")
 }
 
 // ownerKey identifies one revision of the controller of pods.
