@@ -99,14 +99,7 @@ func (h *History) AddEvent(reason, message string, count int) {
 	case "Failed":
 		h.notePullEvent(message, count)
 	}
-	c := mountFailureClass(reason, message)
-	switch {
-	case reason == "Unhealthy" && strings.HasPrefix(message, "Readiness"):
-		c = class.ReadinessProbeFailed
-	case reason == "Unhealthy", reason == "Killing" && strings.Contains(message, "probe"):
-		c = class.LivenessProbeFailed
-	}
-	if c != "" {
+	if c := eventClass(reason, message); c != "" {
 		h.events[c] = eventProblem{shorten(message), max(h.events[c].count+1, count)}
 	}
 }

@@ -141,21 +141,28 @@ func CreationFailureClass(message string) class.Class {
 	return class.PodCreateTransient
 }
 
-// mountFailureClass is why a volume can't be mounted, by the reason and message of
-// an event; empty for other events.
-func mountFailureClass(reason, message string) class.Class {
+// eventClass is the class of problem that an event about a pod tells of; empty when it tells of none.
+func eventClass(reason, message string) class.Class {
 	switch reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
+		switch {
+		case strings.Contains(message, "Multi-Attach"):
+			return class.MultiAttach
+		case missingObject().MatchString(message), noSuchKey().MatchString(message):
+			return class.MountedObjectMissing
+		}
+		return class.MountFailed
 	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":
 		return class.PodSandboxFailed
-	default:
-		return ""
+	case "Unhealthy":
+		if strings.HasPrefix(message, "Readiness") {
+			return class.ReadinessProbeFailed
+		}
+		return class.LivenessProbeFailed
+	case "Killing":
+		if strings.Contains(message, "probe") {
+			return class.LivenessProbeFailed
+		}
 	}
-	switch {
-	case strings.Contains(message, "Multi-Attach"):
-		return class.MultiAttach
-	case missingObject().MatchString(message), noSuchKey().MatchString(message):
-		return class.MountedObjectMissing
-	}
-	return class.MountFailed
+	return ""
 }
