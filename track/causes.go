@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -18,38 +19,33 @@ type diagnosis struct {
 	timedOut bool // the deadline ended the wait, and not a failure
 }
 
-// A causeGroup is a set of objects that aren't ready for the same reason.
-type causeGroup struct {
-	first   *trackedObject
-	members []*trackedObject
-}
-
 // groupByCause groups objects with the same problem: the same class, container image
 // and message. The first object of a group is one that has failed, if any has.
-func (d diagnosis) groupByCause() []*causeGroup {
-	var groups []*causeGroup
-	byKey := map[string]*causeGroup{}
+func (d diagnosis) groupByCause() [][]*trackedObject {
+	var groups [][]*trackedObject
+	byKey := map[string]int{}
 	for _, obj := range d.objects {
 		p := obj.status.Problem
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
-		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !d.timedOut {
+		hasFailed := obj.status.State == Failed
+		if class.InfoOf(p.Class).Scope == class.Informational && !hasFailed && !d.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(withoutNames(obj, p))
 		if p.MissingObject != nil {
 			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name + "/" + p.MissingKey
 		}
-		g := byKey[key]
-		if g == nil {
-			g = &causeGroup{first: obj}
-			byKey[key] = g
-			groups = append(groups, g)
-		}
-		g.members = append(g.members, obj)
-		if obj.status.State == Failed && g.first.status.State != Failed {
-			g.first = obj
+		i, known := byKey[key]
+		switch {
+		case !known:
+			byKey[key] = len(groups)
+			groups = append(groups, []*trackedObject{obj})
+		case hasFailed && groups[i][0].status.State != Failed:
+			groups[i] = slices.Insert(groups[i], 0, obj)
+		default:
+			groups[i] = append(groups[i], obj)
 		}
 	}
 	return groups
@@ -68,31 +64,25 @@ func withoutNames(obj *trackedObject, p *Problem) string {
 // target is listed in Blocks of that target's cause.
 func (d diagnosis) causes() []Cause {
 	groups := d.groupByCause()
-	hasCause := map[*trackedObject]bool{}
-	for _, g := range groups {
-		for _, m := range g.members {
-			hasCause[m] = true
-		}
-	}
+	hasCause := sets.New(slices.Concat(groups...)...)
 	blockedBy := map[*trackedObject]*trackedObject{}
 	for _, g := range groups {
-		if hasCause[d.providerOf(g.first)] {
-			for _, m := range g.members {
+		if hasCause.Has(d.providerOf(g[0])) {
+			for _, m := range g {
 				blockedBy[m] = d.providerOf(m)
 			}
 		}
 	}
 	var out []Cause
 	for _, g := range groups {
-		if blockedBy[g.first] != nil {
+		first := g[0]
+		if blockedBy[first] != nil {
 			continue
 		}
-		c := Cause{Problem: *g.first.status.Problem, Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout,
-			BeforeRelease: !g.first.Changed, Objects: []kube.ID{g.first.ID}, Blocks: d.blockedObjects(g, blockedBy)}
-		for _, m := range g.members {
-			if m != g.first {
-				c.Objects = append(c.Objects, m.ID)
-			}
+		c := Cause{Problem: *first.status.Problem, Fatal: first.status.State == Failed, Rollout: first.status.Rollout,
+			BeforeRelease: !first.Changed, Blocks: d.blockedObjects(g, blockedBy)}
+		for _, m := range g {
+			c.Objects = append(c.Objects, m.ID)
 		}
 		out = append(out, c)
 	}
@@ -149,11 +139,11 @@ func (t *trackedObject) missingRefs() []Ref {
 
 // blockedObjects lists the objects that aren't ready because of a group: objects that need
 // what the group creates, and APIServices that the group's workloads serve.
-func (d diagnosis) blockedObjects(g *causeGroup, blockedBy map[*trackedObject]*trackedObject) []kube.ID {
+func (d diagnosis) blockedObjects(group []*trackedObject, blockedBy map[*trackedObject]*trackedObject) []kube.ID {
 	var out []kube.ID
 	for _, obj := range d.objects {
 		needs := func(m *trackedObject) bool { return blockedBy[obj] == m || d.isAPIOf(obj, m) }
-		if obj.status.State != Ready && obj.status.State != Gone && slices.ContainsFunc(g.members, needs) {
+		if obj.status.State != Ready && obj.status.State != Gone && slices.ContainsFunc(group, needs) {
 			out = append(out, obj.ID)
 		}
 	}

@@ -31,8 +31,8 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 	defer stop()
 	var all sync.WaitGroup
 	read := 0
-	for _, cause := range d.groupByCause() {
-		obj := cause.first
+	for _, group := range d.groupByCause() {
+		obj := group[0]
 		p := *obj.status.Problem
 		p.Events = obj.eventsAbout(&p)
 		obj.status.Problem = &p
