@@ -33,16 +33,14 @@ func (e evaluation) disappearedStatus() Status {
 // deletionStatus is the status of an object that is to be deleted. When another object has
 // its name by now, the one to delete is gone; nobody waits for the other one.
 func (e evaluation) deletionStatus() Status {
-	if e.observed.isGone {
+	switch {
+	case e.observed.isGone:
 		return Status{State: Gone}
-	}
-	if e.observed.unverifiable != "" {
+	case e.observed.unverifiable != "":
 		return Status{State: Gone, Unverified: true, Notes: []string{e.observed.unverifiable}}
-	}
-	if e.observed.object == nil {
+	case e.observed.object == nil:
 		return Status{State: Waiting, Message: "waiting to be deleted"}
-	}
-	if e.Baseline != nil && e.Baseline.GetUID() != "" && e.observed.object.GetUID() != e.Baseline.GetUID() {
+	case e.Baseline != nil && e.Baseline.GetUID() != "" && e.observed.object.GetUID() != e.Baseline.GetUID():
 		return Status{State: Gone, Notes: []string{"another object of this name has been created"}}
 	}
 	status := Status{State: Progressing, Message: "being deleted", Finalizers: e.observed.object.GetFinalizers()}

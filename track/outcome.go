@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +14,7 @@ const collectCausesFor = 2 * time.Second
 
 // outcome reports whether the wait is over, and its error.
 func (w *wait) outcome(ctx context.Context, now time.Time) (bool, error) {
-	if w.fatal != nil {
-		return true, w.fatal
-	}
-	if err := w.health.failure(now); err != nil {
+	if err := cmp.Or(w.fatal, w.health.failure(now)); err != nil {
 		return true, err
 	}
 	hasFailed := !w.failedAt.IsZero()

@@ -22,23 +22,18 @@ func job(in Input) Verdict {
 			return v
 		}
 	}
-	if conditionIs(Condition(in.Object, "Complete"), "True") {
+	suspended, _ := field(o, "spec", "suspend").(bool)
+	switch {
+	case conditionIs(Condition(in.Object, "Complete"), "True"):
 		v.Phase, v.Done = Ready, total
-		return v
-	}
-	if c := Condition(in.Object, "SuccessCriteriaMet"); conditionIs(c, "True") {
+	case conditionIs(Condition(in.Object, "SuccessCriteriaMet"), "True"):
 		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
-		return v
-	}
-	if suspended, _ := field(o, "spec", "suspend").(bool); suspended {
-		if in.Object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
-			v.Message = "queued by Kueue"
-			return v
-		}
-		if in.MustComplete {
-			v.Message = "suspended"
-			return v
-		}
+	case !suspended:
+	case in.Object.GetLabels()["kueue.x-k8s.io/queue-name"] != "":
+		v.Message = "queued by Kueue"
+	case in.MustComplete:
+		v.Message = "suspended"
+	default:
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"suspended: it has not run"}
 	}
 	return v

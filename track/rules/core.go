@@ -55,13 +55,12 @@ func volumeClaim(in Input) Verdict {
 // service is ready at once unless it needs a load balancer.
 func service(in Input) Verdict {
 	o := in.Object.Object
-	if text(o, "spec", "type") != "LoadBalancer" {
+	switch {
+	case text(o, "spec", "type") != "LoadBalancer":
 		return ready("")
-	}
-	if len(list(o, "status", "loadBalancer", "ingress")) > 0 {
+	case len(list(o, "status", "loadBalancer", "ingress")) > 0:
 		return ready("has an address")
-	}
-	if len(list(o, "spec", "externalIPs")) > 0 {
+	case len(list(o, "spec", "externalIPs")) > 0:
 		return ready("has external addresses")
 	}
 	v := refusedByController(in, "SyncLoadBalancerFailed", class.LoadBalancerFailed, progressing("waiting for an address of the load balancer"))

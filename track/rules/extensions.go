@@ -12,10 +12,10 @@ import (
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func customResourceDefinition(in Input) Verdict {
 	names := Condition(in.Object, "NamesAccepted")
-	if conditionIs(names, "False") && isFresh(in, names) {
+	switch {
+	case conditionIs(names, "False") && isFresh(in, names):
 		return failed(class.NamesRejected, conditionText(names))
-	}
-	if conditionIs(names, "True") && conditionIs(Condition(in.Object, "Established"), "True") {
+	case conditionIs(names, "True") && conditionIs(Condition(in.Object, "Established"), "True"):
 		return ready("established")
 	}
 	return progressing("waiting to be established")
@@ -23,14 +23,13 @@ func customResourceDefinition(in Input) Verdict {
 
 // apiService is ready when available. Without a service the API server itself serves it.
 func apiService(in Input) Verdict {
-	if field(in.Object.Object, "spec", "service") == nil {
-		return ready("")
-	}
 	c := Condition(in.Object, "Available")
-	if conditionIs(c, "True") {
+	switch {
+	case field(in.Object.Object, "spec", "service") == nil:
+		return ready("")
+	case conditionIs(c, "True"):
 		return ready("available")
-	}
-	if c == nil {
+	case c == nil:
 		return progressing("waiting to become available")
 	}
 	return progressing(conditionText(c))
