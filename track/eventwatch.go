@@ -238,5 +238,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 var eventReadTimes = map[string][]time.Duration{
 	"PersistentVolumeClaim": {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
 	"Service":               {20 * time.Second, 55 * time.Second},
-	"Pod":                   {20 * time.Second, 50 * time.Second}, // that has no node
 }
+
+// unscheduledReadTimes are the same for a pod that has no node.
+var unscheduledReadTimes = []time.Duration{20 * time.Second, 50 * time.Second}

@@ -83,15 +83,12 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 // object, or about one of its pods that can't be scheduled.
 func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
 	times, uid, since := eventReadTimes[t.gk.Kind], t.observed.object.GetUID(), t.timers.appliedAt
-	if t.gk == kube.PodKind {
-		times = nil
-	}
 	if p := t.status.Problem; p != nil && t.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for pod, history := range t.newPods.byUID {
 				if !history.Pod.Scheduling.Done {
-					times, uid, since = eventReadTimes["Pod"], pod, p.Since
+					times, uid, since = unscheduledReadTimes, pod, p.Since
 				}
 			}
 		}

@@ -39,34 +39,20 @@ func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 	return max(least, min(in.NewReady, r.Available))
 }
 
-// deploymentUnavailable returns how many pods may be unavailable during an update.
-// Percentages of maxUnavailable are rounded down. The default is 25%.
+// maxUnavailable returns the maxUnavailable of a strategy of rolling updates, which a percentage
+// gives rounded up or down; absent and absentSurge are the defaults of the kind. It is 1 where it
+// and maxSurge, whose percentages are rounded up, come to 0: otherwise nothing could be updated. It
+// is 0 for other strategies.
 // k8s.io/kubernetes/pkg/controller/deployment/util, MaxUnavailable and ResolveFenceposts
-func deploymentUnavailable(o map[string]any, desired int) int {
-	if text(o, "spec", "strategy", "type") == "Recreate" {
-		return 0
-	}
-	return unavailable(field(o, "spec", "strategy", "rollingUpdate"), "25%", "25%", desired, false)
-}
-
-// setUnavailable returns how many pods of a StatefulSet are replaced at a time, and how many
-// nodes of a DaemonSet may have no available pod. Percentages are rounded down for the first and
-// up for the second. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts
-func setUnavailable(o map[string]any, desired int, up bool) int {
-	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
+func maxUnavailable(strategy any, absent, absentSurge string, desired int, up bool) int {
+	s, _ := strategy.(map[string]any)
+	if kind := text(s, "type"); kind != "" && kind != "RollingUpdate" {
 		return 0
 	}
-	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, up)
-}
-
-// unavailable returns the maxUnavailable of a rolling update. It is 1 where it and maxSurge,
-// whose percentages are rounded up, come to 0: otherwise nothing could be updated.
-func unavailable(update any, absent, absentSurge string, desired int, up bool) int {
-	settings, _ := update.(map[string]any)
-	n := scaledValue(settings["maxUnavailable"], absent, desired, up)
-	if n == 0 && scaledValue(settings["maxSurge"], absentSurge, desired, true) == 0 {
+	n := scaledValue(field(s, "rollingUpdate", "maxUnavailable"), absent, desired, up)
+	if n == 0 && scaledValue(field(s, "rollingUpdate", "maxSurge"), absentSurge, desired, true) == 0 {
 		return 1
 	}
 	return n

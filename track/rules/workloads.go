@@ -37,7 +37,7 @@ func deployment(in Input) Verdict {
 		return v
 	}
 	v.Message = r.String()
-	need, partial := requiredPods(in.RolloutRequired, r.Desired, deploymentUnavailable(o, r.Desired))
+	need, partial := requiredPods(in.RolloutRequired, r.Desired, maxUnavailable(field(o, "spec", "strategy"), "25%", "25%", r.Desired, false))
 	if partial && r.updatedAndAvailable(in, 0) >= need || !partial && r.isComplete() {
 		v.Phase = Ready
 		return v
@@ -100,7 +100,7 @@ func statefulSet(in Input) Verdict {
 	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Desired}
 	v.Done = min(r.Updated, readyReplicas, r.Desired)
 	allAvailable := readyReplicas == r.Desired && total == r.Desired && r.Available >= r.Desired
-	need, partial := requiredPods(in.RolloutRequired, r.Desired, setUnavailable(o, r.Desired, false))
+	need, partial := requiredPods(in.RolloutRequired, r.Desired, maxUnavailable(field(o, "spec", "updateStrategy"), "1", "0", r.Desired, false))
 	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
 	switch {
 	case text(o, "spec", "updateStrategy", "type") == "OnDelete":
@@ -156,7 +156,7 @@ func daemonSet(in Input) Verdict {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
-	need, partial := requiredPods(in.RolloutRequired, desired, setUnavailable(o, desired, true))
+	need, partial := requiredPods(in.RolloutRequired, desired, maxUnavailable(field(o, "spec", "updateStrategy"), "1", "0", desired, true))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(count(o, "status", "numberReady"), desired)
 		if v.Done == desired && !partial || partial && r.Available >= need {
