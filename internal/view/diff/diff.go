@@ -6,10 +6,10 @@
 package diff
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
@@ -121,9 +121,7 @@ func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 
 func (w *walker) maps(path fieldpath.Path, before, after map[string]any, desired any) {
 	desiredMap, _ := desired.(map[string]any)
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
+	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
 		w.value(below(path, fieldpath.FieldNameElement(key)), before[key], after[key], desiredMap[key])
 	}
 }

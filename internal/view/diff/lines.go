@@ -64,12 +64,10 @@ func split(text string) []string {
 	if text == "" {
 		return nil
 	}
-	lines := strings.Split(text, "\n")
-	if lines[len(lines)-1] == "" {
-		return lines[:len(lines)-1]
+	if !strings.HasSuffix(text, "\n") {
+		text += " (no line end)\n"
 	}
-	lines[len(lines)-1] += " (no line end)"
-	return lines
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
 func prefixed(sign string, lines []string) []string {

@@ -37,46 +37,41 @@ var listKeys = map[string][][]string{
 // anyKeys are tried for all other lists.
 var anyKeys = [][]string{{"name"}, {"key"}, {"mountPath"}, {"topologyKey"}, {"ip"}, {"type"}, {"id"}}
 
-// lists compares two lists: by the keys of their items if there are any, else
-// by position around what they have in common.
+// lists compares two lists: by the keys of their items if there are any that identify every
+// item of both, else by position around what they have in common.
 func (w *walker) lists(path fieldpath.Path, before, after []any, desired any) {
 	desiredItems, _ := desired.([]any)
-	if keys := keysFor(path, before, after); keys != nil {
-		w.keyed(path, keys, before, after, desiredItems)
-		return
-	}
-	w.positions(path, before, after, desiredItems)
-}
-
-// keysFor finds the key that identifies every item of both lists.
-func keysFor(path fieldpath.Path, before, after []any) []string {
 	name := ""
 	if last := len(path) - 1; last >= 0 && path[last].FieldName != nil {
 		name = *path[last].FieldName
 	}
 	for _, keys := range append(slices.Clone(listKeys[name]), anyKeys...) {
-		if _, ok := byKey(keys, before); !ok {
-			continue
-		}
-		if _, ok := byKey(keys, after); ok {
-			return keys
+		old, ok := byKey(keys, before)
+		now, alsoOK := byKey(keys, after)
+		if ok && alsoOK {
+			desiredByKey, _ := byKey(keys, desiredItems) // empty when they aren't told apart by these
+			w.keyed(path, old, now, desiredByKey)
+			return
 		}
 	}
-	return nil
+	w.positions(path, before, after, desiredItems)
+}
+
+// A keyedList is a list whose items are told apart by a key.
+type keyedList struct {
+	keys  []fieldpath.PathElement // in order of the items
+	items map[string]any          // by key
 }
 
 // byKey indexes a list. It fails when an item lacks a key or two share one.
-func byKey(keys []string, list []any) (map[string]any, bool) {
-	out := make(map[string]any, len(list))
+func byKey(keys []string, list []any) (keyedList, bool) {
+	out := keyedList{items: make(map[string]any, len(list))}
 	for _, item := range list {
 		key, ok := keyOf(keys, item)
-		if !ok {
-			return nil, false
+		if _, twice := out.items[key.String()]; !ok || twice {
+			return keyedList{}, false
 		}
-		if _, twice := out[key.String()]; twice {
-			return nil, false
-		}
-		out[key.String()] = item
+		out.keys, out.items[key.String()] = append(out.keys, key), item
 	}
 	return out, true
 }
@@ -102,34 +97,23 @@ func keyOf(keys []string, item any) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{Key: &out}, true
 }
 
-func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, desired []any) {
-	old, _ := byKey(keys, before)
-	now, _ := byKey(keys, after)
-	desiredByKey, _ := byKey(keys, desired) // nil when they aren't told apart by these
+func (w *walker) keyed(path fieldpath.Path, before, after, desired keyedList) {
 	found := len(w.out)
-	for _, item := range before {
-		key, _ := keyOf(keys, item)
-		w.value(below(path, key), item, now[key.String()], desiredByKey[key.String()])
-	}
-	for _, item := range after {
-		key, _ := keyOf(keys, item)
-		if _, was := old[key.String()]; !was {
-			w.value(below(path, key), nil, item, desiredByKey[key.String()])
+	for i, key := range slices.Concat(before.keys, after.keys) {
+		name := key.String()
+		if i < len(before.keys) || before.items[name] == nil { // each once
+			w.value(below(path, key), before.items[name], after.items[name], desired.items[name])
 		}
 	}
-	if found != len(w.out) || w.afterIsPartial {
-		return
-	}
-	if a, b := order(keys, before), order(keys, after); !equal(a, b) {
+	if a, b := before.order(), after.order(); found == len(w.out) && !w.afterIsPartial && !equal(a, b) {
 		w.emit(Field{Type: compare.Changed, Before: a, After: b}, path)
 	}
 }
 
-// order lists the keys of items, to tell that only their order has changed.
-func order(keys []string, list []any) []any {
-	out := make([]any, len(list))
-	for i, item := range list {
-		key, _ := keyOf(keys, item)
+// order lists the keys of the items, to tell that only their order has changed.
+func (l keyedList) order() []any {
+	out := make([]any, len(l.keys))
+	for i, key := range l.keys {
 		out[i] = strings.Trim(key.String(), "[]")
 	}
 	return out

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,45 +26,31 @@ func Masked(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
 	}
+	out := withoutBookkeeping(obj.Object)
+	if metadata, ok := out["metadata"].(map[string]any); ok {
+		metadata = withoutBookkeeping(metadata, "metadata")
+		out["metadata"] = metadata
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = withoutBookkeeping(annotations, "metadata", "annotations")
+			metadata["annotations"] = annotations
+			if len(annotations) == 0 {
+				delete(metadata, "annotations")
+			}
+		}
+	}
 	confidential := hide.ConfidentialFields(obj)
-	out := map[string]any{}
-	for key, v := range obj.Object {
-		if v == nil || kube.IsBookkeeping([]string{key}) {
-			continue
-		}
-		if key == "metadata" {
-			v = tidied(v)
-		}
+	for key, v := range out {
 		out[key] = masked(confidential, []string{key}, v)
 	}
 	return out
 }
 
-// tidied returns metadata without the fields that servers write.
-func tidied(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	out := map[string]any{}
-	for key, v := range m {
-		if kube.IsServerMetadata(key) || v == nil {
-			continue
-		}
-		if annotations, ok := v.(map[string]any); ok && key == "annotations" {
-			kept := map[string]any{}
-			for name, text := range annotations {
-				if !kube.IsBookkeeping([]string{"metadata", "annotations", name}) {
-					kept[name] = text
-				}
-			}
-			if len(kept) == 0 {
-				continue
-			}
-			v = kept
-		}
-		out[key] = v
-	}
+// withoutBookkeeping returns the entries of a map at a path that have a value and that no server writes.
+func withoutBookkeeping(m map[string]any, path ...string) map[string]any {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(key string, v any) bool {
+		return v == nil || kube.IsBookkeeping(append(slices.Clip(path), key))
+	})
 	return out
 }
 
@@ -94,13 +81,13 @@ func masked(f hide.Fields, names []string, v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = masked(f, append(names[:len(names):len(names)], key), item)
+			out[key] = masked(f, append(slices.Clip(names), key), item)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = masked(f, append(names[:len(names):len(names)], hide.Item), item)
+			out[i] = masked(f, append(slices.Clip(names), hide.Item), item)
 		}
 		return out
 	}

@@ -38,8 +38,6 @@ func encoded(object map[string]any, secret bool) map[string]any {
 	if !ok || !secret {
 		return object
 	}
-	out := maps.Clone(object)
-	delete(out, "stringData")
 	data := map[string]any{}
 	old, _ := object["data"].(map[string]any)
 	maps.Copy(data, old)
@@ -49,6 +47,8 @@ func encoded(object map[string]any, secret bool) map[string]any {
 		}
 		data[key] = v
 	}
+	out := maps.Clone(object)
+	delete(out, "stringData")
 	out["data"] = data
 	return out
 }

@@ -1,6 +1,7 @@
 package textfmt
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -27,15 +28,11 @@ var (
 // LC_CTYPE and LANG that is set decides, as in POSIX. With none set, which is
 // how containers of CI run, UTF-8 is assumed.
 func GlyphsFor(env func(string) string) Glyphs {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToUpper(env(name)); v != "" {
-			if strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8") {
-				return UnicodeGlyphs
-			}
-			return ASCIIGlyphs
-		}
+	locale := strings.ToUpper(cmp.Or(env("LC_ALL"), env("LC_CTYPE"), env("LANG"), "UTF-8"))
+	if strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") {
+		return UnicodeGlyphs
 	}
-	return UnicodeGlyphs
+	return ASCIIGlyphs
 }
 
 // Fit cuts s to at most cells cells and then ends it with g.More.
@@ -47,17 +44,12 @@ func (g Glyphs) Fit(s string, cells int) string {
 	if room <= 0 {
 		return ""
 	}
-	var b strings.Builder
-	state, used := -1, 0
-	for rest := s; rest != ""; {
-		var cluster string
-		var w int
-		cluster, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state)
-		if used+w > room {
+	end := 0
+	for clusters := uniseg.NewGraphemes(s); clusters.Next(); {
+		if room -= clusters.Width(); room < 0 {
 			break
 		}
-		used += w
-		b.WriteString(cluster)
+		_, end = clusters.Positions()
 	}
-	return b.String() + g.More
+	return s[:end] + g.More
 }

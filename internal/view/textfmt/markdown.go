@@ -65,16 +65,13 @@ func unlinked(s string) string {
 	return addresses().ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
 }
 
+var backticks = lazyregexp.New("`+")
+
 // Fence is a fence longer than any in the text, so that none ends it.
 func Fence(text string) string {
-	longest, run := 0, 0
-	for _, r := range text {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
+	length := 3
+	for _, run := range backticks().FindAllString(text, -1) {
+		length = max(length, len(run)+1)
 	}
-	return strings.Repeat("`", max(3, longest+1))
+	return strings.Repeat("`", length)
 }
