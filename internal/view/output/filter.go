@@ -3,12 +3,11 @@ package output
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
+	"deployer/internal/lazyregexp"
 	"deployer/internal/program"
 	"deployer/internal/view/textfmt"
 )
@@ -100,50 +99,24 @@ var colourEnds = map[string]string{"\x1b[0;0m": "\x1b[0m", "\x1b[0;22m": "\x1b[2
 // https://learn.microsoft.com/en-us/azure/devops/pipelines/scripts/logging-commands
 // https://www.jetbrains.com/help/teamcity/service-messages.html
 func (f *filter) withoutCommands(text string) string {
-	if text == "" {
-		return ""
-	}
-	if !strings.Contains(text, "::") && !strings.Contains(text, "##") {
-		rest := text[strings.LastIndexByte(text, '\n')+1:]
-		f.midLine = f.midLine && len(rest) == len(text) || strings.TrimSpace(rest) != ""
-		return text
-	}
 	var out strings.Builder
-	for i := 0; i < len(text); {
-		if n := textfmt.EscapeLength(text[i:]); n > 0 { // a colour of ours
-			out.WriteString(text[i : i+n])
-			i += n
-			continue
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		if !f.midLine && strings.Contains(line, "::") {
+			line = lineCommand().ReplaceAllString(line, "${1}: :")
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == '\n':
-			f.midLine = false
-		case unicode.IsSpace(r):
-		case !f.midLine && strings.HasPrefix(text[i:], "::"):
-			out.WriteString(": ")
-			f.midLine = true
-			i += size
-			continue
-		case r == '#' && commandAt(text[i:]):
-			out.WriteString("# ")
-			f.midLine = true
-			i += size
-			continue
-		default:
-			f.midLine = true
+		if strings.Contains(line, "##") {
+			line = command().ReplaceAllString(line, "# #${1}")
 		}
-		out.WriteString(text[i : i+size])
-		i += size
+		out.WriteString(line)
+		f.midLine = !strings.HasSuffix(line, "\n") && (f.midLine || strings.TrimSpace(textfmt.WithoutColours(line)) != "")
 	}
 	return out.String()
 }
 
-func commandAt(text string) bool {
-	return slices.ContainsFunc(commandWords, func(word string) bool {
-		return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word)
-	})
-}
+var (
+	lineCommand = lazyregexp.New(`^((?:[\pZ\t]|\x1b\[[0-9;]*m)*)::`) // at the beginning of a line; blanks and our colours may be before it
+	command     = lazyregexp.New(`(?i)##(\[|vso\[|teamcity\[)`)      // anywhere
+)
 
 // commandWords begin commands of CI systems.
 var commandWords = []string{"##[", "##vso[", "##teamcity["}
