@@ -22,9 +22,7 @@ func marshalJSON(value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, word := range commandWords {
-		data = bytes.ReplaceAll(data, []byte(word), []byte(`#\u0023`+word[2:]))
-	}
+	data = command().ReplaceAll(data, []byte(`#\u0023${1}`))
 	if !bytes.ContainsFunc(data, textfmt.IsControl) {
 		return data, nil
 	}

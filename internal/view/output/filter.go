@@ -118,8 +118,5 @@ var (
 	command     = lazyregexp.New(`(?i)##(\[|vso\[|teamcity\[)`)      // anywhere
 )
 
-// commandWords begin commands of CI systems.
-var commandWords = []string{"##[", "##vso[", "##teamcity["}
-
 // Inline cleans a text that stands in the middle of a line of ours.
 func Inline(text string) string { return (&filter{midLine: true}).clean(text) }
