@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -69,44 +70,40 @@ func (n dependency) String() string {
 // String tells of a field with a conflict: what it is now, what it becomes, whose it
 // is since when.
 func (c Conflict) String() string {
+	format, other := conflictWords[c.Outcome].field, c.After
 	if c.CollidesWith != "" {
-		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "is removed for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "conflicts with the chart's %s"}
-		return fmt.Sprintf("%s: %s "+words[c.Outcome]+", %s", c.Path, c.Before, c.CollidesWith, c.outcomeText())
+		format, other = conflictWords[c.Outcome].item, c.CollidesWith
 	}
-	switch c.Outcome {
-	case apply.OutcomeYielded:
-		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.outcomeText(), c.After)
-	case apply.OutcomeRefused:
-		return fmt.Sprintf("%s is %s; the chart says %s: %s", c.Path, c.Before, c.After, c.outcomeText())
-	}
-	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.outcomeText())
+	return fmt.Sprintf(format, c.Path, c.Before, other, c.outcomeText())
 }
 
 // outcomeText says whose a field with a conflict is, and what becomes of it.
 func (c Conflict) outcomeText() string {
-	who := c.FieldManager.Described(strconv.Quote(c.Manager))
-	switch c.Outcome {
-	case apply.OutcomeYielded:
-		return "left to " + who
-	case apply.OutcomeRefused:
-		return "refused, it belongs to " + who
-	}
-	return "taken from " + who
+	return conflictWords[c.Outcome].owner + " " + c.FieldManager.Described(strconv.Quote(c.Manager))
+}
+
+// conflictWords are what becomes of a field's owner, of the field, and of an item that can't be beside the chart's.
+// The arguments are a path, the live value, the chart's value or item, and the owner.
+var conflictWords = map[apply.FieldOutcome]struct{ owner, field, item string }{
+	apply.OutcomeTaken: {
+		"taken from", "%s: %s -> %s, %s", "%s: %s is removed for the chart's %s, %s",
+	},
+	apply.OutcomeYielded: {
+		"left to", "%[1]s stays %[2]s, %[4]s; the chart says %[3]s", "%s: %s stays, and the chart's %s isn't sent, %s",
+	},
+	apply.OutcomeRefused: {
+		"refused, it belongs to", "%s is %s; the chart says %s: %s", "%s: %s conflicts with the chart's %s, %s",
+	},
 }
 
 // manifest writes a new object out, without what its name says already.
 func (o object) manifest() []document.Line {
-	shown := map[string]any{}
-	for key, v := range o.Manifest {
-		switch key {
-		case "apiVersion", "kind":
-			continue
-		case "metadata":
-			if v = ownMetadata(v); v == nil {
-				continue
-			}
-		}
-		shown[key] = v
+	shown := maps.Clone(o.Manifest)
+	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+		delete(shown, key)
+	}
+	if metadata := ownMetadata(o.Manifest["metadata"]); len(metadata) > 0 {
+		shown["metadata"] = metadata
 	}
 	if len(shown) == 0 {
 		return nil
@@ -120,31 +117,23 @@ func (o object) manifest() []document.Line {
 
 // ownMetadata is what a chart's author wrote of an object's metadata, besides the
 // name: without what says which release it belongs to, which all objects have.
-// Nil when nothing is left.
-func ownMetadata(v any) any {
+func ownMetadata(v any) map[string]any {
 	metadata, _ := v.(map[string]any)
-	out := map[string]any{}
-	for name, value := range metadata {
+	out := maps.Clone(metadata)
+	delete(out, "name")
+	delete(out, "namespace")
+	for name, value := range out {
 		entries, isMap := value.(map[string]any)
-		switch {
-		case name == "name" || name == "namespace":
-			continue
-		case !isMap:
-			out[name] = value
+		if !isMap {
 			continue
 		}
-		kept := map[string]any{}
-		for key, text := range entries {
-			if !strings.HasPrefix(key, kube.ReleaseNameAnnotation) && !(key == "app.kubernetes.io/managed-by" && text == "Helm") {
-				kept[key] = text
-			}
+		entries = maps.Clone(entries)
+		maps.DeleteFunc(entries, func(key string, text any) bool {
+			return strings.HasPrefix(key, kube.ReleaseNameAnnotation) || key == "app.kubernetes.io/managed-by" && text == "Helm"
+		})
+		if out[name] = entries; len(entries) == 0 {
+			delete(out, name)
 		}
-		if len(kept) > 0 {
-			out[name] = kept
-		}
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	return out
 }

@@ -50,14 +50,19 @@ const unlimited = -1
 // up, objects are only named, and those that are created or updated only
 // counted. What is deleted or made anew is always named.
 func (d Document) items(o document.Options, budget int) []item {
-	created := d.BaseRevision > 0 // on a first install, where all are new, objects are only named
-	unverified := d.unverifiedReasons()
+	created := d.BaseRevision > 0  // on a first install, where all are new, objects are only named
+	unverified := map[string]int{} // by reason, how many objects aren't verified for it
+	for _, s := range d.Steps {
+		for _, o := range s.Objects {
+			unverified[o.Unverified]++
+		}
+	}
 	var all []item
 	for _, s := range d.Steps {
 		var items []item
 		for _, object := range s.Objects {
 			if object.sign() != ' ' || o.ShowUnchanged || len(object.Generated) > 0 {
-				object.Unverified = unverified.take(object.Unverified)
+				object.Unverified = takeReason(unverified, object.Unverified)
 				items = append(items, item{object: object, step: s.Name, lines: object.details(o, created)})
 			}
 		}
@@ -75,24 +80,11 @@ func (d Document) items(o document.Options, budget int) []item {
 	return shorten(all, budget)
 }
 
-// unverifiedReasons counts the objects that aren't verified for the same reason, by reason.
-type unverifiedReasons map[string]int
-
-func (d Document) unverifiedReasons() unverifiedReasons {
-	out := unverifiedReasons{}
-	for _, s := range d.Steps {
-		for _, o := range s.Objects {
-			out[o.Unverified]++
-		}
-	}
-	return out
-}
-
-// take returns a reason and how many objects share it, and for all but the first of them
+// takeReason returns a reason and how many objects share it, and for all but the first of them
 // nothing: on a first install most objects have the same.
-func (u unverifiedReasons) take(reason string) string {
-	n := u[reason]
-	delete(u, reason)
+func takeReason(counts map[string]int, reason string) string {
+	n := counts[reason]
+	delete(counts, reason)
 	switch {
 	case reason == "" || n == 0:
 		return ""
@@ -106,20 +98,21 @@ func (u unverifiedReasons) take(reason string) string {
 func (s step) until() string {
 	const named = 3
 	var names []string
-	for _, n := range s.After[:min(named, len(s.After))] {
+	for _, n := range s.After {
 		names = append(names, n.Object)
 	}
-	state := "ready"
+	text := textfmt.List(names)
+	if len(names) > named {
+		text = textfmt.First(names, named)
+	}
+	verb, state := "are", "ready"
+	if len(names) == 1 {
+		verb = "is"
+	}
 	if s.After[0].State == ordering.Gone {
 		state = "gone"
 	}
-	if more := len(s.After) - named; more > 0 {
-		return fmt.Sprintf("until %s%s are %s", strings.Join(names, ", "), textfmt.AndMore(more), state)
-	}
-	if len(names) == 1 {
-		return fmt.Sprintf("until %s is %s", names[0], state)
-	}
-	return fmt.Sprintf("until %s are %s", textfmt.List(names), state)
+	return fmt.Sprintf("until %s %s %s", text, verb, state)
 }
 
 // length is how many lines items take.

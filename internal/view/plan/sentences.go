@@ -27,19 +27,13 @@ func (o object) headline() (name, words string) {
 	if o.Reason != "" {
 		words += ": " + o.Reason
 	}
-	if o.Random {
-		words += ", " + o.randomWords()
+	switch {
+	case o.Random && (o.Action == apply.Create || o.Action == apply.Delete):
+		words += ", its name is random"
+	case o.Random:
+		words += ", only random values"
 	}
 	return textfmt.CleanLine(o.Object), textfmt.CleanLine(words)
-}
-
-// randomWords say what of an object is random.
-func (o object) randomWords() string {
-	switch o.Action {
-	case apply.Create, apply.Delete:
-		return "its name is random"
-	}
-	return "only random values"
 }
 
 // signs are the signs of actions.
