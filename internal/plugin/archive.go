@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,11 +48,7 @@ func isRemoteArchive(ctx context.Context, from string) bool {
 	}
 	response.Body.Close()
 	kind, _, _ := strings.Cut(strings.ToLower(response.Header.Get("Content-Type")), ";")
-	switch kind {
-	case "application/gzip", "application/x-gzip", "application/x-tgz", "application/x-gtar":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"application/gzip", "application/x-gzip", "application/x-tgz", "application/x-gtar"}, kind)
 }
 
 func request(ctx context.Context, method, address string) (*http.Response, error) {
@@ -185,11 +182,8 @@ func insidePath(name string) (string, error) {
 		return "", errors.New("path contains ':', which is illegal")
 	case path.IsAbs(name):
 		return "", errors.New("path is absolute, which is illegal")
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." {
-			return "", errors.New("path contains '..', which is illegal")
-		}
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return "", errors.New("path contains '..', which is illegal")
 	}
 	return path.Clean(name), nil
 }

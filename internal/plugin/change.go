@@ -17,10 +17,10 @@ import (
 // is restored, except when its directory is a link to the user's own.
 func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	dir, err := filepath.EvalSymlinks(p.Dir)
-	if err != nil {
-		return fmt.Errorf("finding the plugin's directory: %w", err)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	if err != nil {
 		return fmt.Errorf("finding the plugin's directory: %w", err)
 	}
 	repository, err := installer.FindSource(dir)
@@ -37,10 +37,10 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 		return errors.Join(withOutput(err), undo())
 	}
 	updated, err := Load(p.Dir)
-	if err != nil {
-		return errors.Join(err, undo())
+	if err == nil {
+		err = h.runHook(ctx, updated, helmplugin.Update)
 	}
-	if err := h.runHook(ctx, updated, helmplugin.Update); err != nil {
+	if err != nil {
 		return errors.Join(err, undo())
 	}
 	return nil
@@ -48,9 +48,8 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 
 // backUp makes a copy of a plugin. undo restores the copy, forget deletes it.
 func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func(), err error) {
-	nothing := func() error { return nil }
 	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {
-		return nothing, func() {}, err
+		return func() error { return nil }, func() {}, err
 	}
 	kept, err := places.temporary("before-")
 	if err != nil {

@@ -50,21 +50,8 @@ func (h Host) newCommand(ctx context.Context, p *Plugin, main string, args []str
 	return cmd
 }
 
-// A NoCommandError is a plugin that can't be called on this platform.
-type NoCommandError struct {
-	Name      string
-	Platforms []string // that it has a command for; none when it has no command at all
-}
-
-func (e *NoCommandError) Error() string {
-	if len(e.Platforms) == 0 {
-		return fmt.Sprintf("plugin %q has no command: its plugin.yaml has neither command nor platformCommand", e.Name)
-	}
-	return fmt.Sprintf("plugin %q has no command for %s/%s, but for %s", e.Name, runtime.GOOS, runtime.GOARCH, strings.Join(e.Platforms, ", "))
-}
-
 // Command is the process that runs a plugin with arguments, not started yet.
-// The errors are a NoCommandError, and what keeps the file from being executed.
+// An error says that the plugin has no command for this platform, or what keeps its file from being executed.
 func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd, error) {
 	main, own, err := h.resolve(p)
 	if err != nil {
@@ -91,16 +78,18 @@ func (h Host) resolve(p *Plugin) (string, []string, error) {
 	if len(commands) == 0 && p.Metadata.Command != "" {
 		commands = []helmplugin.PlatformCommand{{Command: p.Metadata.Command}}
 	}
-	c := forThisPlatform(commands)
-	if c == nil {
-		missing := &NoCommandError{Name: p.Name}
-		for _, c := range commands {
-			missing.Platforms = append(missing.Platforms, strings.Trim(c.OperatingSystem+"/"+c.Architecture, "/"))
-		}
-		return "", nil, missing
+	if c := forThisPlatform(commands); c != nil {
+		words := h.expanded(p, c)
+		return words[0], words[1:], nil
 	}
-	words := h.expanded(p, c)
-	return words[0], words[1:], nil
+	if len(commands) == 0 {
+		return "", nil, fmt.Errorf("plugin %q has no command: its plugin.yaml has neither command nor platformCommand", p.Name)
+	}
+	var platforms []string
+	for _, c := range commands {
+		platforms = append(platforms, strings.Trim(c.OperatingSystem+"/"+c.Architecture, "/"))
+	}
+	return "", nil, fmt.Errorf("plugin %q has no command for %s/%s, but for %s", p.Name, runtime.GOOS, runtime.GOARCH, strings.Join(platforms, ", "))
 }
 
 // forThisPlatform chooses a command as Helm does: that of the system and the
@@ -183,11 +172,11 @@ func (h Host) runHook(ctx context.Context, p *Plugin, event string) error {
 	cmd := h.newCommand(ctx, p, words[0], words[1:])
 	cmd.Stdin = nil
 	err := cmd.Run()
-	var exit *exec.ExitError
+	exit, hasExited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &exit):
+	case hasExited:
 		return fmt.Errorf("plugin %s hook for %q exited with error (%s)", event, p.Name, exit)
 	case errors.Is(err, fs.ErrPermission):
 		return &hintedError{fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x " + words[0]}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
@@ -89,10 +90,8 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range others {
-		if other.Name == p.Name {
-			return nil, alreadyExists(fmt.Sprintf("%q is that in %s", p.Name, other.Dir))
-		}
+	if i := slices.IndexFunc(others, func(other *Plugin) bool { return other.Name == p.Name }); i >= 0 {
+		return nil, alreadyExists(fmt.Sprintf("%q is that in %s", p.Name, others[i].Dir))
 	}
 	if _, _, err := h.resolve(p); err != nil && p.isCallable() {
 		return nil, err
@@ -204,11 +203,10 @@ func withOutput(err error) error {
 	if !errors.As(err, &told) {
 		return err
 	}
-	out := strings.TrimSpace(told.Out())
-	if out == "" {
-		return err
+	if out := strings.TrimSpace(told.Out()); out != "" {
+		return fmt.Errorf("%w\n%s", err, out)
 	}
-	return fmt.Errorf("%w\n%s", err, out)
+	return err
 }
 
 func isArchive(path string) bool {

@@ -16,13 +16,10 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// Metadata is what a plugin.yaml states.
-type Metadata = helmplugin.Metadata
-
 // A Plugin is an installed plugin.
 type Plugin struct {
-	Metadata
-	Dir string // its directory, or the link to it
+	helmplugin.Metadata        // what its plugin.yaml states
+	Dir                 string // its directory, or the link to it
 }
 
 // A BrokenError is a directory among the plugins that can't be used.
@@ -36,9 +33,7 @@ func (e *BrokenError) Error() string { return e.Err.Error() }
 func (e *BrokenError) Unwrap() error { return e.Err }
 
 // Hint names the directory to repair.
-func (e *BrokenError) Hint() string {
-	return fmt.Sprintf("repair or delete %s", e.Dir)
-}
+func (e *BrokenError) Hint() string { return "repair or delete " + e.Dir }
 
 // validName is what a plugin may be called.
 // (helm.sh/helm/v3/pkg/plugin/plugin.go, validPluginName)
@@ -88,19 +83,18 @@ func Find(directories string) ([]*Plugin, []*BrokenError) {
 			broken = append(broken, &BrokenError{Dir: dir, Err: fmt.Errorf("failed to find plugins in %q: %w", dir, err)})
 		}
 		for _, match := range matches {
-			p, err := Load(filepath.Dir(match))
-			if err != nil {
-				// Its directory says what it may be called: helm-diff is diff.
-				broken = append(broken, &BrokenError{Name: strings.TrimPrefix(filepath.Base(filepath.Dir(match)), "helm-"), Dir: filepath.Dir(match), Err: err})
-				continue
+			dir := filepath.Dir(match)
+			p, err := Load(dir)
+			switch {
+			case err != nil: // its directory says what it may be called: helm-diff is diff
+				broken = append(broken, &BrokenError{Name: strings.TrimPrefix(filepath.Base(dir), "helm-"), Dir: dir, Err: err})
+			case byName[p.Name] != nil:
+				err = fmt.Errorf("two plugins claim the name %q at %q and %q", p.Name, byName[p.Name].Dir, dir)
+				broken = append(broken, &BrokenError{Name: p.Name, Dir: dir, Err: err})
+			default:
+				byName[p.Name] = p
+				found = append(found, p)
 			}
-			if other := byName[p.Name]; other != nil {
-				broken = append(broken, &BrokenError{Name: p.Name, Dir: p.Dir,
-					Err: fmt.Errorf("two plugins claim the name %q at %q and %q", p.Name, other.Dir, p.Dir)})
-				continue
-			}
-			byName[p.Name] = p
-			found = append(found, p)
 		}
 	}
 	return found, broken
