@@ -27,7 +27,7 @@ type header struct {
 }
 
 // sign encodes the file, and adds the digest and the keyed digest of that.
-func (f *File) sign(k *key) error {
+func (f *File) sign(k key) error {
 	line, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
@@ -41,17 +41,30 @@ func digestOf(line []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum25
 // Write writes the plan atomically to a file that only its owner can read. It replaces an
 // older file, but nothing else.
 func (f *File) Write(path string) error {
+	if err := f.write(path); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}
+
+func (f *File) write(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	}
 	head, err := json.Marshal(header{Format: magic, Version: Version, Digest: f.digest, Seal: f.seal})
 	if err != nil {
-		return fmt.Errorf("encoding the plan: %w", err)
-	}
-	if err := checkReplaceable(path); err != nil {
 		return err
 	}
-	// Created with mode 0600, see os.CreateTemp.
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".plan-*")
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".plan-*") // with mode 0600
 	if err != nil {
-		return fmt.Errorf("writing the plan: %w", err)
+		return err
 	}
 	_, err = fmt.Fprintf(tmp, "%s\n%s\n", head, f.line)
 	if err == nil {
@@ -62,24 +75,8 @@ func (f *File) Write(path string) error {
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // what can't be removed is not worth an error of its own
-		return fmt.Errorf("writing the plan: %w", err)
 	}
-	return nil
-}
-
-func checkReplaceable(path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("writing the plan: %w", err)
-	case info.IsDir():
-		return fmt.Errorf("writing the plan: %s is a directory", path)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("writing the plan: %s is not a regular file", path)
-	}
-	return nil
+	return err
 }
 
 // Read reads a plan and checks that it is complete and unchanged, as far as that is
@@ -114,14 +111,13 @@ func parse(path string, data []byte) (*File, error) {
 	if !ended || len(tail) > 0 {
 		return nil, &TamperedError{Path: path, Why: "it is truncated, or something was appended to it"}
 	}
-	f := &File{}
 	if h.Digest != digestOf(line) {
 		return nil, &TamperedError{Path: path, Why: "its content doesn't match its digest"}
 	}
+	f := &File{line: line, digest: h.Digest, seal: h.Seal}
 	if err := json.Unmarshal(line, f); err != nil {
 		return nil, &TamperedError{Path: path, Why: err.Error()}
 	}
-	f.line, f.digest, f.seal = line, h.Digest, h.Seal
 	if again, err := json.Marshal(h); err != nil || !bytes.Equal(again, first) {
 		return nil, &TamperedError{Path: path, Why: "its first line was altered"}
 	}

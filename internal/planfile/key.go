@@ -73,11 +73,8 @@ func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, bas
 
 // newCluster chooses the sources of a new plan's key. The UID of a stored revision is the
 // best one: everybody who may deploy the release can read it, and hardly anybody else.
-func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key, error) {
-	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[keySource]string{}}
-	if _, err := rand.Read(c.Salt); err != nil {
-		return c, nil, err
-	}
+func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, key, error) {
+	c := Cluster{Server: server, Salt: randomBytes(), Identities: map[keySource]string{}}
 	for source, uid := range known {
 		c.Identities[source] = c.identity(source, uid)
 	}
@@ -95,6 +92,13 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 	}
 	k, err := c.key(known, content)
 	return c, k, err
+}
+
+// randomBytes are enough of them for a salt or a key.
+func randomBytes() []byte {
+	out := make([]byte, 32)
+	rand.Read(out) // never fails
+	return out
 }
 
 // identity hashes a UID, whose 122 random bits can't be guessed.
@@ -132,7 +136,7 @@ func (c Cluster) isBoundToCluster() bool {
 }
 
 // key derives the key of the file's digests.
-func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
+func (c Cluster) key(known ClusterUIDs, content []byte) (key, error) {
 	var material []byte
 	for _, source := range c.Key {
 		part := []byte(known[source])
@@ -152,15 +156,15 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deriving the key of the plan: %w", err)
 	}
-	return &key{raw: raw}, nil
+	return key(raw), nil
 }
 
 // A key makes digests that can't be made or guessed without it.
-type key struct{ raw []byte }
+type key []byte
 
 // digest is the digest of a value for one purpose; empty when the value can't be encoded as
 // JSON, which doesn't happen to values that were read from JSON or YAML.
-func (k *key) digest(purpose string, value any) string {
+func (k key) digest(purpose string, value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return ""
@@ -168,14 +172,14 @@ func (k *key) digest(purpose string, value any) string {
 	return text(k.sum(purpose, data)[:16])
 }
 
-func (k *key) sign(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
+func (k key) sign(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
 
-func (k *key) verifies(line []byte, seal string) bool {
+func (k key) verifies(line []byte, seal string) bool {
 	return hmac.Equal([]byte(k.sign(line)), []byte(seal))
 }
 
-func (k *key) sum(purpose string, data []byte) []byte {
-	h := hmac.New(sha256.New, k.raw)
+func (k key) sum(purpose string, data []byte) []byte {
+	h := hmac.New(sha256.New, k)
 	fmt.Fprintf(h, "%d %s\n", len(purpose), purpose)
 	h.Write(data)
 	return h.Sum(nil)

@@ -1,7 +1,6 @@
 package planfile
 
 import (
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -52,7 +51,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 }
 
 // setContent sets the content, or leaves it out, and returns the key.
-func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
+func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
 	secret, err := hasConfidential(op)
 	if err != nil {
 		return nil, err
@@ -69,12 +68,9 @@ func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	}
 	c := payloadOf(op)
 	if f.Content.Mode == ContentEncrypted {
-		c.Key = make([]byte, 32)
-		if _, err := rand.Read(c.Key); err != nil {
-			return nil, err
-		}
+		c.Key = randomBytes()
 	}
-	var k *key
+	var k key
 	if f.Cluster, k, err = newCluster(o.Server, o.Known, c.Key); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // objectsOf returns the objects of a plan: what is done to each, and what that depends
 // on. Kept objects are left out, because nothing is done to them.
-func objectsOf(k *key, op *deploy.Operation) []Object {
+func objectsOf(k key, op *deploy.Operation) []Object {
 	out, plan := []Object{}, op.Plan
 	if plan == nil {
 		return out
@@ -34,7 +34,7 @@ func objectsOf(k *key, op *deploy.Operation) []Object {
 	return out
 }
 
-func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Object {
+func objectOf(k key, hidden *hide.Texts, step deploy.Step, c apply.Change) Object {
 	o := Object{
 		Object: c.ID.String(), Group: c.ID.Group, Step: step, Action: c.Action,
 		Unverified: c.Unverified != "",
@@ -65,7 +65,7 @@ func isCompared(c apply.Change, f apply.FieldChange) bool {
 	return f.Type != compare.Reordered && !(c.Action == apply.Create && f.Type == compare.Added)
 }
 
-func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
+func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
 	path := fields.String(f.Path)
 	out := Field{Path: secret.HidePath(path, hidden)}
 	if strings.Contains(path, "[") {

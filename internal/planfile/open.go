@@ -16,7 +16,7 @@ import (
 // A Plan is a File that was verified and is ready to be carried out.
 type Plan struct {
 	*File
-	key     *key
+	key     key
 	payload payload // zero if the content isn't in the file
 }
 
@@ -55,12 +55,16 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 // authenticate decrypts encrypted content, checks that the file is unchanged, and unpacks
 // the content.
 func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identity) error {
+	var err error
 	if p.Content.Mode == ContentEncrypted {
-		if err := p.decrypt(with); err != nil {
+		data, err := decrypt(p.Content.Data, with)
+		if err == nil {
+			p.payload, err = unpack(data)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	var err error
 	if p.key, err = p.Cluster.key(known, p.payload.Key); err != nil {
 		return err
 	}
@@ -82,20 +86,6 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 		p.payload.Record.Labels = p.Labels
 	}
 	return nil
-}
-
-func (p *Plan) decrypt(with []age.Identity) error {
-	if len(with) == 0 {
-		return &InputError{
-			Text:   "the plan is encrypted",
-			Advice: "give the private key of one of its recipients: --identity FILE, or DEPLOYER_AGE_IDENTITY",
-		}
-	}
-	data, err := decrypt(p.Content.Data, with)
-	if err == nil {
-		p.payload, err = unpack(data)
-	}
-	return err
 }
 
 // DecideFunc returns what decides by the plan for deploy.Do. Asked first, before the release is locked, it opens
@@ -181,19 +171,16 @@ func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render deploy.D
 // made, into a plan that no longer fits.
 func (p *Plan) staleError(err error) error {
 	stale := &StaleError{Err: err}
-	var (
-		rejected *apply.RejectedError
-		noSpace  *deploy.NoNamespaceError
-		gone     *release.NotFoundError
-	)
+	rejected, isRejected := errors.AsType[*apply.RejectedError](err)
+	gone, isGone := errors.AsType[*release.NotFoundError](err)
 	switch {
-	case errors.As(err, &rejected):
+	case isRejected:
 		for _, r := range rejected.Rejections {
 			stale.Differences = append(stale.Differences, Difference{Subject: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
 		}
-	case errors.As(err, &noSpace):
+	case errors.As(err, new(*deploy.NoNamespaceError)):
 		stale.Differences = []Difference{{Subject: "Namespace/" + p.Namespace, Now: "it no longer exists"}}
-	case errors.As(err, &gone):
+	case isGone:
 		stale.Differences = []Difference{{Subject: "release " + p.Release, Now: gone.Error()}}
 	default:
 		return err

@@ -109,7 +109,7 @@ func hasConfidential(op *deploy.Operation) (bool, error) {
 }
 
 // partsOf returns digests of all parts of a record, so that differing parts can be named.
-func partsOf(k *key, op *deploy.Operation) map[string]string {
+func partsOf(k key, op *deploy.Operation) map[string]string {
 	next := op.Next
 	out := map[string]string{}
 	put := func(name string, value any) { out[name] = k.digest("part "+name, value) }
@@ -174,17 +174,23 @@ func differingParts(planned, now map[string]string) []string {
 func encrypt(data []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := age.Encrypt(&b, to...)
-	if err != nil {
-		return nil, fmt.Errorf("encrypting the plan: %w", err)
+	if err == nil {
+		_, err = w.Write(data)
+		err = errors.Join(err, w.Close())
 	}
-	_, err = w.Write(data)
-	if err = errors.Join(err, w.Close()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("encrypting the plan: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
 func decrypt(data []byte, with []age.Identity) ([]byte, error) {
+	if len(with) == 0 {
+		return nil, &InputError{
+			Text:   "the plan is encrypted",
+			Advice: "give the private key of one of its recipients: --identity FILE, or DEPLOYER_AGE_IDENTITY",
+		}
+	}
 	r, err := age.Decrypt(bytes.NewReader(data), with...)
 	if errors.As(err, new(*age.NoIdentityMatchError)) {
 		return nil, &InputError{

@@ -103,7 +103,7 @@ func compared(t *testing.T, c apply.Change) apply.Change {
 // builtin reads the schemas of the built-in kinds.
 var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
-func testKey() *key { return &key{raw: []byte("k")} }
+func testKey() key { return key("k") }
 
 func TestTouchedFields(t *testing.T) {
 	o := objectOf(testKey(), nil, deploy.StepApply, compared(t, change(t)))
