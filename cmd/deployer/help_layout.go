@@ -123,17 +123,14 @@ func layOutRows(rows [][2]string, width int) string {
 	}
 	var lines []string
 	for _, r := range rows {
-		text := wrap(r[1], max(width-column-4, 24))
 		name := r[0]
 		if utf8.RuneCountInString(name) > column {
 			lines = append(lines, "  "+name)
 			name = ""
 		}
-		for i, line := range text {
-			if i > 0 {
-				name = ""
-			}
+		for _, line := range wrap(r[1], max(width-column-4, 24)) {
 			lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-*s  %s", column, name, line), " "))
+			name = ""
 		}
 	}
 	return strings.Join(lines, "\n")

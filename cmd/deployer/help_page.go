@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,40 +11,24 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// helpTemplate is the page of a command: what it does and how, examples, its commands or flags, the
-// flags that every command has, exit codes. The page of the program has no more than a usage and groups.
-const helpTemplate = `{{.Usage}}
-
-Usage: {{.Line}}
-{{- with .Aliases}}
-Also:  {{.}}
-{{- end}}
-{{- with .Steps}}
-
-{{.}}
-{{- end}}
-{{- with .Examples}}
-
-{{.}}
-{{- end}}
-{{- range .Groups}}
-
-{{.Title}}:
-{{.Body}}
-{{- end}}
-
-{{with .Codes}}{{.}}
-{{end}}{{.Footer}}
-`
-
-// A page is what helpTemplate is given.
+// A page is the help of a command: what it does and how, examples, its commands or flags, the flags
+// that every command has, exit codes. The page of the program has no more than a usage and groups.
 type page struct {
-	Usage, Line, Aliases, Steps, Examples, Codes, Footer string
-	Groups                                               []group
+	usage, line, aliases, steps, examples string
+	groups                                []string // titled lists, laid out
+	codes, footer                         string
 }
 
-// A group is a titled list, laid out.
-type group struct{ Title, Body string }
+// text is the page as it is printed, with an empty line between its parts.
+func (p page) text() string {
+	line := "Usage: " + p.line
+	if p.aliases != "" {
+		line += "\nAlso:  " + p.aliases
+	}
+	end := strings.TrimLeft(p.codes+"\n"+p.footer, "\n")
+	parts := slices.Concat([]string{p.usage, line, p.steps, p.examples}, p.groups, []string{end})
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n\n") + "\n"
+}
 
 func helpCommand(e *env) *cli.Command {
 	return &cli.Command{
@@ -95,60 +78,54 @@ func (c call) helpText(app *cli.App, words []string, width int, brief bool) (str
 		commands = command.Subcommands
 	}
 	line := strings.Join(path, " ")
-	p := page{Usage: app.Usage, Line: line + " COMMAND [flags] [arguments]", Footer: line + " COMMAND --help tells more about a command."}
+	p := page{usage: app.Usage, line: line + " COMMAND [flags] [arguments]", footer: line + " COMMAND --help tells more about a command."}
 	switch {
 	case command == nil:
-		p.Groups = layOutGroups(app.Commands, width)
+		p.groups = layOutGroups(app.Commands, width)
 	case len(command.Subcommands) > 0:
-		p.Usage = command.Usage
-		p.Groups = []group{{Title: "Commands", Body: commandRows(command.Subcommands, width)}}
+		p.usage = command.Usage
+		p.groups = []string{"Commands:\n" + commandRows(command.Subcommands, width)}
 	default:
 		p = commandPage(command, line, width)
-		p.Steps, p.Examples = c.underCalledName(p.Steps), c.underCalledName(p.Examples)
-		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
+		p.steps, p.examples = c.underCalledName(p.steps), c.underCalledName(p.examples)
+		p.footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
-			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
-			p.Footer = "For all flags, run: " + line + " --help"
+			p.steps, p.codes, p.groups = "", "", p.groups[:min(1, len(p.groups))]
+			p.footer = "For all flags, run: " + line + " --help"
 		}
 	}
-	p.Usage = textfmt.Capitalized(p.Usage) + "."
-	var out strings.Builder
-	if err := template.Must(template.New("help").Parse(helpTemplate)).Execute(&out, p); err != nil {
-		return "", err
-	}
-	return out.String(), nil
+	p.usage = textfmt.Capitalized(p.usage) + "."
+	return p.text(), nil
 }
 
 func commandPage(c *cli.Command, line string, width int) page {
-	p := page{Usage: c.Usage, Line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), Aliases: strings.Join(c.Aliases, ", ")}
-	p.Steps, p.Examples, p.Codes = sections(c.Description)
-	p.Codes = strings.Join(wrap(p.Codes, width), "\n")
+	p := page{usage: c.Usage, line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), aliases: strings.Join(c.Aliases, ", ")}
+	p.steps, p.examples, p.codes = sections(c.Description)
+	p.codes = strings.Join(wrap(p.codes, width), "\n")
 	var titles []string
 	byTitle := map[string][]cli.Flag{}
-	common := commonFlags(c.Flags)
-	if len(common) > 0 {
-		titles, byTitle[commonCategory] = []string{commonCategory}, common
-	}
-	for _, f := range c.Flags {
-		if isHidden(f) || slices.Contains(common, f) {
-			continue
-		}
-		title := categoryOf(f)
-		if title == "" && len(common) > 0 {
-			title = "Other"
-		}
-		if !slices.Contains(titles, title) {
+	add := func(title string, f cli.Flag) {
+		if byTitle[title] == nil {
 			titles = append(titles, title)
 		}
 		byTitle[title] = append(byTitle[title], f)
 	}
-	slices.SortStableFunc(titles, func(a, b string) int { return cmp.Compare(rankOf(a), rankOf(b)) })
-	for _, t := range titles {
-		title := t + " flags"
-		if t == "" {
-			title = "Flags"
+	common, others := commonFlags(c.Flags), ""
+	if len(common) > 0 {
+		others = "Other"
+	}
+	for _, f := range common {
+		add(commonCategory, f)
+	}
+	for _, f := range c.Flags {
+		if !isHidden(f) && !slices.Contains(common, f) {
+			add(cmp.Or(categoryOf(f), others), f)
 		}
-		p.Groups = append(p.Groups, group{Title: title, Body: flagRows(byTitle[t], width)})
+	}
+	slices.SortStableFunc(titles, func(a, b string) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	for _, title := range titles {
+		heading := textfmt.Capitalized(strings.TrimSpace(title + " flags"))
+		p.groups = append(p.groups, heading+":\n"+flagRows(byTitle[title], width))
 	}
 	return p
 }
@@ -168,22 +145,15 @@ const exitCodes = "Exit codes:"
 // sections cuts a description into what the command does, its examples and
 // its exit codes.
 func sections(description string) (steps, examples, codes string) {
-	rest, codes, found := cutAtHeading(description, exitCodes)
+	rest, codes, found := strings.Cut("\n"+description, "\n"+exitCodes)
 	if found {
 		codes = exitCodes + codes
 	}
-	steps, examples, found = cutAtHeading(rest, "Examples:")
+	steps, examples, found = strings.Cut(rest, "\nExamples:")
 	if found {
 		examples = "Examples:" + examples
 	}
 	return strings.TrimSpace(steps), strings.TrimRight(examples, "\n "), strings.TrimSpace(codes)
-}
-
-func cutAtHeading(text, at string) (before, after string, found bool) {
-	if strings.HasPrefix(text, at) {
-		return "", text[len(at):], true
-	}
-	return strings.Cut(text, "\n"+at)
 }
 
 // commonCategory is the group of the flags that a page with many flags begins with.
@@ -229,15 +199,15 @@ func rankOf(category string) int {
 }
 
 // layOutGroups lays out commands, those of a group after one another, under the titles of their groups.
-func layOutGroups(commands []*cli.Command, width int) []group {
-	var out []group
+func layOutGroups(commands []*cli.Command, width int) []string {
+	var out []string
 	for len(commands) > 0 {
 		title := commands[0].Category
 		end := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.Category != title })
 		if end < 0 {
 			end = len(commands)
 		}
-		out = append(out, group{Title: title, Body: commandRows(commands[:end], width)})
+		out = append(out, title+":\n"+commandRows(commands[:end], width))
 		commands = commands[end:]
 	}
 	return out
