@@ -218,11 +218,11 @@ func (p *normalizer) unknown(written string) error {
 		}
 	}
 	if p.leaf == nil {
-		visitFlags(p.commands, func(f cli.Flag) {
+		for _, f := range allFlags(p.commands) {
 			if !isHidden(f) && !isDestructive(f) {
 				candidates["--"+f.Names()[0]] = true
 			}
-		})
+		}
 	}
 	return suggest(err, written, slices.Sorted(maps.Keys(candidates)))
 }
@@ -256,22 +256,21 @@ func flagTable(flags []cli.Flag) map[string]cli.Flag {
 
 // findFlag finds a flag in a tree of commands.
 func findFlag(commands []*cli.Command, name string) cli.Flag {
-	var found cli.Flag
-	visitFlags(commands, func(f cli.Flag) {
-		if found == nil && slices.Contains(f.Names(), name) {
-			found = f
+	for _, f := range allFlags(commands) {
+		if slices.Contains(f.Names(), name) {
+			return f
 		}
-	})
-	return found
+	}
+	return nil
 }
 
-func visitFlags(commands []*cli.Command, visit func(cli.Flag)) {
+// allFlags are the flags of a tree of commands.
+func allFlags(commands []*cli.Command) []cli.Flag {
+	var out []cli.Flag
 	for _, c := range commands {
-		for _, f := range c.Flags {
-			visit(f)
-		}
-		visitFlags(c.Subcommands, visit)
+		out = append(append(out, c.Flags...), allFlags(c.Subcommands)...)
 	}
+	return out
 }
 
 // isBool reports whether a flag may stand without a value.

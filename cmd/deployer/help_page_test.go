@@ -147,9 +147,9 @@ var choiceDefaults = map[string]string{
 // Who reads the help of a flag with a few values to choose from learns which one counts
 // without it, and nobody reads the marks of this source.
 func TestHelpTellsDefaultsOfChoices(t *testing.T) {
-	visitFlags(newApp(testEnv(t, "deployer")).Commands, func(f cli.Flag) {
+	for _, f := range allFlags(newApp(testEnv(t, "deployer")).Commands) {
 		if isHidden(f) {
-			return
+			continue
 		}
 		text := label(f) + "  " + describe(f)
 		if strings.Contains(text, "`") {
@@ -162,7 +162,7 @@ func TestHelpTellsDefaultsOfChoices(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestHelpFits(t *testing.T) {
@@ -260,10 +260,10 @@ func TestEnvironmentDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := map[string]bool{}
-	visitFlags(newApp(testEnv(t, "deployer")).Commands, func(f cli.Flag) {
+	for _, f := range allFlags(newApp(testEnv(t, "deployer")).Commands) {
 		d, ok := f.(cli.DocGenerationFlag)
 		if !ok {
-			return
+			continue
 		}
 		for _, name := range d.GetEnvVars() {
 			if !strings.HasPrefix(name, "DEPLOYER_") && !strings.Contains(string(data), "`"+name+"`") && !told[name] {
@@ -271,7 +271,7 @@ func TestEnvironmentDoc(t *testing.T) {
 				t.Errorf("docs/environment.md doesn't have %s of --%s", name, f.Names()[0])
 			}
 		}
-	})
+	}
 }
 
 // Command lines in the documentation and the examples are understood, also those within a
