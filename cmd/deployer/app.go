@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -98,16 +98,11 @@ func flagProblem(c *cli.Context, err error) error {
 
 // expectedValue says why a value is invalid for a flag.
 func expectedValue(c *cli.Context, flag string) string {
-	for _, f := range c.Command.Flags {
-		if !slices.Contains(f.Names(), flag) {
-			continue
-		}
-		switch f.(type) {
-		case *cli.DurationFlag:
-			return "is not a duration: it needs units, such as 90s or 1h30m"
-		case *cli.BoolFlag:
-			return "is not one of true, false"
-		}
+	switch flagTable(c.Command.Flags)[flag].(type) {
+	case *cli.DurationFlag:
+		return "is not a duration: it needs units, such as 90s or 1h30m"
+	case *cli.BoolFlag:
+		return "is not one of true, false"
 	}
 	return "is not a whole number, or out of range"
 }
@@ -187,9 +182,12 @@ func outputFlag(e *env) *cli.StringFlag {
 // number. names says in an error which they are.
 func action(least, most int, names string, do func(ctx context.Context, args []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		args, err := arguments(c, least, most, names)
-		if err != nil {
-			return err
+		args, command := c.Args().Slice(), commandPath(c)
+		switch {
+		case len(args) < least:
+			return usagef(command, "%q needs %s", c.App.Name+" "+command, names)
+		case most >= 0 && len(args) > most:
+			return usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[most])
 		}
 		return do(c.Context, args)
 	}
@@ -198,7 +196,7 @@ func action(least, most int, names string, do func(ctx context.Context, args []s
 // formatted is an action that is given the format of -o too.
 func formatted(e *env, least, most int, names string, do func(ctx context.Context, args []string, format output.Format) error) cli.ActionFunc {
 	return action(least, most, names, func(ctx context.Context, args []string) error {
-		format, err := e.outputFormat()
+		format, err := e.outputFormat(output.ParseFormat)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ Examples:
 				return usagef("package", "--key is required for signing a package")
 			}
 			if o.sign {
-				o.signer.Passphrase = e.prompt().passphrases(ctx, o.passphrase)
+				o.signer.Passphrase = e.passphrases(ctx, o.passphrase)
 				o.Signer = &o.signer
 			}
 			for _, dir := range args {

@@ -83,12 +83,10 @@ func (c *console) isQuiet() bool {
 func (c *console) palette() output.Palette { return c.streams.ErrPalette(c.colour) }
 
 // outputFormat reads -o of a command.
-func (c *console) outputFormat() (output.Format, error) {
-	f, err := output.ParseFormat(c.format)
+func (c *console) outputFormat(parse func(string) (output.Format, error)) (output.Format, error) {
+	f, err := parse(c.format)
 	if err != nil {
 		return "", &usageError{err: err, command: c.call.command}
 	}
 	return f, nil
 }
-
-func (c *console) prompt() prompt { return prompt{in: c.streams.In, out: c.streams.Err} }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -83,23 +82,14 @@ func (e *env) newDeployer(settings deploy.Settings) (*deploy.Deployer, error) {
 	return d, nil
 }
 
-// namespace is the one the user named, else that of the kubeconfig context.
-func (e *env) namespace() (string, error) {
-	if e.kube.Namespace != "" {
-		return e.kube.Namespace, nil
-	}
-	cluster, err := e.connect()
-	if err != nil {
-		return "", err
-	}
-	return cluster.Namespace(), nil
-}
-
-// offlineNamespace is namespace for commands that need no cluster: "default" when no kubeconfig
-// can be read.
+// offlineNamespace is the one the user named, else that of the kubeconfig context. It is for commands
+// that need no cluster: when no kubeconfig can be read it is "default".
 func (e *env) offlineNamespace() string {
-	if ns, err := e.namespace(); err == nil {
-		return ns
+	if e.kube.Namespace != "" {
+		return e.kube.Namespace
+	}
+	if cluster, err := e.connect(); err == nil {
+		return cluster.Namespace()
 	}
 	return "default"
 }
@@ -144,19 +134,6 @@ func (e *env) printError(err error) {
 		err = withAccountHint(err)
 	}
 	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
-}
-
-// arguments checks how many arguments a command got.
-func arguments(c *cli.Context, least, most int, names string) ([]string, error) {
-	args := c.Args().Slice()
-	command := commandPath(c)
-	if len(args) < least {
-		return nil, usagef(command, "%q needs %s", c.App.Name+" "+command, names)
-	}
-	if most >= 0 && len(args) > most {
-		return nil, usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[most])
-	}
-	return args, nil
 }
 
 func commandPath(c *cli.Context) string {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -44,13 +46,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // Hint names the page that says how the command is used.
 func (e *usageError) Hint() string {
-	if hint := output.Hint(e.err); hint != "" {
-		return hint
-	}
-	if e.command == "" {
-		return "see " + program.Name + " --help"
-	}
-	return fmt.Sprintf("see "+program.Name+" %s --help", e.command)
+	return cmp.Or(output.Hint(e.err), "see "+strings.TrimSpace(program.Name+" "+e.command)+" --help")
 }
 
 func usagef(command, format string, args ...any) error {

@@ -14,16 +14,10 @@ import (
 	"deployer/chart"
 )
 
-// A prompt asks the user.
-type prompt struct {
-	in  io.Reader
-	out io.Writer
-}
-
 // readSecret asks for a password on the terminal, without showing it. When ctx
 // ends the terminal shows again what is typed.
-func (p prompt) readSecret(ctx context.Context, question string) (string, error) {
-	in, ok := p.in.(*os.File)
+func (c *console) readSecret(ctx context.Context, question string) (string, error) {
+	in, ok := c.streams.In.(*os.File)
 	fd := -1 // asked for once: whoever is left reading below may outlive the file
 	if ok {
 		fd = int(in.Fd())
@@ -36,11 +30,11 @@ func (p prompt) readSecret(ctx context.Context, question string) (string, error)
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
 	var secret []byte
-	err = p.ask(ctx, question, func() (err error) {
+	err = c.ask(ctx, question, func() (err error) {
 		secret, err = term.ReadPassword(fd)
 		return err
 	})
-	fmt.Fprintln(p.out)
+	fmt.Fprintln(c.streams.Err)
 	if err != nil && ctx.Err() != nil { // whoever reads is left to the end of the process
 		return "", errors.Join(err, term.Restore(fd, shows))
 	}
@@ -51,10 +45,10 @@ func (p prompt) readSecret(ctx context.Context, question string) (string, error)
 }
 
 // readLine asks for a line on the terminal.
-func (p prompt) readLine(ctx context.Context, question string) (string, error) {
+func (c *console) readLine(ctx context.Context, question string) (string, error) {
 	var line string
-	err := p.ask(ctx, question, func() (err error) {
-		line, err = bufio.NewReader(p.in).ReadString('\n')
+	err := c.ask(ctx, question, func() (err error) {
+		line, err = bufio.NewReader(c.streams.In).ReadString('\n')
 		return err
 	})
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -64,16 +58,16 @@ func (p prompt) readLine(ctx context.Context, question string) (string, error) {
 }
 
 // ask waits for an answer, or until ctx ends: a read can't be told to stop.
-func (p prompt) ask(ctx context.Context, question string, answer func() error) error {
-	fmt.Fprint(p.out, question)
+func (c *console) ask(ctx context.Context, question string, answer func() error) error {
+	fmt.Fprint(c.streams.Err, question)
 	return chart.RunInterruptible(ctx, answer)
 }
 
 // readPipedSecret is --password-stdin: all of standard input but its last line end.
-func (p prompt) readPipedSecret(ctx context.Context) (string, error) {
+func (c *console) readPipedSecret(ctx context.Context) (string, error) {
 	var data []byte
 	if err := chart.RunInterruptible(ctx, func() (err error) {
-		data, err = io.ReadAll(p.in)
+		data, err = io.ReadAll(c.streams.In)
 		return err
 	}); err != nil {
 		return "", fmt.Errorf("reading the password from standard input: %w", err)
@@ -81,22 +75,22 @@ func (p prompt) readPipedSecret(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-func (p prompt) readPassword(ctx context.Context, stdin bool) (string, error) {
+func (c *console) readPassword(ctx context.Context, stdin bool) (string, error) {
 	if stdin {
-		return p.readPipedSecret(ctx)
+		return c.readPipedSecret(ctx)
 	}
-	return p.readSecret(ctx, "Password: ")
+	return c.readSecret(ctx, "Password: ")
 }
 
 // passphrases gives the passphrase of a signing key: the first line of a file
 // or of standard input (-), or when path is empty what the user types.
-func (p prompt) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
+func (c *console) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
 	return func(key string) ([]byte, error) {
 		if path == "" {
-			secret, err := p.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
+			secret, err := c.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
 			return []byte(secret), err
 		}
-		in := p.in
+		in := c.streams.In
 		if path != "-" {
 			file, err := os.Open(path)
 			if err != nil {

@@ -29,7 +29,7 @@ func TestPasswordPromptEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := e.prompt().readSecret(ctx, "Password: ")
+		_, err := e.readSecret(ctx, "Password: ")
 		ended <- err
 	}()
 	for began := time.Now(); reflect.DeepEqual(state(), shows); {

@@ -53,7 +53,7 @@ Examples:
 }
 
 func (c *console) printVersion() error {
-	format, err := c.outputFormat()
+	format, err := c.outputFormat(output.ParseFormat)
 	if err != nil {
 		return err
 	}

@@ -42,16 +42,13 @@ Exit codes: the same as upgrade's`,
 // rules. (helm.sh/helm/v3/pkg/action/install.go, NameAndChart)
 func nameAndChart(args []string, generate bool, nameTemplate string) (name, ref string, err error) {
 	ref = args[len(args)-1]
-	if len(args) == 2 {
-		if generate {
-			return "", "", errors.New("cannot set --generate-name and also specify a name")
-		}
-		if nameTemplate != "" {
-			return "", "", errors.New("cannot set --name-template and also specify a name")
-		}
+	switch named := len(args) == 2; {
+	case named && generate:
+		return "", "", errors.New("cannot set --generate-name and also specify a name")
+	case named && nameTemplate != "":
+		return "", "", errors.New("cannot set --name-template and also specify a name")
+	case named:
 		return args[0], ref, nil
-	}
-	switch {
 	case nameTemplate != "":
 		name, err = chart.ReleaseNameFromTemplate(nameTemplate)
 		return name, ref, err

@@ -55,12 +55,13 @@ type reportFlags struct{ result, junit string }
 
 // checkFlags looks at the flags before anything is read or written, and returns the format of -o.
 func (o *operation) checkFlags(e *env) (output.Format, error) {
-	format, err := e.outputFormat()
+	parse := output.ParseFormat
 	if o.isPlanning() && !o.writesAsHelm(e) {
-		format, err = document.ParsePlanFormat(e.format)
+		parse = document.ParsePlanFormat
 	}
+	format, err := e.outputFormat(parse)
 	if err != nil {
-		return "", &usageError{err: err, command: e.call.command}
+		return "", err
 	}
 	if o.dryRun.hideSecrets && !o.isPlanning() {
 		//lint:ignore ST1005 Helm's words

@@ -71,7 +71,7 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 // uninstallAction shows how a release would be uninstalled.
 func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) error {
-		r.setPropagation(&o.settings)
+		o.settings.Propagation = propagationPolicies[r.cascade]
 		return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
 	})
 }
@@ -80,8 +80,8 @@ func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.Action
 // asked to be answered by programs too, the exit code answers it unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
-		if o.plan.options.Format, err = document.ParseDriftFormat(e.format); err != nil {
-			return &usageError{err: err, command: "plan"}
+		if o.plan.options.Format, err = e.outputFormat(document.ParseDriftFormat); err != nil {
+			return err
 		}
 		o.plan.options.Colour = e.colour
 		d, err := e.newDeployer(o.settings)

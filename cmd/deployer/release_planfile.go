@@ -92,8 +92,8 @@ func applyCommandLine(f *planfile.File, path string) string {
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
 func (s *savedPlan) showAction(e *env, o document.Options) cli.ActionFunc {
 	return action(0, 0, "", func(context.Context, []string) (err error) {
-		if o.Format, err = document.ParsePlanFormat(e.format); err != nil {
-			return &usageError{err: err, command: "plan"}
+		if o.Format, err = e.outputFormat(document.ParsePlanFormat); err != nil {
+			return err
 		}
 		o.Colour = e.colour
 		f, err := planfile.Read(s.showPath)

@@ -42,7 +42,7 @@ the release; 130, 143 stopped by a signal`,
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
-			removal.setPropagation(&o.settings)
+			o.settings.Propagation = propagationPolicies[removal.cascade]
 			var errs []error
 			for i, name := range names {
 				if stopped := context.Cause(ctx); stopped != nil {
@@ -85,10 +85,6 @@ func (r *uninstallOptions) flags(category, when string) []cli.Flag {
 		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the release records, so that you can roll back", Destination: &r.keep},
 		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how to delete dependents: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
 	}
-}
-
-func (r *uninstallOptions) setPropagation(s *deploy.Settings) {
-	s.Propagation = propagationPolicies[r.cascade]
 }
 
 // propagationPolicies are the words of --cascade.

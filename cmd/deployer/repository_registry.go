@@ -51,14 +51,14 @@ Examples:
 func (c *console) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:
-		*password, err = c.prompt().readPipedSecret(ctx)
+		*password, err = c.readPipedSecret(ctx)
 		return err
 	case *password != "":
 		c.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
 		return nil
 	}
 	if *user == "" {
-		if *user, err = c.prompt().readLine(ctx, "Username: "); err != nil {
+		if *user, err = c.readLine(ctx, "Username: "); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (c *console) readCredentials(ctx context.Context, user, password *string, s
 	if *user == "" {
 		question, missing = "Token: ", "token required"
 	}
-	if *password, err = c.prompt().readSecret(ctx, question); err == nil && *password == "" {
+	if *password, err = c.readSecret(ctx, question); err == nil && *password == "" {
 		return errors.New(missing)
 	}
 	return err

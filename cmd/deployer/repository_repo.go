@@ -51,7 +51,7 @@ Examples:
 		Action: action(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
-				if a.Access.Password, err = e.prompt().readPassword(ctx, stdin); err != nil {
+				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
 					return err
 				}
 			}
