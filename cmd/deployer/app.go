@@ -32,7 +32,6 @@ func newApp(e *env) *cli.App {
 		Commands:                  commands(e),
 	}
 	global := globalFlags(e)
-	setUpVariables(e, global)
 	for _, c := range app.Commands {
 		setUpCommand(e, c, c.Name, global)
 	}
@@ -151,7 +150,7 @@ const globalCategory = "Global"
 func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
 	k := &e.kube
-	return append([]cli.Flag{
+	flags := append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "`NAMESPACE` of the release (default: the context's)", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", Destination: &k.Kubeconfig},
 		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "`NAME` of the kubeconfig context", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
@@ -171,6 +170,8 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
 		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)
+	setUpVariables(e, flags)
+	return flags
 }
 
 // outputFlag is -o of commands with a result.

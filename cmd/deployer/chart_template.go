@@ -111,12 +111,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 
 // renderInTime renders the chart within --timeout.
 func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *chart.Chart, in chart.Input) (rendered *chart.Rendered, err error) {
-	ctx, done := kube.WithLimit(ctx, o.timeout, func(err error) error {
-		return hintedError{
-			error: fmt.Errorf("rendering took more than %s: %w", o.timeout, err),
-			hint:  "the API server answers slowly, or a template comes to no end; give it more time with a longer --timeout",
-		}
-	})
+	ctx, done := limitTime(ctx, o.timeout, "rendering", "the API server answers slowly, or a template comes to no end")
 	defer func() { err = done(err) }()
 	if in.Server, in.Lookup.Cluster, err = o.server(ctx, e); err != nil {
 		return nil, err

@@ -108,9 +108,7 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 func (e *env) useGlobalFlags(given []string) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	global := globalFlags(e)
-	setUpVariables(e, global)
-	for _, f := range global {
+	for _, f := range globalFlags(e) {
 		if !isHidden(f) { // hidden ones would warn that they have no effect
 			_ = f.Apply(set)
 		}

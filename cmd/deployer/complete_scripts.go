@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"embed"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,14 +50,10 @@ Exit codes: 0 done; 1 there is no such shell`,
 // completedName is the file name that the program was called by: scripts complete
 // renamed programs too.
 func (c call) completedName() string {
-	if c.asHelm {
-		return c.name
+	if name := baseName(c.path); completableName().MatchString(name) {
+		return name
 	}
-	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(c.path)), ".exe")
-	if !completableName().MatchString(name) {
-		return c.name
-	}
-	return name
+	return c.name
 }
 
 // completableName is a name that can be part of a function's in all shells.

@@ -7,9 +7,11 @@ import (
 
 // isCalledHelm reports whether the program was started under the name helm, by a
 // link or a copy: then it is a drop-in.
-func isCalledHelm(program string) bool {
-	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
-	return name == "helm"
+func isCalledHelm(program string) bool { return baseName(program) == "helm" }
+
+// baseName is the name of a program without its directory, and without .exe.
+func baseName(program string) string {
+	return strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
 }
 
 // programName is the name by which hints call the program.

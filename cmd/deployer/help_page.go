@@ -44,13 +44,7 @@ Exit codes: 0 done; 1 there is no such command`,
 
 // showHelp is the action of a command that only has subcommands.
 func showHelp(e *env) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		words := strings.Fields(commandPath(c))
-		if c.Command.Name == c.App.Name {
-			words = nil
-		}
-		return e.printHelp(c.App, words, false)
-	}
+	return func(c *cli.Context) error { return e.printHelp(c.App, strings.Fields(e.call.command), false) }
 }
 
 // printHelp writes the help of the command that words name; brief is without what is rare.

@@ -120,9 +120,7 @@ func (ps plugins) command(p *plugin.Plugin) *cli.Command {
 		Description: p.Description,
 		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
 	}
-	global := globalFlags(ps.env)
-	setUpVariables(ps.env, global)
-	setUpCommand(ps.env, c, p.Name, global)
+	setUpCommand(ps.env, c, p.Name, globalFlags(ps.env))
 	return c
 }
 

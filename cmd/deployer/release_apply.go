@@ -128,12 +128,8 @@ func (o *applyOptions) readIdentities(f *planfile.File) ([]age.Identity, error) 
 	if f.Content.Mode != planfile.ContentEncrypted {
 		return nil, nil
 	}
-	identities, err := planfile.Identities(o.identities)
-	if err != nil {
-		return nil, err
-	}
 	if text := os.Getenv("SOPS_AGE_KEY"); len(o.identities) == 0 && text != "" {
 		return chart.ParseIdentities([]byte(text))
 	}
-	return identities, nil
+	return planfile.Identities(o.identities)
 }

@@ -36,10 +36,13 @@ func withReadTimeout(c *cli.Command) *cli.Command {
 // limitReading limits the time of a command that reads from the cluster; 0 sets no limit.
 // Call the returned function with the command's error.
 func limitReading(ctx context.Context, limit time.Duration) (context.Context, func(error) error) {
+	return limitTime(ctx, limit, "reading from the cluster", "the API server answers slowly, or doesn't finish its answer")
+}
+
+// limitTime is kube.WithLimit for a command with --timeout: the error of the limit says what took too long, and the
+// hint why that may be.
+func limitTime(ctx context.Context, limit time.Duration, what, why string) (context.Context, func(error) error) {
 	return kube.WithLimit(ctx, limit, func(err error) error {
-		return hintedError{
-			error: fmt.Errorf("reading from the cluster took more than %s: %w", limit, err),
-			hint:  "the API server answers slowly, or doesn't finish its answer; give it more time with a longer --timeout",
-		}
+		return hintedError{error: fmt.Errorf("%s took more than %s: %w", what, limit, err), hint: why + "; give it more time with a longer --timeout"}
 	})
 }

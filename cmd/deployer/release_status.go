@@ -66,11 +66,9 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
-	var record *release.Record
-	if err := q.limitRead(ctx, func(ctx context.Context) (err error) {
-		record, err = e.readRecord(ctx, name, q.revision)
-		return err
-	}); err != nil {
+	readContext, done := q.limitRead(ctx)
+	record, err := e.readRecord(readContext, name, q.revision)
+	if err := done(err); err != nil {
 		return err
 	}
 	d, err := e.newDeployer(q.settings)
@@ -90,21 +88,20 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 }
 
 // limitRead limits a part of a command that watches to --timeout. Without --watch, that limits the whole command.
-func (q *statusQuery) limitRead(ctx context.Context, read func(context.Context) error) error {
+func (q *statusQuery) limitRead(ctx context.Context) (context.Context, func(error) error) {
 	if !q.watch {
-		return read(ctx)
+		return limitReading(ctx, 0)
 	}
-	ctx, done := limitReading(ctx, q.settings.Timeout)
-	return done(read(ctx))
+	return limitReading(ctx, q.settings.Timeout)
 }
 
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
 	options := helm.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
-		if err := q.limitRead(ctx, func(ctx context.Context) (err error) {
-			options.Resources, err = d.LiveObjects(ctx, record)
-			return err
-		}); err != nil {
+		ctx, done := q.limitRead(ctx)
+		var err error
+		options.Resources, err = d.LiveObjects(ctx, record)
+		if err := done(err); err != nil {
 			return err
 		}
 	}
