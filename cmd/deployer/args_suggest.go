@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"deployer/internal/program"
 )
 
 // destructive are flags that delete, override or skip a check. They are never suggested for a
@@ -32,5 +34,5 @@ func suggest(err error, word string, candidates []string) error {
 	if best == "" {
 		return err
 	}
-	return hintedError{error: err, hint: fmt.Sprintf("did you mean %s?", best)}
+	return program.WithHint(err, fmt.Sprintf("did you mean %s?", best))
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,7 +32,7 @@ func commands(e *env) []*cli.Command {
 		}},
 		{"This program", []*cli.Command{
 			pluginCommand(e), envCommand(e), versionCommand(e), completionCommand(e), helpCommand(e),
-			unsupportedCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
+			docsCommand(),
 		}},
 	} {
 		for _, c := range group.commands {
@@ -43,15 +43,14 @@ func commands(e *env) []*cli.Command {
 	return all
 }
 
-// unsupportedCommand stands for a command of Helm that deployer doesn't have; its hint names the
-// alternative.
-func unsupportedCommand(name, why, instead string) *cli.Command {
+// docsCommand stands for a command of Helm that deployer doesn't have.
+func docsCommand() *cli.Command {
+	const why = "there is no generator of manual pages"
 	return &cli.Command{
-		Name: name, Hidden: true, Usage: why,
+		Name: "docs", Hidden: true, Usage: why,
 		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",
-		Flags:       []cli.Flag{},
 		Action: func(*cli.Context) error {
-			return hintedError{error: fmt.Errorf("deployer %s: %s", name, why), hint: instead}
+			return program.WithHint(errors.New("deployer docs: "+why), program.Name+" help COMMAND")
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/internal/view/output"
 	"deployer/release"
 )
@@ -61,7 +62,7 @@ func (e *env) connect() (*kube.Cluster, error) {
 	opts.Warn = e.warn
 	cluster, err := kube.Connect(opts)
 	if err != nil {
-		return nil, hintedError{error: err, hint: "name the cluster with --kubeconfig, --kube-context or KUBECONFIG"}
+		return nil, program.WithHint(err, "name the cluster with --kubeconfig, --kube-context or KUBECONFIG")
 	}
 	e.cluster = cluster
 	return cluster, nil

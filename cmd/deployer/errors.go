@@ -53,15 +53,6 @@ func usagef(command, format string, args ...any) error {
 	return &usageError{err: fmt.Errorf(format, args...), command: command}
 }
 
-// hintedError is an error with the next step for the user.
-type hintedError struct {
-	error
-	hint string
-}
-
-func (h hintedError) Hint() string  { return h.hint }
-func (h hintedError) Unwrap() error { return h.error }
-
 // alreadyShown is an error that the user has been shown already, for commands that do
 // several things.
 type alreadyShown struct{ error }
@@ -76,10 +67,10 @@ func withAccountHint(err error) error {
 		return err
 	}
 	if apierrors.IsUnauthorized(err) {
-		return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}
+		return program.WithHint(err, "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token")
 	}
 	if lacks := verify.MissingPermission(err, ""); lacks != nil {
-		return hintedError{error: err, hint: lacks.Missing() + ": give it to the account by a Role (docs/permissions.md has what each command needs), or choose another account with --kubeconfig, --kube-context or --kube-token"}
+		return program.WithHint(err, lacks.Missing()+": give it to the account by a Role (docs/permissions.md has what each command needs), or choose another account with --kubeconfig, --kube-context or --kube-token")
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"deployer/chart"
+	"deployer/internal/program"
 )
 
 // readSecret asks for a password on the terminal, without showing it. When ctx
@@ -23,7 +24,7 @@ func (c *console) readSecret(ctx context.Context, question string) (string, erro
 		fd = int(in.Fd())
 	}
 	if !term.IsTerminal(fd) {
-		return "", hintedError{error: errors.New("a password is needed, but standard input is not a terminal"), hint: "pipe it in with --password-stdin"}
+		return "", program.WithHint(errors.New("a password is needed, but standard input is not a terminal"), "pipe it in with --password-stdin")
 	}
 	shows, err := term.GetState(fd)
 	if err != nil {

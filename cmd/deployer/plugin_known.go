@@ -43,5 +43,5 @@ func pluginNotInstalled(word string) error {
 	if known.instead != "" {
 		hint = "without a plugin:  " + known.instead + "\n" + hint
 	}
-	return hintedError{error: fmt.Errorf("%q is a plugin that is not installed", word), hint: hint}
+	return program.WithHint(fmt.Errorf("%q is a plugin that is not installed", word), hint)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/plugin"
+	"deployer/internal/program"
 	"deployer/internal/view/output"
 )
 
@@ -37,7 +38,7 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 	case err != nil && !pluginsDisabled():
 		return commandLine{words: []string{word}}, err
 	case p != nil && pluginsDisabled():
-		return commandLine{words: []string{word}}, hintedError{error: fmt.Errorf("plugin %q isn't run: HELM_NO_PLUGINS is 1", word), hint: "unset HELM_NO_PLUGINS"}
+		return commandLine{words: []string{word}}, program.WithHint(fmt.Errorf("plugin %q isn't run: HELM_NO_PLUGINS is 1", word), "unset HELM_NO_PLUGINS")
 	case p == nil:
 		if err := pluginNotInstalled(word); err != nil {
 			return commandLine{words: []string{word}}, err

@@ -105,10 +105,8 @@ func (o *applyOptions) rerenderFunc(ctx context.Context, e *env, f *planfile.Fil
 		return nil, nil
 	}
 	if len(args) < 2 {
-		return nil, &planfile.InputError{
-			Text:   fmt.Sprintf("%s contains no values and no Secrets: the chart must be rendered again", args[0]),
-			Advice: fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]),
-		}
+		return nil, program.WithHint(fmt.Errorf("%s contains no values and no Secrets: the chart must be rendered again", args[0]),
+			fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]))
 	}
 	loaded, values, err := o.readInTime(ctx, e, args[1], o.settings.Timeout)
 	if err != nil {

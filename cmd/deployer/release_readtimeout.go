@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/kube"
+	"deployer/internal/program"
 )
 
 // readTimeout is how long a command that only reads the cluster may take by default.
@@ -43,6 +44,6 @@ func limitReading(ctx context.Context, limit time.Duration) (context.Context, fu
 // hint why that may be.
 func limitTime(ctx context.Context, limit time.Duration, what, why string) (context.Context, func(error) error) {
 	return kube.WithLimit(ctx, limit, func(err error) error {
-		return hintedError{error: fmt.Errorf("%s took more than %s: %w", what, limit, err), hint: why + "; give it more time with a longer --timeout"}
+		return program.WithHint(fmt.Errorf("%s took more than %s: %w", what, limit, err), why+"; give it more time with a longer --timeout")
 	})
 }

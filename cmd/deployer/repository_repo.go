@@ -88,7 +88,7 @@ Exit codes: 0 done; 1 failed, or there are no repositories`,
 				return output.Encode(e.streams.Out, format, entries)
 			}
 			if len(entries) == 0 {
-				return hintedError{error: errors.New("no repositories to show"), hint: program.Name + " repo add NAME URL"}
+				return program.WithHint(errors.New("no repositories to show"), program.Name+" repo add NAME URL")
 			}
 			rows := [][]string{}
 			for _, r := range entries {

@@ -69,7 +69,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
-				return hintedError{error: err, hint: program.Name + " repo add NAME URL"}
+				return program.WithHint(err, program.Name+" repo add NAME URL")
 			}
 			if err != nil {
 				return err

@@ -114,11 +114,3 @@ func (e *ContentMismatchError) Hint() string {
 		"a chart that renders random values differs every time: plan it with --encrypt-to;\n" +
 		"one that looks up objects differs if these have changed: make a new plan"
 }
-
-// An InputError says that carrying out a plan needs another input.
-type InputError struct{ Text, Advice string }
-
-func (e *InputError) Error() string { return e.Text }
-
-// Hint says what to give.
-func (e *InputError) Hint() string { return e.Advice }

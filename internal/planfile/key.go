@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -144,10 +145,8 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (key, error) {
 			part = content
 		}
 		if len(part) == 0 {
-			return nil, &InputError{
-				Text:   fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", source),
-				Advice: "allow the account to get that namespace, or plan with the account that applies the plan",
-			}
+			return nil, program.WithHint(fmt.Errorf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", source),
+				"allow the account to get that namespace, or plan with the account that applies the plan")
 		}
 		material = fmt.Appendf(material, "%s %d ", source, len(part))
 		material = append(material, part...)

@@ -1,12 +1,14 @@
 package planfile
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"filippo.io/age"
 
 	"deployer/internal/deploy"
+	"deployer/internal/program"
 )
 
 // Options say how a plan is saved.
@@ -23,9 +25,8 @@ type Options struct {
 	Now       time.Time
 }
 
-// New makes a File of an operation. It does no I/O. The error is an *InputError if
-// confidential content has to be left out and there is no source for the key of its
-// digests.
+// New makes a File of an operation. It does no I/O. It fails if confidential content has
+// to be left out and there is no source for the key of its digests.
 func New(op *deploy.Operation, o Options) (*File, error) {
 	f := &File{
 		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
@@ -76,10 +77,8 @@ func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
 	}
 	f.Records = f.Cluster.recordsOf(op)
 	if f.Content.Mode == ContentRerendered && !f.Cluster.isBoundToCluster() {
-		return nil, &InputError{
-			Text:   "the plan has Secrets or values, and this account can't read what protects their digests",
-			Advice: "encrypt the plan with --encrypt-to, or allow the account to get the namespace " + f.Namespace,
-		}
+		return nil, program.WithHint(errors.New("the plan has Secrets or values, and this account can't read what protects their digests"),
+			"encrypt the plan with --encrypt-to, or allow the account to get the namespace "+f.Namespace)
 	}
 	if f.Content.Mode != ContentPlain && f.Content.Mode != ContentEncrypted {
 		return k, nil

@@ -26,7 +26,7 @@ type Plan struct {
 // could have made it.
 //
 // The error is a *StaleError if the release or the cluster has changed, a *TamperedError,
-// or an *InputError.
+// or one with a hint that says what else has to be given.
 func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with []age.Identity) (*Plan, error) {
 	if digest != "" && digest != f.digest {
 		return nil, &TamperedError{Why: fmt.Sprintf("its digest is %s, not the one that was asked for", f.digest)}
@@ -72,10 +72,8 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 		return &TamperedError{Why: "integrity check failed: the file was changed after it was planned"}
 	}
 	if !p.Cluster.isBoundToCluster() && digest == "" {
-		return &InputError{
-			Text:   "the plan isn't bound to a cluster, so anybody could have made it",
-			Advice: "give the digest that plan printed: " + program.Name + " apply --digest sha256:... FILE",
-		}
+		return program.WithHint(errors.New("the plan isn't bound to a cluster, so anybody could have made it"),
+			"give the digest that plan printed: "+program.Name+" apply --digest sha256:... FILE")
 	}
 	if p.Content.Mode == ContentPlain {
 		if p.payload, err = unpack(p.Content.Data); err != nil {

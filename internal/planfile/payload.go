@@ -20,6 +20,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -186,17 +187,13 @@ func encrypt(data []byte, to []age.Recipient) ([]byte, error) {
 
 func decrypt(data []byte, with []age.Identity) ([]byte, error) {
 	if len(with) == 0 {
-		return nil, &InputError{
-			Text:   "the plan is encrypted",
-			Advice: "give the private key of one of its recipients: --identity FILE, or DEPLOYER_AGE_IDENTITY",
-		}
+		return nil, program.WithHint(errors.New("the plan is encrypted"),
+			"give the private key of one of its recipients: --identity FILE, or DEPLOYER_AGE_IDENTITY")
 	}
 	r, err := age.Decrypt(bytes.NewReader(data), with...)
 	if errors.As(err, new(*age.NoIdentityMatchError)) {
-		return nil, &InputError{
-			Text:   "the plan is encrypted for none of the identities given",
-			Advice: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",
-		}
+		return nil, program.WithHint(errors.New("the plan is encrypted for none of the identities given"),
+			"give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE")
 	}
 	var out []byte
 	if err == nil {

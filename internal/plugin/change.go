@@ -25,7 +25,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	}
 	repository, err := installer.FindSource(dir)
 	if err != nil {
-		return &hintedError{withOutput(err), "only a cloned plugin can be updated: " + program.Name + " plugin uninstall " + p.Name + ", and install it again"}
+		return program.WithHint(withOutput(err), "only a cloned plugin can be updated: "+program.Name+" plugin uninstall "+p.Name+", and install it again")
 	}
 	undo, forget, err := h.backUp(places, p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
 		return errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
 	}
 	if err != nil {
-		return &hintedError{fmt.Errorf("%w; the plugin is removed anyway", err), "check what the hook should have cleaned up"}
+		return program.WithHint(fmt.Errorf("%w; the plugin is removed anyway", err), "check what the hook should have cleaned up")
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
+
+	"deployer/internal/program"
 )
 
 // A Host has the environment and streams that plugins inherit.
@@ -137,21 +139,12 @@ func checkExecutable(p *Plugin, main string) error {
 	case err == nil || errors.Is(err, exec.ErrDot):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return &hintedError{fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x " + main}
+		return program.WithHint(fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x "+main)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return &hintedError{fmt.Errorf("plugin %q: its command %s does not exist", p.Name, main), "install the plugin again, or what it needs"}
+		return program.WithHint(fmt.Errorf("plugin %q: its command %s does not exist", p.Name, main), "install the plugin again, or what it needs")
 	}
 	return fmt.Errorf("plugin %q: its command %s can't be run: %w", p.Name, path, err)
 }
-
-// hintedError is an error with the next step for the user.
-type hintedError struct {
-	error
-	hint string
-}
-
-func (h *hintedError) Hint() string  { return h.hint }
-func (h *hintedError) Unwrap() error { return h.error }
 
 // runHook runs a plugin's hook for install, update or delete, if there is one for this
 // platform.
@@ -179,7 +172,7 @@ func (h Host) runHook(ctx context.Context, p *Plugin, event string) error {
 	case hasExited:
 		return fmt.Errorf("plugin %s hook for %q exited with error (%s)", event, p.Name, exit)
 	case errors.Is(err, fs.ErrPermission):
-		return &hintedError{fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x " + words[0]}
+		return program.WithHint(fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x "+words[0])
 	case err != nil:
 		return fmt.Errorf("plugin %s hook for %q: %w", event, p.Name, err)
 	}

@@ -103,7 +103,7 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 }
 
 func alreadyExists(where string) error {
-	return &hintedError{fmt.Errorf("plugin already exists: %s", where), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
+	return program.WithHint(fmt.Errorf("plugin already exists: %s", where), "see "+program.Name+" plugin update, or "+program.Name+" plugin uninstall")
 }
 
 // isCallable reports whether a plugin has a command. Others only provide downloaders or
@@ -133,7 +133,7 @@ func (h Host) sourceOf(ctx context.Context, places Places, from, version string)
 	case err == nil && isArchive(from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
 	case err == nil:
-		return source{}, &hintedError{fmt.Errorf("expected plugin to be a folder: %s is neither a directory nor a .tgz or .tar.gz archive", from), ""}
+		return source{}, fmt.Errorf("expected plugin to be a folder: %s is neither a directory nor a .tgz or .tar.gz archive", from)
 	case isRemoteArchive(ctx, from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return download(ctx, from) })}, nil
 	}
@@ -193,7 +193,7 @@ func cannotClone(from string, cloned bool, err error) error {
 	if cloned {
 		hint = "its versions are its tags, such as git ls-remote --tags " + from + " lists them"
 	}
-	return &hintedError{fmt.Errorf("installing from %s: %w", from, withOutput(err)), hint}
+	return program.WithHint(fmt.Errorf("installing from %s: %w", from, withOutput(err)), hint)
 }
 
 // withOutput adds the program's output to an error of a version control system, because only

@@ -1,4 +1,5 @@
-// Package program knows how hints name the program, which runs under two names.
+// Package program has the hints that errors give, and knows how they name the program, which runs
+// under two names.
 package program
 
 import "strings"
@@ -11,3 +12,15 @@ const Name = "\uf6d0deployer\uf6d1"
 
 // In puts the name that the program was called by into a text.
 func In(text, name string) string { return strings.ReplaceAll(text, Name, name) }
+
+// WithHint adds to an error the next step for the user, which is shown below it: its method Hint
+// returns it. err must not be nil.
+func WithHint(err error, hint string) error { return &hintedError{err, hint} }
+
+type hintedError struct {
+	error
+	hint string
+}
+
+func (h *hintedError) Hint() string  { return h.hint }
+func (h *hintedError) Unwrap() error { return h.error }
