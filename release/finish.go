@@ -95,7 +95,7 @@ func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
 func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	var out *listing
 	var listErr error
-	list := func() { out, listErr = l.store.list(ctx, l.name, ownerHelm, ownerParts) }
+	list := func() { out, listErr = l.store.list(ctx, l.name, ownerParts, ownerHelm) }
 	var listed sync.WaitGroup
 	listed.Go(list)
 	err := l.save(ctx, rec)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"deployer/internal/kube"
 	"deployer/internal/lazyregexp"
@@ -68,11 +68,7 @@ const maxPrefetched = 2
 // prefetchRecords reads the records that aren't superseded, in one request. It reports no
 // errors: Load reads a missing record again and reports them.
 func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
-	selector, err := selectRelease(name, []string{ownerHelm})
-	if err != nil {
-		return nil
-	}
-	notSuperseded, err := labels.NewRequirement("status", selection.NotIn, []string{helmrelease.StatusSuperseded.String()})
+	selector, err := selectRelease(name, ownerHelm)
 	if err != nil {
 		return nil
 	}
@@ -80,7 +76,7 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	if err != nil {
 		return nil
 	}
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*notSuperseded).String(), Limit: maxPrefetched})
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector + ",status notin (superseded)", Limit: maxPrefetched})
 	if err != nil {
 		return nil
 	}
@@ -94,16 +90,13 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	return out
 }
 
-func selectRelease(name string, owners []string) (labels.Selector, error) {
-	byName, err := labels.NewRequirement("name", selection.Equals, []string{name})
+// selectRelease returns the label selector of the Secrets of a release that have one of these owners.
+func selectRelease(name string, owners ...string) (string, error) {
+	byName, err := labels.ValidatedSelectorFromSet(labels.Set{"name": name})
 	if err != nil {
-		return nil, fmt.Errorf("release name %q: %w", name, err)
+		return "", fmt.Errorf("release name %q: %w", name, err)
 	}
-	byOwner, err := labels.NewRequirement("owner", selection.In, owners)
-	if err != nil {
-		return nil, err
-	}
-	return labels.NewSelector().Add(*byName, *byOwner), nil
+	return fmt.Sprintf("%s,owner in (%s)", byName, strings.Join(owners, ",")), nil
 }
 
 // Latest is the newest revision; nil when there is none.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,23 +40,17 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if opts.AllNamespaces {
 		namespace = ""
 	}
-	items, err := s.listSecretMetadata(ctx, namespace, labels.Set{"owner": ownerHelm}.AsSelector())
+	items, err := s.listSecretMetadata(ctx, namespace, "owner="+ownerHelm)
 	if err != nil {
 		return nil, err
 	}
-	var all, strange []Summary
+	all := make([]Summary, len(items))
 	for i := range items {
-		summary, err := summarize(&items[i].ObjectMeta)
-		if err != nil {
-			strange = append(strange, summary)
-			continue
-		}
-		all = append(all, summary)
+		all[i], _ = summarize(&items[i].ObjectMeta) // which tells of its error
 	}
 	if !slices.Equal(opts.Statuses, []helmrelease.Status{helmrelease.StatusSuperseded}) {
 		all = newestOnly(all)
 	}
-	all = append(all, strange...) // all of them: it is unknown which is newer
 	shown := slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) })
 	if !opts.ByDate { // only the records of other tools have their dates
 		shown = opts.page(shown)
@@ -84,7 +77,7 @@ func (o *ListOptions) matches(s *Summary, selector labels.Selector) bool {
 // page sorts the summaries and returns the requested range.
 func (o *ListOptions) page(all []Summary) []Summary {
 	slices.SortStableFunc(all, func(a, b Summary) int {
-		order := byName(a, b)
+		order := cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace), a.Revision-b.Revision)
 		if o.ByDate {
 			order = cmp.Or(a.Updated.Compare(b.Updated), order)
 		}
@@ -100,17 +93,14 @@ func (o *ListOptions) page(all []Summary) []Summary {
 	return all
 }
 
-func byName(a, b Summary) int {
-	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace), a.Revision-b.Revision)
-}
-
+// newestOnly returns the newest revision of each release, and all unreadable ones: it is unknown which is newer.
 func newestOnly(all []Summary) []Summary {
-	newest := map[[2]string]Summary{}
+	newest := map[[2]string]int{}
 	for _, s := range all {
 		key := [2]string{s.Namespace, s.Name}
-		if s.Revision > newest[key].Revision {
-			newest[key] = s
-		}
+		newest[key] = max(newest[key], s.Revision)
 	}
-	return slices.Collect(maps.Values(newest))
+	return slices.DeleteFunc(all, func(s Summary) bool {
+		return s.Unreadable == nil && s.Revision < newest[[2]string{s.Namespace, s.Name}]
+	})
 }

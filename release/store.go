@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -260,14 +259,14 @@ func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]by
 
 // listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
 // content isn't transferred.
-func (s *Store) listSecretMetadata(ctx context.Context, namespace string, selector labels.Selector) ([]metav1.PartialObjectMetadata, error) {
+func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	client, err := s.cluster.Metadata()
 	if err != nil {
 		return nil, err
 	}
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 	var out []metav1.PartialObjectMetadata
-	opts := metav1.ListOptions{LabelSelector: selector.String(), Limit: pageSize}
+	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
 		page, err := secrets.List(ctx, opts)
 		if apierrors.IsResourceExpired(err) && opts.Continue != "" {
@@ -275,7 +274,7 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace string, select
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("listing Secrets %s in namespace %q: %w", opts.LabelSelector, namespace, err)
+			return nil, fmt.Errorf("listing Secrets %s in namespace %q: %w", selector, namespace, err)
 		}
 		out = append(out, page.Items...)
 		if page.Continue == "" {
@@ -352,7 +351,7 @@ type listing struct {
 // list reads the metadata of the Secrets of a release that have one of these owners. It is nil if they can't be
 // read; an error about single heads comes with the others.
 func (s *Store) list(ctx context.Context, name string, owners ...string) (*listing, error) {
-	selector, err := selectRelease(name, owners)
+	selector, err := selectRelease(name, owners...)
 	if err != nil {
 		return nil, err
 	}

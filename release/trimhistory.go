@@ -17,7 +17,7 @@ import (
 // large records that no revision refers to. Call it with the release locked, after
 // Finish.
 func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
-	all, err := s.list(ctx, name, ownerHelm, ownerParts)
+	all, err := s.list(ctx, name, ownerParts, ownerHelm)
 	if err != nil {
 		return err
 	}

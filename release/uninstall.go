@@ -75,7 +75,7 @@ func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, desc
 
 // deleteRevisions deletes all revisions up to newest, that one last.
 func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
-	all, err := l.store.list(ctx, l.name, ownerHelm, ownerParts)
+	all, err := l.store.list(ctx, l.name, ownerParts, ownerHelm)
 	if err != nil {
 		return err
 	}
