@@ -79,7 +79,7 @@ func (l *Lock) checkIsNext(h *History, next *Record) error {
 		next.Version = h.Next()
 	}
 	if next.Version != h.Next() {
-		return l.historyChangedError(next.Version, nil)
+		return l.historyChangedError(next.Version)
 	}
 	if latest := h.Latest(); latest != nil && latest.Status.IsPending() {
 		return l.pendingError(latest.Revision, latest.Status)
@@ -119,7 +119,7 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 		return nil, err
 	}
 	if decided.known && h.identity != decided {
-		return nil, l.historyChangedError(revision, nil)
+		return nil, l.historyChangedError(revision)
 	}
 	return h, nil
 }
@@ -156,7 +156,7 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 	latest := after.Latest()
 	if latest == nil || !isOurs(*latest) ||
 		identify(slices.DeleteFunc(before.Revisions, isOurs)) != identify(slices.DeleteFunc(after.Revisions, isOurs)) {
-		return l.historyChangedError(ours.Version, nil)
+		return l.historyChangedError(ours.Version)
 	}
 	return nil
 }
@@ -191,13 +191,6 @@ func (l *Lock) pendingError(revision int, status helmrelease.Status) *PendingErr
 	return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}
 }
 
-func (l *Lock) historyChangedError(revision int, by *Record) error {
-	err := &HistoryChangedError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
-	if by != nil {
-		err.By = "another tool"
-		if by.Journal != nil {
-			err.By = by.Journal.Holder
-		}
-	}
-	return err
+func (l *Lock) historyChangedError(revision int) *HistoryChangedError {
+	return &HistoryChangedError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 }

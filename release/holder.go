@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -41,25 +40,23 @@ type Process struct {
 	Host         string // machines restored from one snapshot share the boot's identity, but seldom the name
 }
 
+const processFormat = "%s %s %d %s %s"
+
 // String is the inverse of parseProcess; empty for the zero value.
 func (p Process) String() string {
 	if p.Boot == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %s %d %s %s", p.Boot, p.PIDNamespace, p.PID, p.Start, p.Host)
+	return fmt.Sprintf(processFormat, p.Boot, p.PIDNamespace, p.PID, p.Start, p.Host)
 }
 
 // parseProcess gives the zero value for anything String didn't write.
-func parseProcess(text string) Process {
-	f := strings.Fields(text)
-	if len(f) != 5 {
+func parseProcess(text string) (p Process) {
+	_, err := fmt.Sscanf(text, processFormat, &p.Boot, &p.PIDNamespace, &p.PID, &p.Start, &p.Host)
+	if err != nil || p.PID <= 0 || p.String() != text {
 		return Process{}
 	}
-	pid, err := strconv.Atoi(f[2])
-	if err != nil || pid <= 0 {
-		return Process{}
-	}
-	return Process{Boot: f[0], PIDNamespace: f[1], PID: pid, Start: f[3], Host: f[4]}
+	return p
 }
 
 // Who tells people which host, process and CI job the caller is.

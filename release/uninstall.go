@@ -27,7 +27,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	}
 	latest := h.Latest()
 	if latest == nil || latest.Revision != rec.Version {
-		return l.historyChangedError(rec.Version, nil)
+		return l.historyChangedError(rec.Version)
 	}
 	if latest.Status.IsPending() {
 		return l.pendingError(latest.Revision, latest.Status)
@@ -79,15 +79,13 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	if err != nil {
 		return err
 	}
-	older := slices.DeleteFunc(slices.Clone(all.heads), func(s Summary) bool { return s.Revision >= newest })
-	if err := kube.ForEach(len(older), maxParallel, func(i int) error { return l.store.Delete(ctx, &older[i]) }); err != nil {
+	older, found := slices.BinarySearchFunc(all.heads, newest, func(s Summary, revision int) int { return s.Revision - revision })
+	if err := kube.ForEach(older, maxParallel, func(i int) error { return l.store.Delete(ctx, &all.heads[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
 	var errs []error
-	for _, s := range all.heads {
-		if s.Revision == newest {
-			errs = append(errs, l.store.Delete(ctx, &s))
-		}
+	if found {
+		errs = append(errs, l.store.Delete(ctx, &all.heads[older]))
 	}
 	for _, p := range all.parts { // also those that a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {

@@ -107,7 +107,12 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, enc *encoded,
 // conflictError is the error for a record that somebody else has written.
 func (l *Lock) conflictError(rec, by *Record) error {
 	if l.inProgress.Load() != int64(rec.Version) {
-		return l.historyChangedError(rec.Version, by)
+		err := l.historyChangedError(rec.Version)
+		err.By = "another tool"
+		if by.Journal != nil {
+			err.By = by.Journal.Holder
+		}
+		return err
 	}
 	why := fmt.Sprintf("another client changed its record (revision %d), which is %s now", by.Version, by.Info.Status)
 	if by.Info.Description != "" {
