@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,24 +51,15 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	if op.Verb == Rollback {
 		refused.Revision = op.Target
 	}
-	allowedOf := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
-		for _, h := range hooks {
-			reaches, err := d.reachOf(ctx, h)
-			if err != nil {
-				return nil, err
-			}
-			if len(reaches) == 0 || slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest }) {
-				out = append(out, h)
-				continue
-			}
-			refused.Hooks = append(refused.Hooks, reaches...)
+	var refusedHooks []*helmrelease.Hook
+	for _, h := range slices.Concat(op.Hooks.Before, op.Hooks.After) {
+		reaches, err := d.reachOf(ctx, h)
+		if err != nil {
+			return err
 		}
-		return out, nil
-	}
-	before, ofBefore := allowedOf(op.Hooks.Before)
-	after, ofAfter := allowedOf(op.Hooks.After)
-	if err := cmp.Or(ofBefore, ofAfter); err != nil {
-		return err
+		if len(reaches) > 0 && !slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest }) {
+			refused.Hooks, refusedHooks = append(refused.Hooks, reaches...), append(refusedHooks, h)
+		}
 	}
 	if len(refused.Hooks) == 0 {
 		return nil
@@ -79,7 +69,8 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	if !d.undoing {
 		return refused
 	}
-	op.Hooks = Hooks{Before: before, After: after}
+	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refusedHooks, h) }
+	op.Hooks = Hooks{Before: slices.DeleteFunc(op.Hooks.Before, isRefused), After: slices.DeleteFunc(op.Hooks.After, isRefused)}
 	d.warn(fmt.Sprintf("%v\nThey are not run; --allow-stored-hooks runs them", refused))
 	return nil
 }
