@@ -13,20 +13,20 @@ const maxDescription = 1024
 // description returns the description for the record: after success the user's or else
 // Helm's, after a failure Helm's with the reason.
 func (r *run) description(err error) string {
-	op := r.op
+	op, verb := r.op, verbs[r.op.Verb]
+	given := op.Next.Info.Description
+	if op.Verb == Uninstall {
+		given = op.Removal.Description
+	}
 	switch {
 	case err != nil:
-		return fmt.Sprintf(verbs[op.Verb].failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
-	case op.Verb == Uninstall && op.Removal.Description != "":
-		return op.Removal.Description
-	case op.Verb == Uninstall:
-		return verbs[op.Verb].success
-	case op.Next.Info.Description != "":
-		return op.Next.Info.Description
+		return fmt.Sprintf(verb.failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
+	case given != "":
+		return given
 	case op.Verb == Rollback:
-		return fmt.Sprintf(verbs[op.Verb].success, op.Target)
+		return fmt.Sprintf(verb.success, op.Target)
 	}
-	return verbs[op.Verb].success
+	return verb.success
 }
 
 func reason(err error) string {

@@ -56,11 +56,7 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		}
 		r.emit(Recorded{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
-			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
-			if ferr == nil {
-				r.emit(Recorded{Record: record})
-			}
-			return record, errors.Join(err, ferr)
+			return r.finish(ctx, err)
 		}
 	}
 	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
