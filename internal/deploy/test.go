@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
-	"deployer/chart"
 	"deployer/release"
 )
 
@@ -49,14 +48,12 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err := errors.Join(d.checkRecordAccess(ctx, op), d.checkTestAccess(ctx, op, op.Hooks.Before)); err != nil {
 		return nil, err
 	}
-	owned, err := history.RecordsWithPossibleObjects(ctx)
-	if err != nil {
-		return nil, err
+	earlier := readEarlierRevisions(ctx, history)
+	if earlier.err != nil {
+		return nil, earlier.err
 	}
-	if op.earlier, err = revisionsOf(owned, &chart.Parser{}); err != nil {
-		return nil, err
-	}
-	d.collectHidden(append(owned, record), op.earlier)
+	op.earlier = earlier.request.Revisions
+	d.collectHidden(append(earlier.records, record), op.earlier)
 	return op, nil
 }
 
