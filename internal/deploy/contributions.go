@@ -25,8 +25,9 @@ func contributionsOf(owned []*release.Record) map[string]apply.Contribution {
 			continue
 		}
 		crds, err := appliedCRDs(r, &parser)
-		if r.Journal == nil {
-			crds, err = installedCRDs(r)
+		if r.Journal == nil && r.Version == 1 && r.Chart != nil {
+			// Helm applies them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
+			crds, _, err = parser.CRDs(r.Chart)
 		}
 		if err != nil {
 			continue // unreadable ones count as added by others
@@ -78,14 +79,4 @@ func definitionsSince(target int, owned []*release.Record, parser *chart.Parser)
 		}
 	}
 	return out
-}
-
-// installedCRDs returns the objects of crds/ of a revision that Helm made: it applies
-// them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
-func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
-	if record.Chart == nil || record.Version != 1 {
-		return nil, nil
-	}
-	all, _, err := chart.CRDs(record.Chart)
-	return all, err
 }

@@ -117,19 +117,18 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 		Policies: d.Settings.Policies.Policies, Hidden: d.Hidden, Warn: d.Warn,
 		RetryTimeout: d.Settings.Timeout, GoneTimeout: d.Settings.Timeout,
 	}
+	if op.Verb == Rollback || op.Rendered.ClusterIndependent { // a rollback renders nothing
+		opts.PartialDiscovery = true
+	}
 	switch {
 	case d.undoing:
 		// Keep protected kinds, also those that the failed run created: others may use
 		// them by now.
-		opts.PruneKinds, opts.PartialDiscovery = nil, op.Verb == Rollback
+		opts.PruneKinds = nil
 	case op.Verb == Uninstall:
 		// As with Helm, all objects of the templates are deleted; the annotation
 		// helm.sh/resource-policy keeps one.
 		opts.PruneKinds = apply.ProtectedKinds()
-	case op.Verb == Rollback:
-		opts.PartialDiscovery = true // it renders nothing
-	case op.Verb == Install || op.Verb == Upgrade:
-		opts.PartialDiscovery = opts.PartialDiscovery || op.Rendered.ClusterIndependent
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }

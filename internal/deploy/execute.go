@@ -19,12 +19,11 @@ import (
 // The record is nil when none was written.
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
 	op.history = nil // the records of thousands of objects take megabytes
+	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	r := &run{
-		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
-		applier: d.newApplier(op), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
+		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(), journal: journal,
+		applier: d.newApplier(op).WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
-	r.journal = &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}}
-	r.applier = r.applier.WithOnAdoption(r.journal.recordAdoption)
 	r.emit(Began{Operation: op})
 	var record *release.Record
 	err := op.CheckPermissions()

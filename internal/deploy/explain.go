@@ -30,8 +30,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 		return nil, err
 	}
 	record, err := d.deployedRecord(ctx, history)
-	var never *release.NoDeployedError
-	if errors.As(err, &never) {
+	if errors.As(err, new(*release.NoDeployedError)) {
 		record, err = history.Load(ctx, history.Latest().Revision)
 	}
 	if err != nil {

@@ -32,7 +32,6 @@ func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.R
 // keptValues says what became of the generated values of a rendering.
 type keptValues struct {
 	values   []generated.Value
-	warnings []string
 	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
 	keysKept bool                                             // no certificate or private key was renewed
 }
@@ -86,8 +85,8 @@ func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerender
 	result, again, err := generated.Render(ctx, rerenderer, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
-		warning := fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err)
-		return rendered, &keptValues{warnings: []string{warning}}, nil
+		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
+		return rendered, &keptValues{}, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +99,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerender
 	for i, text := range result.Hooks {
 		rendered.Hooks[i].Manifest = text
 	}
-	kept.values, kept.warnings = result.Values, result.Warnings
+	kept.values, rendered.Warnings = result.Values, append(rendered.Warnings, result.Warnings...)
 	return rendered, kept, nil
 }
 

@@ -82,9 +82,6 @@ func (j *journalWriter) recordAdoption(ctx context.Context, c apply.Change) erro
 	if isRecorded(adoption, objects[key].Adopted) {
 		return nil
 	}
-	if j.adoptions == nil {
-		j.adoptions = map[string]*release.Adoption{}
-	}
 	j.adoptions[key] = adoption
 	state := objects[key]
 	state.Adopted = adoption
@@ -107,11 +104,10 @@ func (j *journalWriter) confirmAdoptions() {
 			if a == nil || a.Final {
 				continue
 			}
-			a.Final = true
-			if metadata := decodePrior(a.Prior).OwnershipMetadata; len(metadata) > 0 {
+			metadata := decodePrior(a.Prior).OwnershipMetadata
+			a.Final, a.Prior = true, nil
+			if len(metadata) > 0 {
 				a.Prior = encodePrior(apply.Prior{OwnershipMetadata: metadata})
-			} else {
-				a.Prior = nil
 			}
 		}
 	}

@@ -61,8 +61,7 @@ func (r *hookRunner) runNext(ctx context.Context, h *helmrelease.Hook, ran []ran
 // hasFinished reports whether a dead run, in the same attempt, had finished this very
 // hook: then it isn't run again.
 func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
-	journal := r.op.Next.Journal
-	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(r.event, h)] != string(helmrelease.HookPhaseSucceeded) {
+	if !r.op.hasPendingRecord() || r.op.Next.Journal.Hooks[hookKey(r.event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
 	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", r.event, h.Path)})
@@ -92,10 +91,10 @@ func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ran
 // recordFinished records that a hook has succeeded, for a run that may have to continue
 // this one.
 func (r *hookRunner) recordFinished(ctx context.Context, h *helmrelease.Hook) error {
-	journal := r.op.Next.Journal
-	if !r.op.hasPendingRecord() || journal == nil {
+	if !r.op.hasPendingRecord() {
 		return nil
 	}
+	journal := r.op.Next.Journal
 	if journal.Hooks == nil {
 		journal.Hooks = map[string]string{}
 	}

@@ -181,7 +181,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		return nil, nil, err
 	}
 	op.Rendered.Generated, op.Rendered.rerender = kept.values, kept.rerender
-	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings, kept.warnings)
+	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),

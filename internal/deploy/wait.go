@@ -56,7 +56,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
-		if c.Applied == nil || skip != nil && skip(c.ID) {
+		if c.Applied == nil || skip(c.ID) {
 			continue
 		}
 		target := track.Target{
