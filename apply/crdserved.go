@@ -37,14 +37,10 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
 	defer cancel()
 	a.cluster.ForgetKinds()
-	missing := missingConditions{}
-	for _, c := range crds {
-		missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(c.Applied, kind) })
+	if err := a.awaitEstablished(ctx, crds); err != nil {
+		return err
 	}
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {
-		if err := a.awaitEstablished(ctx, missing, crds); err != nil {
-			return err
-		}
 		outdated, err := a.outdatedInDiscovery(ctx, crds)
 		if err != nil || outdated == nil {
 			return err
@@ -113,11 +109,12 @@ func (e missingConditions) note(name string, condition func(kind string) (bool, 
 	}
 }
 
-// awaitEstablished waits until missing is empty. The definitions are read after a watch
+// awaitEstablished waits until definitions are served. They are read after a watch
 // that ended early, and where watching isn't permitted.
-func (a *Applier) awaitEstablished(ctx context.Context, missing missingConditions, crds []Change) error {
-	from := ""
+func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
+	missing, from := missingConditions{}, ""
 	for _, c := range crds {
+		missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(c.Applied, kind) })
 		from = olderVersion(from, c.Applied.GetResourceVersion())
 	}
 	for pause := firstPause; len(missing) > 0; pause = min(2*pause, time.Second) {

@@ -103,11 +103,10 @@ func statedMetadata(ours *metav1.ManagedFieldsEntry, obj metav1.Object) string {
 			}
 		}
 	}
-	if stated.Metadata["f:finalizers"] != nil {
-		out["f:finalizers"] = obj.GetFinalizers()
-	}
-	if stated.Metadata["f:ownerReferences"] != nil {
-		out["f:ownerReferences"] = obj.GetOwnerReferences()
+	for field, values := range map[string]any{"f:finalizers": obj.GetFinalizers(), "f:ownerReferences": obj.GetOwnerReferences()} {
+		if stated.Metadata[field] != nil {
+			out[field] = values
+		}
 	}
 	text, err := json.Marshal(out)
 	if err != nil {

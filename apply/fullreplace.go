@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -82,9 +83,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal err
 		body := kube.ShallowCopy(c.Predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
-		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
-			body.SetResourceVersion(w.precondition.resourceVersion)
-		}
+		body.SetResourceVersion(cmp.Or(w.precondition.resourceVersion, c.Live.GetResourceVersion()))
 		c.Applied, err = a.put(ctx, t, body, asWrite)
 	}
 	if verify.TooLarge(err) {

@@ -62,11 +62,11 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	var open []*target
 	var lookups []lookup
 	for _, t := range targets {
-		observed, isPrefetched := o.takePrefetched(t)
+		observed, isPrefetched := o.prefetched.LoadAndDelete(t.id)
 		switch {
 		case o.prerequisites.deferralOf(t) != nil:
-		case isPrefetched:
-			out[t.id] = observed
+		case isPrefetched && len(t.ordering.converter) == 0: // the converter may not be there
+			out[t.id] = observed.(observation)
 		default:
 			open, lookups = append(open, t), append(lookups, lookup{collectionOf(t), t.id.Name, len(t.ordering.converter) > 0})
 		}
@@ -157,14 +157,6 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 		}
 	}
 	return nil
-}
-
-// takePrefetched returns what prefetch observed of a target, once; false when it wasn't
-// observed, or if its converter may not be there.
-func (o *observer) takePrefetched(t *target) (observation, bool) {
-	known, _ := o.prefetched.LoadAndDelete(t.id)
-	observed, ok := known.(observation)
-	return observed, ok && len(t.ordering.converter) == 0
 }
 
 // observeOne reads one object: only its metadata if it has a fingerprint.

@@ -271,14 +271,12 @@ func (o *releaseOrder) waves() []Wave {
 	}
 	var out []Wave
 	for _, wave := range ordering.Waves(o.nodes, changes) {
-		w := Wave{Changes: make([]Change, 0, len(wave.Nodes)), Await: wave.Await}
-		for _, i := range wave.Nodes {
-			if c := o.targets[i].decided; c != nil {
-				w.Changes = append(w.Changes, *c)
-			}
+		targets := make([]*target, len(wave.Nodes))
+		for n, i := range wave.Nodes {
+			targets[n] = o.targets[i]
 		}
-		if len(w.Changes) > 0 {
-			out = append(out, w)
+		if decided := changesOf(targets); len(decided) > 0 {
+			out = append(out, Wave{Changes: decided, Await: wave.Await})
 		}
 	}
 	return out

@@ -70,14 +70,15 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
 	p.prerequisites.expectFrom(crds)
-	first, rest := splitPrerequisites(mains)
-	for _, targets := range [][]*target{first, rest} {
+	// What becomes of CRDs and Namespaces determines which of the others the server can be asked about.
+	for _, first := range []bool{true, false} {
+		targets := slices.DeleteFunc(slices.Clone(mains), func(t *target) bool { return (t.id.IsCRD() || t.id.IsNamespace()) != first })
 		refused, err := p.decideAll(ctx, targets)
 		if err != nil {
 			return nil, err
 		}
 		rejections = append(rejections, refused...)
-		p.prerequisites.expectFrom(first)
+		p.prerequisites.expectFrom(targets)
 	}
 	refused, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
@@ -161,19 +162,6 @@ func (p *planning) resolveTemplates(ctx context.Context, crds []*target) (mains,
 	}
 	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(crds, mains, hooks))...)
 	return mains, hooks, errors.Join(err1, err2)
-}
-
-// splitPrerequisites separates CRDs and Namespaces: what becomes of them determines which of the
-// others the server can be asked about.
-func splitPrerequisites(mains []*target) (first, rest []*target) {
-	for _, t := range mains {
-		if t.id.IsCRD() || t.id.IsNamespace() {
-			first = append(first, t)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return first, rest
 }
 
 func sorted(list []Rejection) []Rejection {
@@ -303,13 +291,10 @@ func changesOf(targets []*target) []Change {
 
 // metaOnly returns an object that has only metadata, without the large managedFields.
 func metaOnly(meta *metav1.PartialObjectMetadata, m kube.Mapping) *unstructured.Unstructured {
-	some := meta.ObjectMeta
+	some := metav1.PartialObjectMetadata{ObjectMeta: meta.ObjectMeta}
 	some.ManagedFields = nil
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&some)
-	out := &unstructured.Unstructured{Object: map[string]any{}}
-	if err == nil {
-		out.Object["metadata"] = content
-	}
+	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&some) // which always succeeds for metadata
+	out := &unstructured.Unstructured{Object: content}
 	out.SetGroupVersionKind(m.GVK)
 	return out
 }
