@@ -62,8 +62,8 @@ func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
 	return f
 }
 
-// shownPair writes the values of a field in two objects for people. Confidential texts are hidden before values are cut: the beginning of one can't be
-// told from other texts.
+// shownPair writes the values of a field in two objects for people. Confidential texts are hidden
+// before values are cut: the beginning of one can't be told from other texts.
 func shownPair(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields, hidden *hide.Texts) (string, string) {
 	var values [2]any
 	var has [2]bool

@@ -85,8 +85,7 @@ func (c Change) contributionAfter() *Contribution {
 	case c.Applied == nil || !c.ID.IsCRD():
 		return nil
 	case c.Action == Create:
-		contribution := ContributionOf(c.Applied)
-		return &contribution
+		return new(ContributionOf(c.Applied))
 	case c.Action == Update && c.Live != nil:
 		return c.Contribution.After(c.Live, c.Applied)
 	}

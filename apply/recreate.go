@@ -28,10 +28,10 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	permission := decide.Recreation{
 		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
 	}.Permission()
-	may := permission == decide.Permitted
 	immutable.Never = permission == decide.NeverPermitted
+	may := permission == decide.Permitted
+	var err error
 	if may {
-		var err error
 		if may, err = p.permissions.surviveRecreation(ctx, u.live, immutable); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
@@ -50,7 +50,6 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 			f.Outcome = OutcomeTaken // the new object has no other managers
 		}
 	}
-	var err error
 	c.Fields, err = compare.Fields(u.prediction.Live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.prediction.Live.Entries, AfterIsManifest: true})
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
@@ -62,10 +61,9 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	if u.wasAdopted() {
 		c.Reason += "; the adopted object can't be given back after that"
 	}
-	was := precondition{uid: u.live.GetUID(), resourceVersion: u.live.GetResourceVersion()}
 	c.execution = p.executionOf(t,
-		write{verb: deleteObject, precondition: was, propagation: recreationPropagation(t.id)},
-		write{verb: awaitGone, precondition: was},
+		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: recreationPropagation(t.id)},
+		write{verb: awaitGone, precondition: u.unchangedSince()},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
 	result, err := p.a.dryRunUnderOtherName(ctx, t, c.Desired)

@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
 // applyBody encodes an object for server-side apply. The API server reads the body as YAML, which
@@ -12,22 +14,18 @@ import (
 // https://yaml.org/spec/1.2.2/#51-character-set
 func applyBody(object map[string]any) ([]byte, error) {
 	data, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
+	if err != nil || !bytes.ContainsFunc(data, notInYAML) {
+		return data, err
 	}
-	text := string(data)
-	if !strings.ContainsFunc(text, notInYAML) {
-		return data, nil
-	}
-	var b strings.Builder
-	for _, r := range text {
+	var escaped []byte
+	for _, r := range string(data) {
 		if notInYAML(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-			continue
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
 		}
-		b.WriteRune(r)
 	}
-	return []byte(b.String()), nil
+	return escaped, nil
 }
 
 // notInYAML reports whether YAML doesn't allow a character unless it is escaped, or folds it as a

@@ -29,26 +29,21 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	if len(changes) > 0 && changes[0].removes() {
 		return a.executeDeletions(ctx, changes, onDone)
 	}
-	awaited := prerequisitesOf(changes) // executed changes don't know them any more
+	awaited := &prerequisites{} // of the plan; executed changes don't know them any more
+	for _, c := range changes {
+		if c.execution != nil {
+			awaited = c.execution.p.prerequisites
+		}
+	}
 	errs, ended := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
-		if awaited != nil && errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {
+		if errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {
 			awaited.markPresent(c.ID)
 		}
 	}
 	return errors.Join(errors.Join(errs...), ended, err)
-}
-
-// prerequisitesOf returns the prerequisites of the plan that changes are of; nil if none of them writes.
-func prerequisitesOf(changes []Change) *prerequisites {
-	for _, c := range changes {
-		if c.execution != nil {
-			return c.execution.p.prerequisites
-		}
-	}
-	return nil
 }
 
 // executeAll carries changes out side by side. errs has the error of each, nil for those that ended well;
