@@ -16,21 +16,16 @@ import (
 	"deployer/internal/kube"
 )
 
-// definitionsIn are the CRDs among changes that were written.
-func definitionsIn(changes []Change, errs []error) []Change {
+// awaitKinds waits until the kinds of the CRDs among changes that were written are served. errs
+// has the error of each change. One watch tells when they are accepted and established. Then
+// discovery has to list them, as an API server does for the kinds that it can answer for.
+func (a *Applier) awaitKinds(ctx context.Context, changes []Change, errs []error) error {
 	var crds []Change
 	for i, c := range changes {
 		if c.ID.IsCRD() && errs[i] == nil && (c.Action == Create || c.Action == Update) {
 			crds = append(crds, c)
 		}
 	}
-	return crds
-}
-
-// awaitKinds waits until the kinds of CRDs just written are served. One watch tells when
-// they are accepted and established. Then discovery has to list them, as an API server
-// does for the kinds that it can answer for.
-func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
 	}

@@ -128,11 +128,6 @@ func (h *releaseHistory) latestDeclared(id kube.ID) DeclaredObject {
 	return DeclaredObject{}
 }
 
-// hadObject reports whether a revision since the last uninstall had an object.
-func (h *releaseHistory) hadObject(id kube.ID) bool {
-	return max(h.latestDeclared(id).Revision, h.hooks[id].Revision) > h.lastUninstall
-}
-
 // provenanceOf returns the provenance of a live object of the release us; nil when no record
 // tells. An object with our ownership that no revision had was labelled by hand, so it is
 // adopted too.
@@ -150,8 +145,8 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.Clone()
-	case t.progress.wasAbsent || h.hadObject(t.id):
-		return nil
+	case t.progress.wasAbsent, max(h.latestDeclared(t.id).Revision, h.hooks[t.id].Revision) > h.lastUninstall:
+		return nil // this run has made it, or a revision since the last uninstall had it
 	}
 	return provenance.NewAdoption(live, us)
 }

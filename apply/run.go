@@ -36,7 +36,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 		}
 	}
 	errs, ended := a.executeAll(ctx, changes, onDone)
-	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
+	err := a.awaitKinds(ctx, changes, errs)
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
 		if errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {

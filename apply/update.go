@@ -90,8 +90,12 @@ func (u *updateDecision) computePrediction(ctx context.Context) error {
 	if u.adopting || u.prediction.Migrated.Changed || u.policy != TakeConflicts {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
-	if u.adopting {
-		u.change.Reason = adoptionReason(provenance.OwnerOf(u.live))
+	switch from := provenance.OwnerOf(u.live); {
+	case !u.adopting:
+	case from == (Owner{}):
+		u.change.Reason = "adopted: it belonged to no release"
+	default:
+		u.change.Reason = "taken over from release " + from.String()
 	}
 	if u.t.isReplacedWhole() {
 		u.prepareFullReplace()
@@ -139,13 +143,6 @@ func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]
 		return []string{"spec.clusterIP"}, nil
 	}
 	return u.p.definitions.immutableFields(ctx, u.t, refusal)
-}
-
-func adoptionReason(from Owner) string {
-	if from == (Owner{}) {
-		return "adopted: it belonged to no release"
-	}
-	return "taken over from release " + from.String()
 }
 
 // decideByDryRun asks the server for the result of the update, unless the prediction says
