@@ -2,12 +2,10 @@ package fields
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/internal/lazyregexp"
 )
@@ -110,12 +108,11 @@ func (s step) fits(parent any, e fieldpath.PathElement) bool {
 	case s.at >= 0:
 		return Index(list, e) == s.at
 	case s.keys != nil && e.Key != nil:
-		for name, text := range s.keys {
-			if !slices.ContainsFunc(*e.Key, func(f value.Field) bool { return f.Name == name && Scalar(f.Value.Unstructured()) == text }) {
-				return false
-			}
+		item := map[string]any{}
+		for _, f := range *e.Key {
+			item[f.Name] = f.Value.Unstructured()
 		}
-		return true
+		return s.describes(item)
 	case e.Value != nil:
 		return s.keys == nil && Scalar((*e.Value).Unstructured()) == s.name
 	}

@@ -263,38 +263,27 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	return OutcomeIgnored
 }
 
-// attributeRevision finds the revision that first gave a field the value it has.
+// attributeRevision finds the revision that first gave a field the value it has. The value comes
+// from the deployed revision if that states it, else from the newest one that does.
 func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) {
-	i := x.sourceOf(f, path)
-	if i < 0 {
-		return
-	}
-	for i > 0 && x.isStatedIn(i-1, f, path) {
-		i--
-	}
-	f.Revision, f.Source = x.stored[i].Revision, x.stored[i].Source
-	f.Earlier = i == 0 && f.Revision > 1
-}
-
-// sourceOf returns the index of the stored revision that a value comes from: the deployed
-// one if it states the value, else the newest one that does; -1 for none.
-func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
-	best := -1
+	statedBefore := false
 	for i, r := range x.stored {
-		if x.isStatedIn(i, f, path) {
-			best = i
-			if r.Revision == x.deployed {
-				break
-			}
+		stated := x.isStatedIn(r, f, path)
+		if stated && !statedBefore {
+			f.Revision, f.Source = r.Revision, r.Source
+			f.Earlier = i == 0 && r.Revision > 1
 		}
+		if stated && r.Revision == x.deployed {
+			return
+		}
+		statedBefore = stated
 	}
-	return best
 }
 
 // isStatedIn reports whether a stored revision states a field's live value, or states the
 // same as the deployed one and the server takes that for equal to the live value.
-func (x *explainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
-	declared, ok := fields.Value(x.stored[i].Object.Object, path)
+func (x *explainer) isStatedIn(r apply.DeclaredObject, f *FieldExplanation, path fieldpath.Path) bool {
+	declared, ok := fields.Value(r.Object.Object, path)
 	if !ok {
 		return false
 	}

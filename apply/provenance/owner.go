@@ -2,7 +2,6 @@ package provenance
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +80,6 @@ func ownershipMetadata(obj metav1.Object) map[string]string {
 // restoreOwnershipMetadata restores the ownership label and annotations of an object.
 func restoreOwnershipMetadata(obj *unstructured.Unstructured, metadata map[string]string) {
 	set := func(values map[string]string, keys ...string) map[string]string {
-		values = maps.Clone(values)
 		for _, key := range keys {
 			delete(values, key)
 			if v, ok := metadata[key]; ok {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/openapi"
 	"k8s.io/kube-openapi/pkg/spec3"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // schemas holds what was made of the OpenAPI v3 documents that were asked for.
@@ -30,22 +29,15 @@ func (c *Cluster) TypeConverter(ctx context.Context, gv schema.GroupVersion) (ma
 	if converter, ok := c.schemas.converters[gv]; ok {
 		return converter, nil
 	}
-	definitions, err := c.definitions(ctx, gv)
-	if err != nil {
-		return nil, err
+	converter, err := c.readSchema(ctx, gv)
+	if err == nil {
+		c.schemas.converters[gv] = converter
 	}
-	var converter managedfields.TypeConverter
-	if definitions != nil {
-		if converter, err = managedfields.NewTypeConverter(definitions, false); err != nil {
-			return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
-		}
-	}
-	c.schemas.converters[gv] = converter
-	return converter, nil
+	return converter, err
 }
 
-// definitions asks for those of a group version, by name; nil when there are none.
-func (c *Cluster) definitions(ctx context.Context, gv schema.GroupVersion) (map[string]*spec.Schema, error) {
+// readSchema asks for the schema of a group version; nil when there is none.
+func (c *Cluster) readSchema(ctx context.Context, gv schema.GroupVersion) (managedfields.TypeConverter, error) {
 	path := "apis/" + gv.String()
 	if gv.Group == "" {
 		path = "api/" + gv.Version
@@ -62,10 +54,14 @@ func (c *Cluster) definitions(ctx context.Context, gv schema.GroupVersion) (map[
 	if err := json.Unmarshal(data, &parsed); err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
 	}
-	if parsed.Components == nil {
+	if parsed.Components == nil || parsed.Components.Schemas == nil {
 		return nil, nil
 	}
-	return parsed.Components.Schemas, nil
+	converter, err := managedfields.NewTypeConverter(parsed.Components.Schemas, false)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
+	}
+	return converter, nil
 }
 
 func (c *Cluster) indexSchemas(ctx context.Context) error {
@@ -80,9 +76,6 @@ func (c *Cluster) indexSchemas(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("asking the cluster for its schemas: %w", err)
 	}
-	c.schemas = &schemas{
-		paths:      paths,
-		converters: map[schema.GroupVersion]managedfields.TypeConverter{},
-	}
+	c.schemas = &schemas{paths: paths, converters: map[schema.GroupVersion]managedfields.TypeConverter{}}
 	return nil
 }
