@@ -41,10 +41,7 @@ func (e evaluation) failureStatus(status Status, v rules.Verdict) Status {
 // addProblem sets the worst problem of a workload that isn't ready, and fails it if that
 // problem is final.
 func (e evaluation) addProblem(status *Status) {
-	problem := e.creationProblem(status.Rollout)
-	if found := e.podProblem(); problem == nil || found != nil && isWorse(found, problem) {
-		problem = found
-	}
+	problem := worse(e.creationProblem(status.Rollout), e.podProblem())
 	if problem != nil {
 		e.timers.runningAgainSince = time.Time{}
 	} else if problem = e.recentCrash(); problem == nil {
@@ -83,9 +80,12 @@ func (e evaluation) recentCrash() *Problem {
 
 func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
 
-// isWorse orders problems by when they become final; those that never do come last.
-func isWorse(a, b *Problem) bool {
-	return !a.FinalAt.IsZero() && (b.FinalAt.IsZero() || a.FinalAt.Before(b.FinalAt))
+// worse returns the problem that becomes final sooner, or a if neither does; nil is none.
+func worse(a, b *Problem) *Problem {
+	if a == nil || b != nil && !b.FinalAt.IsZero() && (a.FinalAt.IsZero() || b.FinalAt.Before(a.FinalAt)) {
+		return b
+	}
+	return a
 }
 
 // text is the title with the message.

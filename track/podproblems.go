@@ -45,10 +45,7 @@ func (e evaluation) podProblem() *Problem {
 	summary := e.summarizePods()
 	var worst *Problem
 	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
-		p := summary.problemOf(summary.groups[k])
-		if p != nil && (worst == nil || isWorse(p, worst)) {
-			worst = p
-		}
+		worst = worse(worst, summary.problemOf(summary.groups[k]))
 	}
 	return worst
 }
