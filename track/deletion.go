@@ -21,7 +21,7 @@ func (e evaluation) disappearedStatus() Status {
 	if e.gk == kube.JobKind || e.gk == kube.PodKind {
 		v := e.opts.Rules.Evaluate(e.ruleInput())
 		if v.Phase != rules.Progressing {
-			return statusOf(e.ID, e.observed.object.GetUID(), v)
+			return statusOf(v)
 		}
 		if e.gk == kube.JobKind {
 			return e.ownFailure(class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,9 +13,6 @@ import (
 	"deployer/internal/annotation"
 	"deployer/track/rules"
 )
-
-// crdResource is the resource of CustomResourceDefinitions.
-var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // A kindRule is the readiness rule in the annotations of a CustomResourceDefinition. A Tracker
 // reads each once.
@@ -96,7 +94,7 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 		return kindRule{}, err
 	}
 	name := mapping.Resource.GroupResource().String()
-	definition, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
+	definition, err := client.Resource(apiextensions.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindRule{}, err
 	}

@@ -36,13 +36,13 @@ type Options struct {
 // computeStatus computes the status of an object without a baseline. It does no I/O.
 // kindOverride is the rule in the definition of its kind; nil when it has none.
 func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, kindOverride *rules.Override) Status {
-	set := settingsOf(obj)
-	if set.isSkipped() {
-		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
+	status := Status{State: Ready}
+	if set := settingsOf(obj); !set.isSkipped() {
+		status = statusOf(o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
+			Override: cmp.Or(set.override, kindOverride), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"}))
 	}
-	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
-		Override: cmp.Or(set.override, kindOverride), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"})
-	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
+	status.ID, status.UID = kube.IDOf(obj), obj.GetUID()
+	return status
 }
 
 // ReadyWhenPresent reports whether an object is ready as soon as it exists: its kind says

@@ -63,19 +63,15 @@ func (w *wait) outOfTime(ctx context.Context) error {
 	if !w.failedAt.IsZero() {
 		return &FailedError{Causes: d.causes(), Waited: now.Sub(w.startedAt)}
 	}
-	return &TimeoutError{Causes: d.causes(), NotReady: w.unready(), Total: len(w.objects), Goal: w.goal(), Waited: now.Sub(w.startedAt), Err: err}
+	goal := Ready
+	if allAwaitDeletion(w.objects) {
+		goal = Gone
+	}
+	return &TimeoutError{Causes: d.causes(), NotReady: w.unready(), Total: len(w.objects), Goal: goal, Waited: now.Sub(w.startedAt), Err: err}
 }
 
 // isFinished reports whether the status of all objects is final that are waited for.
 func (w *wait) isFinished() bool { return !slices.ContainsFunc(w.objects, (*trackedObject).isAwaited) }
-
-// goal is the state that the targets are expected to reach.
-func (w *wait) goal() State {
-	if allAwaitDeletion(w.objects) {
-		return Gone
-	}
-	return Ready
-}
 
 // unready returns the statuses of objects that haven't reached the goal, failed ones first.
 func (w *wait) unready() []Status {

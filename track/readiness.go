@@ -62,7 +62,7 @@ func (e evaluation) currentStatus() Status {
 // liveStatus is the status of an object that exists and is not being deleted.
 func (e evaluation) liveStatus() Status {
 	v := e.opts.Rules.Evaluate(e.ruleInput())
-	status := statusOf(e.ID, e.observed.object.GetUID(), v)
+	status := statusOf(v)
 	if status.Rollout != nil {
 		status.Rollout.NewReady = e.newPods.ready()
 		e.status.Rollout = status.Rollout // the pod rules look at it

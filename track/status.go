@@ -114,8 +114,8 @@ type LogTail struct {
 }
 
 // statusOf converts a verdict to a status.
-func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
-	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
+func statusOf(v rules.Verdict) Status {
+	s := Status{State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
 		Unverified: v.Unverified, Notes: v.Notes, Rollout: v.Rollout}
 	switch v.Phase {
 	case rules.Ready:
