@@ -220,7 +220,7 @@ func (h *History) podProblems(r Policy) []Finding {
 		return nil
 	case p.Phase == corev1.PodFailed:
 		f := Finding{Class: class.PodFailed, Message: joinText(p.Failure.Reason, p.Failure.Message)}
-		if evictionReasons[p.Failure.Reason] || p.DisruptionReason != "" || strings.HasPrefix(p.Failure.Reason, "OutOf") {
+		if evictionReasons[p.Failure.Reason] || p.Disrupted || strings.HasPrefix(p.Failure.Reason, "OutOf") {
 			f.Class = class.Evicted
 		}
 		return []Finding{f}

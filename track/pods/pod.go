@@ -17,17 +17,17 @@ import (
 // A Pod has the fields of a Kubernetes Pod that the rules need.
 type Pod struct {
 	Identity
-	Owner            Owner
-	Node             string
-	Created          time.Time
-	Deleting         bool
-	Phase            corev1.PodPhase
-	Failure          StateReason // reason and message of the phase
-	Ready            bool
-	Scheduling       Scheduling
-	DisruptionReason string
-	Volumes          Volumes
-	Containers       []Container
+	Owner      Owner
+	Node       string
+	Created    time.Time
+	Deleting   bool
+	Phase      corev1.PodPhase
+	Failure    StateReason // reason and message of the phase
+	Ready      bool
+	Scheduling Scheduling
+	Disrupted  bool // the cluster ended it, or is about to
+	Volumes    Volumes
+	Containers []Container
 }
 
 // An Identity says which pod it is: a StatefulSet makes several of one name, one after the other.
@@ -66,24 +66,19 @@ type StateReason struct{ Reason, Message string }
 
 // A Container is one container of a pod, with its status.
 type Container struct {
-	Name      string // "app", "init:migrate"
-	PlainName string // "app", "migrate"
-	Image     string
-	ImageID   string // on the node; empty before it was pulled
-	Init      bool   // it must end before the others start; false for sidecars
-	ContainerState
+	Name            string // "app", "init:migrate"
+	PlainName       string // "app", "migrate"
+	Image           string
+	ImageID         string // on the node; empty before it was pulled
+	Init            bool   // it must end before the others start; false for sidecars
+	Waiting         StateReason
+	Running         bool
+	Terminated      *Termination // nil when it isn't terminated
 	LastTermination *Termination // of the run before; nil when there was none
 	Restarts        int
 	Ready           bool
 	MemoryLimit     string
 	ReadinessWindow time.Duration // how long the readiness probe may fail before it is a problem; 0 without a probe
-}
-
-// A ContainerState is what a container does now.
-type ContainerState struct {
-	Waiting    StateReason
-	Running    bool
-	Terminated *Termination // nil when it isn't terminated
 }
 
 // A Termination is how a run of a container ended.
@@ -137,9 +132,7 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 				p.Scheduling.StateReason = StateReason{c.Reason, shorten(withoutPreemption(c.Message))}
 			}
 		case corev1.DisruptionTarget:
-			if c.Status == corev1.ConditionTrue {
-				p.DisruptionReason = c.Reason
-			}
+			p.Disrupted = c.Status == corev1.ConditionTrue
 		}
 	}
 	p.Scheduling.Done = p.Scheduling.Done || p.Node != ""
