@@ -68,10 +68,7 @@ func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 			}
 		}
 	}
-	if !ok {
-		return true, false
-	}
-	return got >= obj.GetGeneration(), true
+	return !ok || got >= obj.GetGeneration(), ok
 }
 
 // ChangeObserved reports whether the controller says that it has seen the present generation.

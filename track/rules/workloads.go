@@ -55,11 +55,8 @@ func deployment(in Input) Verdict {
 // deadline; the API server's default is 600.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds
 func progressDeadline(o map[string]any) time.Duration {
-	n, ok := number(field(o, "spec", "progressDeadlineSeconds"))
-	switch {
-	case !ok:
-		return 0
-	case n >= math.MaxInt32:
+	n := count(o, "spec", "progressDeadlineSeconds")
+	if n >= math.MaxInt32 {
 		return -1
 	}
 	return time.Duration(n) * time.Second
