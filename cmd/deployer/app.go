@@ -113,11 +113,9 @@ var badValue = lazyregexp.New(`^(?s:invalid (?:boolean )?value (".*") for (?:fla
 // addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
 // doesn't stand for a chart's --version: scripts that install deployer use it.
 func addVariable(f cli.Flag) {
-	name, variables := nameAndVariables(f)
-	if variables == nil || name == "version" {
-		return
+	if name, variables := nameAndVariables(f); variables != nil && name != "version" {
+		*variables = append([]string{"DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}, *variables...)
 	}
-	*variables = append([]string{"DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}, *variables...)
 }
 
 // nameAndVariables returns the name of a flag and its environment variables; nil for a flag that can't

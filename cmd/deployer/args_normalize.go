@@ -104,21 +104,19 @@ func commandNamed(commands []*cli.Command, word string) *cli.Command {
 func (p *normalizer) long(body string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(body, "=")
 	f, err := p.find(name, "--"+name, rest)
-	if err != nil {
-		return nil, err
-	}
 	switch {
+	case err != nil:
+		return nil, err
 	case isHelp(f):
 		p.help, p.brief = !hasValue || value != "false", false
-		return rest, nil
 	case hasValue:
 		p.addFlag(f, "="+value)
-		return rest, nil
 	case isBool(f):
 		p.addFlag(f, "")
-		return rest, nil
+	default:
+		return p.withValue("--"+name, f, rest)
 	}
-	return p.withValue("--"+name, f, rest)
+	return rest, nil
 }
 
 // short takes one-letter flags written together: the letters of bools, and
@@ -230,16 +228,13 @@ func (p *normalizer) unknown(written string) error {
 func unknownCommand(words []string, token string, commands []*cli.Command) error {
 	var names []string
 	for _, c := range commands {
-		if !c.Hidden {
+		if !c.Hidden && !strings.ContainsAny(token, "/.") { // which is a path, not a mistyped command
 			names = append(names, c.Name)
 		}
 	}
 	of := ""
 	if len(words) > 0 {
 		of = " of " + strings.Join(words, " ")
-	}
-	if strings.ContainsAny(token, "/.") {
-		names = nil // a path, not a mistyped command
 	}
 	return &usageError{err: suggest(fmt.Errorf("unknown command %q%s", token, of), token, names), command: strings.Join(words, " ")}
 }

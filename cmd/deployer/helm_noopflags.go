@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
@@ -90,22 +89,15 @@ func templateNoOpFlags(e *env) []cli.Flag {
 // (helm.sh/helm/v3/cmd/helm/flags.go, addKlogFlags)
 func klogFlags(e *env) []cli.Flag {
 	const why = "requests aren't logged, for they have the values of Secrets in them; see --debug"
+	defined := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(defined)
 	var out []cli.Flag
-	for _, k := range klogDefined() {
+	defined.VisitAll(func(k *flag.Flag) {
 		f := &noOpFlag{e: e, name: strings.ReplaceAll(k.Name, "_", "-"), why: why}
 		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 			f.words = []string{"true", "false"}
 		}
 		out = append(out, &cli.GenericFlag{Name: f.name, Category: globalCategory, Hidden: true, Value: f})
-	}
+	})
 	return out
 }
-
-// klogDefined are the flags that klog defines. All commands have them, so they are asked for once.
-var klogDefined = sync.OnceValue(func() []*flag.Flag {
-	set := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(set)
-	var out []*flag.Flag
-	set.VisitAll(func(f *flag.Flag) { out = append(out, f) })
-	return out
-})

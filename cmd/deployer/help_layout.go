@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,14 +35,11 @@ func flagRows(flags []cli.Flag, width int) string {
 
 // label is a flag as it is written: "-n, --namespace TEXT".
 func label(f cli.Flag) string {
-	short := "    "
-	for _, n := range f.Names() {
-		if len(n) == 1 {
-			short = "-" + n + ", "
-			break
-		}
+	short, names := "    ", f.Names()
+	if i := slices.IndexFunc(names, func(name string) bool { return len(name) == 1 }); i >= 0 {
+		short = "-" + names[i] + ", "
 	}
-	return short + "--" + f.Names()[0] + valueName(f)
+	return short + "--" + names[0] + valueName(f)
 }
 
 // quotedName is the name of a flag's value where its usage has one in backquotes.
@@ -91,9 +89,7 @@ func describe(f cli.Flag) string {
 	if len(also) > 0 {
 		text += " (also " + strings.Join(also, ", ") + ")"
 	}
-	switch value := defaultOf(f); value {
-	case "", "0", "false", "0s":
-	default:
+	if value := defaultOf(f); !slices.Contains([]string{"", "0", "false", "0s"}, value) {
 		text += " (default " + value + ")"
 	}
 	return text

@@ -18,9 +18,8 @@ import (
 // readSecret asks for a password on the terminal, without showing it. When ctx
 // ends the terminal shows again what is typed.
 func (c *console) readSecret(ctx context.Context, question string) (string, error) {
-	in, ok := c.streams.In.(*os.File)
 	fd := -1 // asked for once: whoever is left reading below may outlive the file
-	if ok {
+	if in, ok := c.streams.In.(*os.File); ok {
 		fd = int(in.Fd())
 	}
 	if !term.IsTerminal(fd) {

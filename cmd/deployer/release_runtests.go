@@ -21,27 +21,21 @@ func (f *testFilters) set(text string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range conditions {
-		if err := f.add(strings.TrimSpace(c)); err != nil {
-			return err
+	for _, condition := range conditions {
+		condition = strings.TrimSpace(condition)
+		test, not := strings.CutPrefix(condition, "!")
+		key, name, ok := strings.Cut(strings.TrimSpace(test), "=")
+		if !ok || key != "name" {
+			return fmt.Errorf("%q: use name=TEST or !name=TEST", condition)
 		}
-	}
-	return nil
-}
-
-func (f *testFilters) add(condition string) error {
-	excluded, not := strings.CutPrefix(condition, "!")
-	key, name, ok := strings.Cut(strings.TrimSpace(excluded), "=")
-	if !ok || key != "name" {
-		return fmt.Errorf("%q: use name=TEST or !name=TEST", condition)
-	}
-	if after, found := strings.CutPrefix(name, "!"); found && !not {
-		name, not = after, true
-	}
-	if not {
-		f.except = append(f.except, name)
-	} else {
-		f.only = append(f.only, name)
+		if !not {
+			name, not = strings.CutPrefix(name, "!")
+		}
+		if not {
+			f.except = append(f.except, name)
+		} else {
+			f.only = append(f.only, name)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -34,10 +35,11 @@ Examples:
 
 Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
 the release; 130, 143 stopped by a signal`,
-		Flags: append(append(append(o.flags(e), removal.flags("", "")...), storedHooksFlag(&o.settings)),
+		Flags: slices.Concat(o.flags(e), removal.flags("", ""), []cli.Flag{
+			storedHooksFlag(&o.settings),
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
 			descriptionFlag("", &description),
-		),
+		}),
 		Action: action(1, -1, "a release name", func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
