@@ -1,6 +1,9 @@
 package decide
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // KeepAnnotation is Helm's annotation that keeps an object when its release drops it.
 const KeepAnnotation = "helm.sh/resource-policy"
@@ -12,11 +15,7 @@ func IsKept(annotations map[string]string) bool { return resourcePolicy(annotati
 // HasUnknownPolicy reports whether an object has a resource policy that Helm doesn't
 // know. It may be a misspelt keep, so the object isn't deleted.
 func HasUnknownPolicy(annotations map[string]string) bool {
-	switch resourcePolicy(annotations) {
-	case "", "keep", "delete":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "keep", "delete"}, resourcePolicy(annotations))
 }
 
 func resourcePolicy(annotations map[string]string) string {

@@ -62,7 +62,6 @@ type Collision struct {
 
 // A listItem is an item of a keyed list in the predicted object.
 type listItem struct {
-	list   string
 	path   fieldpath.Path
 	now    map[string]any
 	stated map[string]any // by the chart; nil when it doesn't have the item
@@ -98,7 +97,11 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 		}
 		for _, rule := range uniqueRules {
 			if ref.NamedType != nil && *ref.NamedType == rule.in {
-				f.check(rule, f.items(rule, path, v, atom.Map))
+				var items []listItem
+				for _, list := range rule.lists {
+					items = append(items, f.items(strings.Split(list, "."), path, v, atom.Map)...)
+				}
+				f.check(rule, items)
 			}
 		}
 		for name, child := range v {
@@ -122,16 +125,8 @@ func extended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// items returns the items of the lists that a rule is about.
-func (f *collisionFinder) items(rule uniqueRule, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
-	var out []listItem
-	for _, list := range rule.lists {
-		out = append(out, f.itemsAt(list, strings.Split(list, "."), path, in, t)...)
-	}
-	return out
-}
-
-func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
+// items returns the items of a list; with more names, those of the lists in its items.
+func (f *collisionFinder) items(names []string, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
 	field, ok := t.FindField(names[0])
 	if !ok {
 		return nil
@@ -150,12 +145,12 @@ func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Pa
 		switch {
 		case !ok:
 		case len(names) > 1:
-			out = append(out, f.itemsAt(list, names[1:], extended(path, e), m, element.Map)...)
+			out = append(out, f.items(names[1:], extended(path, e), m, element.Map)...)
 		default:
 			at := extended(path, e)
 			stated, _ := fields.Value(f.p.Desired.Object, at)
 			s, _ := stated.(map[string]any)
-			out = append(out, listItem{list: list, path: at, now: m, stated: s})
+			out = append(out, listItem{path: at, now: m, stated: s})
 		}
 	}
 	return out
@@ -185,7 +180,8 @@ func (f *collisionFinder) keyOf(item any, t *schema.List) (fieldpath.PathElement
 func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
 	for _, ours := range items {
 		for _, theirs := range items {
-			if ours.stated == nil || ours.path.Equals(theirs.path) || rule.across && ours.list == theirs.list {
+			inOneList := ours.path[:len(ours.path)-1].Equals(theirs.path[:len(theirs.path)-1])
+			if ours.stated == nil || ours.path.Equals(theirs.path) || rule.across && inOneList {
 				continue
 			}
 			why := rule.clash(theirs.now, ours.stated)
