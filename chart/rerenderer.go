@@ -2,11 +2,12 @@ package chart
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // A Rerenderer renders a chart again with the same input to find values that change
@@ -14,8 +15,8 @@ import (
 type Rerenderer struct {
 	chart          *Chart
 	in             Input
-	called         map[string]bool // functions that a template, value or file calls: of nondeterministic and hashInputs, and tpl
-	hasShortRandom func() bool     // reports whether something random is so short that it may come out again
+	called         sets.Set[string] // functions that a template, value or file calls: of nondeterministic and hashInputs, and tpl
+	hasShortRandom func() bool      // reports whether something random is so short that it may come out again
 
 	begun               *rendering // by RenderTwice, for the first RenderAgain; nil when there is none
 	begunWithHashInputs *rendering // the same for TakeHashInputs
@@ -28,11 +29,11 @@ type Rerenderer struct {
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
 // get the answers of the first rendering only if both share in.Lookup.Cache.
 func (c *Chart) NewRerenderer(in Input) *Rerenderer {
-	r := &Rerenderer{chart: c, in: in, called: map[string]bool{}}
+	r := &Rerenderer{chart: c, in: in, called: sets.Set[string]{}}
 	note := func(text string) string {
 		return replaceCalls(text, true, nil, func(name string) {
 			if nondeterministic[name] > 0 || hashInputs[name].name != "" || name == "tpl" {
-				r.called[name] = true
+				r.called.Insert(name)
 			}
 		})
 	}
@@ -50,28 +51,19 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 // Nondeterministic reports whether a template, value or file calls a function that makes a
 // difference, or a post-renderer may. Otherwise the chart comes out the same each time.
 func (r *Rerenderer) Nondeterministic() bool {
-	return len(r.in.PostRenderer) > 0 || r.callsOneOf(maps.Keys(nondeterministic))
+	return len(r.in.PostRenderer) > 0 || r.called.HasAny(slices.Collect(maps.Keys(nondeterministic))...)
 }
 
 // MakesHashes reports whether a template, value or file calls a hash function.
-func (r *Rerenderer) MakesHashes() bool { return r.callsOneOf(maps.Keys(hashInputs)) }
+func (r *Rerenderer) MakesHashes() bool {
+	return r.called.HasAny(slices.Collect(maps.Keys(hashInputs))...)
+}
 
 // MakesKeys reports whether one calls a function that makes keys or certificates, so that rendering may take seconds.
-func (r *Rerenderer) MakesKeys() bool { return r.callsOneOf(slices.Values(keyMaking)) }
+func (r *Rerenderer) MakesKeys() bool { return r.called.HasAny(keyMaking...) }
 
 // MakesCertificates reports whether one calls a function that makes a certificate with a new key.
-func (r *Rerenderer) MakesCertificates() bool {
-	return r.callsOneOf(slices.Values(certificateFunctions))
-}
-
-func (r *Rerenderer) callsOneOf(names iter.Seq[string]) bool {
-	for name := range names {
-		if r.called[name] {
-			return true
-		}
-	}
-	return false
-}
+func (r *Rerenderer) MakesCertificates() bool { return r.called.HasAny(certificateFunctions...) }
 
 // RendersNeeded is how many renderings show every difference. If byChance, further ones may show
 // more: what is chosen from few possibilities may come out the same several times. The first RenderAgain may
@@ -83,7 +75,7 @@ func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 			renders = max(renders, n)
 		}
 	}
-	if r.callsOneOf(maps.Keys(nondeterministic)) && renders < fewResults && r.hasShortRandom() {
+	if r.called.HasAny(slices.Collect(maps.Keys(nondeterministic))...) && renders < fewResults && r.hasShortRandom() {
 		renders = fewResults
 	}
 	return renders, renders >= fewResults
@@ -94,7 +86,7 @@ func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 func (r *Rerenderer) findShortRandom() bool {
 	short := false
 	find := func(text []byte) { short = short || hasShortRandom(text) }
-	if r.called["tpl"] {
+	if r.called.Has("tpl") {
 		eachChartText(r.chart.Helm, find)
 		return short
 	}
@@ -253,8 +245,8 @@ func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]su
 	in.WhileRendering = nil // that of the first rendering is enough
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, true, instead, func(string) {}) }
-	rewriteTexts(changed.Helm, r.called["tpl"], change)
-	if r.called["tpl"] {
+	rewriteTexts(changed.Helm, r.called.Has("tpl"), change)
+	if r.called.Has("tpl") {
 		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)
 	}
 	out, err := changed.Render(ctx, in)
