@@ -88,14 +88,8 @@ func (r *blockReader) mapping(indent, depth int) (map[string]any, bool) {
 	}
 	out := map[string]any{}
 	for r.more && r.indent == indent {
-		if r.tab {
-			return nil, false
-		}
 		key, value, ok := splitEntry(r.line)
-		if !ok {
-			return nil, false
-		}
-		if _, repeated := out[key]; repeated {
+		if _, repeated := out[key]; !ok || repeated || r.tab {
 			return nil, false
 		}
 		key = r.own(key)
@@ -114,20 +108,16 @@ func (r *blockReader) sequence(indent, depth int) ([]any, bool) {
 	out := []any{}
 	for r.more && r.indent == indent && strings.HasPrefix(r.line, "- ") {
 		item := strings.TrimLeft(r.line[1:], " ")
-		if _, _, isMapping := splitEntry(item); isMapping {
+		var value any
+		_, _, ok := splitEntry(item)
+		switch {
+		case ok:
 			r.indent += len(r.line) - len(item)
 			r.line = item
-			entries, ok := r.mapping(r.indent, depth+1)
-			if !ok {
-				return nil, false
-			}
-			out = append(out, entries)
-			continue
+			value, ok = r.mapping(r.indent, depth+1)
+		case !r.tab && item != "" && item[0] != '|':
+			value, ok = r.value(item, indent, depth)
 		}
-		if r.tab || item == "" || item[0] == '|' {
-			return nil, false
-		}
-		value, ok := r.value(item, indent, depth)
 		if !ok {
 			return nil, false
 		}
