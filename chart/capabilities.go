@@ -38,11 +38,7 @@ func Offline(kubernetes string, more ...string) (kube.ServerInfo, error) {
 
 func capabilitiesOf(server kube.ServerInfo) (*chartutil.Capabilities, error) {
 	if server.Version == "" {
-		offline, err := Offline("", server.APIVersions...)
-		if err != nil {
-			return nil, err
-		}
-		server = offline
+		server, _ = Offline("", server.APIVersions...) // only another version can be wrong
 	}
 	version, err := chartutil.ParseKubeVersion(server.Version)
 	if err != nil {
