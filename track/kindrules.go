@@ -128,7 +128,7 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 		rule := t.kindRuleOf(obj.Baseline)
 		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
-			obj.settings.problems.unreadable = append(obj.settings.problems.unreadable, rule.problem)
+			obj.settings.unreadable = append(obj.settings.unreadable, rule.problem)
 		}
 	}
 }

@@ -26,13 +26,8 @@ type settings struct {
 	showEvents        bool
 	sensitive         bool
 
-	problems annotationProblems
-}
-
-// annotationProblems are the annotations of an object that change nothing about its tracking.
-type annotationProblems struct {
-	unreadable  []string // that could not be read, and why
-	ineffective []string // that have no effect here or on this kind, and why
+	unreadable  []string // annotations that could not be read, and why
+	ineffective []string // annotations that have no effect here or on this kind, and why
 }
 
 // isSkipped reports whether the object counts as ready as soon as it is applied.
@@ -57,7 +52,7 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 		return s
 	}
 	stated := obj.GetAnnotations()
-	s.problems.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
+	s.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
 
 	s.mode = read(&s, annotation.Track, stated)
 	s.trackAs = read(&s, annotation.TrackAs, stated)
@@ -75,7 +70,7 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	ready, failed := annotation.Ready.Name, annotation.Failed.Name
 	override, err := rules.NewOverride(stated[ready], stated[failed])
 	if err != nil {
-		s.problems.unreadable = append(s.problems.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
+		s.unreadable = append(s.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
 	s.override = override
 	return s
@@ -125,7 +120,7 @@ func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], st
 
 func (s *settings) addUnreadable(errs []*annotation.ValueError) {
 	for _, err := range errs {
-		s.problems.unreadable = append(s.problems.unreadable, "annotation "+err.Error())
+		s.unreadable = append(s.unreadable, "annotation "+err.Error())
 	}
 }
 

@@ -106,10 +106,10 @@ func (w *wait) warnSettings() {
 	ineffectiveIn := map[string][]*trackedObject{}
 	var order []string
 	for _, obj := range w.objects {
-		for _, text := range obj.settings.problems.unreadable {
+		for _, text := range obj.settings.unreadable {
 			w.warn(obj.ID.String() + ": " + text)
 		}
-		for _, text := range obj.settings.problems.ineffective {
+		for _, text := range obj.settings.ineffective {
 			if ineffectiveIn[text] == nil {
 				order = append(order, text)
 			}

@@ -27,7 +27,10 @@ var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denie
 func evaluateByConventions(in Input) Verdict {
 	status, _ := in.Object.Object["status"].(map[string]any)
 	if len(status) == 0 {
-		return noStatus(in)
+		if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
+			return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
+		}
+		return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 	}
 	if v, observed := awaitObserved(in, observeDelay); !observed {
 		return v
@@ -39,13 +42,6 @@ func evaluateByConventions(in Input) Verdict {
 		return v
 	}
 	return Verdict{Phase: Ready, Unverified: true, Message: "its status says nothing about readiness"}
-}
-
-func noStatus(in Input) Verdict {
-	if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
-		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
-	}
-	return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 }
 
 // The types of conditions, in the order in which the first decisive one counts.
