@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -168,7 +167,7 @@ func (o *objectWatch) handle(e watch.Event) {
 			o.watches.health.end(&o.outage)
 		}
 	case watch.FellBack:
-		o.watches.warn(fallbackText(e))
+		o.watches.warn(e.Text)
 	case watch.Denied:
 		obj := o.objects[e.Name]
 		obj.observed.unverifiable, obj.timers.isDue = "not verified: "+e.Text, true
@@ -202,13 +201,4 @@ func (o *objectWatch) lost(obj *trackedObject, last *unstructured.Unstructured, 
 			o.watches.fatal = err
 		}
 	}
-}
-
-// fallbackText describes a fallback, with the reason unless it is a missing permission,
-// which the text names already.
-func fallbackText(e watch.Event) string {
-	if e.Err == nil || apierrors.IsForbidden(e.Err) {
-		return e.Text
-	}
-	return e.Text + ": " + e.Err.Error()
 }

@@ -48,7 +48,11 @@ func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
 			o.pollAll(ctx, o.Names, handle)
 			return
 		}
-		handle(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
+		text := "watching " + o.Description + " one by one"
+		if !apierrors.IsForbidden(err) {
+			text += ": " + err.Error()
+		}
+		handle(Event{Kind: FellBack, Text: text})
 	}
 	var all sync.WaitGroup
 	for _, name := range o.Names {

@@ -34,7 +34,7 @@ const (
 	Unreachable                   // Err: the API server is unreachable or in trouble
 	Reachable                     // it answers again
 	Denied                        // Text: not permitted, and no fallback is left
-	FellBack                      // Err: not permitted, Text says what is done instead
+	FellBack                      // Text: what is done instead, because the watch is refused
 	Unauthorized                  // Err: our credentials are not accepted
 )
 
