@@ -17,13 +17,14 @@ const (
 
 // ownFailure makes a failure of the object itself final when it has lasted.
 func (e evaluation) ownFailure(c Class, message string) Status {
-	return e.failureStatus(Status{State: Failed, Message: message},
-		rules.Verdict{Class: c, Message: message, Grace: class.InfoOf(c).Grace})
+	return e.failureStatus(rules.Verdict{Phase: rules.Failed, Class: c, Message: message, Grace: class.InfoOf(c).Grace})
 }
 
-func (e evaluation) failureStatus(status Status, v rules.Verdict) Status {
-	at := e.timers.since(v.Class, e.now)
-	p := &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message, Since: at, FinalAt: at.Add(v.Grace)}
+func (e evaluation) failureStatus(v rules.Verdict) Status {
+	status := statusOf(v)
+	p := status.Problem
+	p.Since = e.timers.since(v.Class, e.now)
+	p.FinalAt = p.Since.Add(v.Grace)
 	if e.now.Before(p.FinalAt) {
 		status.State = Progressing
 		e.timers.recheckBy(p.FinalAt)
@@ -32,9 +33,8 @@ func (e evaluation) failureStatus(status Status, v rules.Verdict) Status {
 		// The pods say more than the controller.
 		found.Message = v.Message + "; " + found.oneLine()
 		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
-		p = found
+		status.Problem = found
 	}
-	status.Problem = p
 	return status
 }
 

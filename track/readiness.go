@@ -91,7 +91,7 @@ func (e evaluation) liveStatus() Status {
 		}
 		return status
 	case rules.Failed:
-		return e.failureStatus(status, v)
+		return e.failureStatus(v)
 	}
 	e.timers.rolloutSeen, e.timers.readySince = true, time.Time{}
 	if e.observed.unverifiable != "" {
