@@ -40,7 +40,7 @@ func on(t *testing.T, columns int, colour output.Colour, env func(string) string
 // Plans, drifts and explanations fit a terminal of 80 columns, or of fewer, that
 // shows neither colours nor UTF-8, and say there what they say elsewhere.
 func TestNarrowTerminals(t *testing.T) {
-	posix, utf8 := viewtest.Environment("LANG", "C"), viewtest.Environment("LANG", "C.UTF-8")
+	posix, utf8 := viewtest.Environment(map[string]string{"LANG": "C"}), viewtest.Environment(map[string]string{"LANG": "C.UTF-8"})
 	for name, show := range map[string]func(output.Streams, document.Options) error{
 		"plan":  func(s output.Streams, o document.Options) error { return plan.Show(s, longWords(t), o) },
 		"many":  func(s output.Streams, o document.Options) error { return plan.Show(s, viewtest.ManyChanges(t), o) },

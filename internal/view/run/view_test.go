@@ -215,7 +215,7 @@ func TestEventsPlain(t *testing.T) {
 }
 
 func TestEventsASCII(t *testing.T) {
-	s := newStudio(Options{Getenv: viewtest.Environment("LANG", "C")}, false)
+	s := newStudio(Options{Getenv: viewtest.Environment(map[string]string{"LANG": "C"})}, false)
 	s.fail(t, failedError())
 	for _, r := range s.closed(t) {
 		if r > 127 {
@@ -264,7 +264,7 @@ func TestEventsNone(t *testing.T) {
 
 func TestEventsGitHub(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "summary.md")
-	s := newStudio(Options{Getenv: viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
+	s := newStudio(Options{Getenv: viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": page, "CI": "true"})}, true)
 	s.fail(t, failedError())
 	viewtest.Golden(t, "run-github.txt.golden", s.closed(t))
 	summary, err := os.ReadFile(page)
@@ -275,7 +275,7 @@ func TestEventsGitHub(t *testing.T) {
 }
 
 func TestEventsGitLab(t *testing.T) {
-	s := newStudio(Options{Getenv: viewtest.Environment("GITLAB_CI", "true")}, false)
+	s := newStudio(Options{Getenv: viewtest.Environment(map[string]string{"GITLAB_CI": "true"})}, false)
 	s.fail(t, failedError())
 	viewtest.Golden(t, "run-gitlab.txt.golden", s.closed(t))
 }
@@ -491,7 +491,7 @@ func TestEventsUndo(t *testing.T) {
 
 func TestEventsInjection(t *testing.T) {
 	for _, tty := range []bool{false, true} {
-		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment("GITHUB_ACTIONS", "true", "CI", "1")} {
+		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "CI": "1"})} {
 			s := newStudio(Options{Getenv: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
 			op := viewtest.HostileOperation(t)
 			s.Observe(deploy.Began{Operation: op})
@@ -577,7 +577,7 @@ func TestEventsHide(t *testing.T) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
 		s := newStudio(Options{
-			Getenv:     viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
+			Getenv:     viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": file("summary")}),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
 		p := track.Problem{

@@ -119,15 +119,8 @@ func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation
 
 func NoEnv(string) string { return "" }
 
-func Environment(pairs ...string) func(string) string {
-	return func(name string) string {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if pairs[i] == name {
-				return pairs[i+1]
-			}
-		}
-		return ""
-	}
+func Environment(variables map[string]string) func(string) string {
+	return func(name string) string { return variables[name] }
 }
 
 const LiveWeb = `
