@@ -64,7 +64,7 @@ func changesToBlame(c *apply.Change, container string, of class.Class, hidden *h
 			lines = lines[:1]
 		}
 		for _, l := range lines {
-			out = append(out, strings.TrimSpace(changeSign(l.Sign)+l.Text))
+			out = append(out, strings.TrimSpace(strings.TrimPrefix(string(l.Sign), "~")+" "+l.Text))
 		}
 	}
 	if more := len(fields) - maxChanged; more > 0 {
@@ -86,13 +86,6 @@ func isSuspect(of class.Class, path string) bool {
 		return strings.HasPrefix(path, "command") || strings.HasPrefix(path, "args")
 	}
 	return false
-}
-
-func changeSign(sign byte) string {
-	if sign == '+' || sign == '-' {
-		return string(sign) + " "
-	}
-	return ""
 }
 
 // relativePath cuts a path down to the part below its container, or to the field

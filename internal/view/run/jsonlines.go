@@ -90,7 +90,7 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(hide.Document(e, n.display.hideText, n.display.withProgramName))
+	n.outputs.writeJSON(hide.Document(e, n.display.hideText, n.display.streams.WithProgramName))
 }
 
 func (n *jsonRenderer) handle(event deploy.Event) {
@@ -155,8 +155,14 @@ func (n *jsonRenderer) applied(e deploy.Applied) {
 	n.write(out)
 }
 
+// reportEvents are the names of the events that reports of tracking become.
+var reportEvents = map[track.ReportKind]string{
+	track.StatusChanged: "status_changed", track.ProblemSeen: "problem_seen", track.Recovered: "recovered", track.LogWritten: "log_written",
+	track.EventSeen: "event_seen", track.Warned: "warned", track.APILost: "api_lost", track.APIRegained: "api_regained",
+}
+
 func (n *jsonRenderer) writeTracked(r track.Report) {
-	out := jsonEvent{}
+	out := jsonEvent{Event: reportEvents[r.Kind]}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
 	}
@@ -165,25 +171,22 @@ func (n *jsonRenderer) writeTracked(r track.Report) {
 	}
 	switch r.Kind {
 	case track.StatusChanged, track.ProblemSeen, track.Recovered:
-		out.Event = map[track.ReportKind]string{track.StatusChanged: "status_changed", track.ProblemSeen: "problem_seen", track.Recovered: "recovered"}[r.Kind]
 		out.StatusFields = StatusFieldsOf(r.Status)
 	case track.LogWritten:
 		if r.Log == nil {
 			return
 		}
-		out.Event, out.Object, out.Group = "log_written", r.Log.Object.String(), r.Log.Object.Group
+		out.Object, out.Group = r.Log.Object.String(), r.Log.Object.Group
 		out.Pod, out.Container, out.Line, out.Dropped = r.Log.Pod, r.Log.Container, r.Log.Text, r.Log.Dropped
 	case track.EventSeen:
 		if r.Event == nil {
 			return
 		}
-		out.Event, out.Reason, out.Message, out.Count, out.Text = "event_seen", r.Event.Reason, r.Event.Message, r.Event.Count, r.Event.Object
-	case track.Warned:
-		out.Event, out.Text = "warned", r.Text
-	case track.APILost:
-		out.Event, out.Text = "api_lost", r.Text
+		out.Reason, out.Message, out.Count, out.Text = r.Event.Reason, r.Event.Message, r.Event.Count, r.Event.Object
+	case track.Warned, track.APILost:
+		out.Text = r.Text
 	case track.APIRegained:
-		out.Event, out.Seconds = "api_regained", new(roundedSeconds(r.Lost))
+		out.Seconds = new(roundedSeconds(r.Lost))
 	default:
 		return
 	}

@@ -71,8 +71,10 @@ func junitOf(r Result) junitSuites {
 		switch {
 		case failed:
 			test.Failure = note(cause)
+			suite.Failures++
 		case o.State == "waiting" || o.State == "progressing":
 			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
+			suite.Skipped++
 		}
 		suite.Cases = append(suite.Cases, test)
 	}
@@ -85,17 +87,8 @@ func junitOf(r Result) junitSuites {
 			}
 		}
 		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: note(c)})
+		suite.Errors++
 	}
-	for _, c := range suite.Cases {
-		suite.Tests++
-		switch {
-		case c.Failure != nil:
-			suite.Failures++
-		case c.Error != nil:
-			suite.Errors++
-		case c.Skipped != nil:
-			suite.Skipped++
-		}
-	}
+	suite.Tests = len(suite.Cases)
 	return junitSuites{Suite: suite}
 }

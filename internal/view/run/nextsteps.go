@@ -137,12 +137,13 @@ func (t *runState) rollbackSteps(before bool) []NextStep {
 	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback || t.neverBegan() || t.onlyRecordFailed() {
 		return nil
 	}
-	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))
+	revision := "" // the last that was deployed
 	if status := t.op.Basis.Latest.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
 		if before && t.nothingChanged() {
 			return nil
 		}
-		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Basis.Latest.Revision, textfmt.ShellWord(t.op.Namespace))
+		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)
 	}
+	command := fmt.Sprintf(program.Name+" rollback %s%s -n %s", textfmt.ShellWord(t.op.Release), revision, textfmt.ShellWord(t.op.Namespace))
 	return []NextStep{{What: "roll back", Command: command, about: aboutRun}}
 }

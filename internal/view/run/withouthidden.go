@@ -9,13 +9,10 @@ import (
 // hideText is text from elsewhere without what is hidden, and with the name that the
 // program was called by. It is asked before the text becomes part of a line or a
 // document: there, names and words of ours that are the same are not to be hidden.
-func (d *display) hideText(s string) string { return d.opts.Hidden.Hide(d.withProgramName(s)) }
+func (d *display) hideText(s string) string { return d.opts.Hidden.Hide(d.streams.WithProgramName(s)) }
 
 // hideWarning is a warning like that, and without passwords of URLs: libraries quote those of repositories.
 func (d *display) hideWarning(s string) string { return output.WithoutPasswords(d.hideText(s)) }
-
-// withProgramName is a text of ours, such as a command line, with the program's name in it.
-func (d *display) withProgramName(s string) string { return d.streams.WithProgramName(s) }
 
 // withoutHidden returns an event without confidential text. Errors aren't changed: their
 // messages are filtered when they are written.
@@ -28,7 +25,7 @@ func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 		event.Change.Reason = d.hideText(event.Change.Reason)
 		return event
 	case deploy.Tracked:
-		event.Report = hide.Document(event.Report, d.hideText, d.withProgramName)
+		event.Report = hide.Document(event.Report, d.hideText, d.streams.WithProgramName)
 		return event
 	}
 	return event
