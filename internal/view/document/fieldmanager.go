@@ -1,10 +1,10 @@
 package document
 
 import (
-	"strings"
 	"time"
 
 	"deployer/apply/ownership"
+	"deployer/internal/view/textfmt"
 )
 
 // A FieldManager is a field manager and how it has written.
@@ -20,19 +20,11 @@ func (w FieldManager) String() string { return w.Described(w.Manager) }
 
 // Described adds to a name of the writer how and since when.
 func (w FieldManager) Described(name string) string {
-	var more []string
-	for _, s := range []string{w.Operation, w.Subresource} {
-		if s != "" {
-			more = append(more, s)
-		}
-	}
+	since := ""
 	if w.Since != "" {
-		more = append(more, "since "+w.Since)
+		since = "since " + w.Since
 	}
-	if len(more) == 0 {
-		return name
-	}
-	return name + " (" + strings.Join(more, ", ") + ")"
+	return textfmt.WithNotes(name, w.Operation, w.Subresource, since)
 }
 
 // FieldManagerOf is the writer of a managedFields entry.

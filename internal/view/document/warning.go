@@ -26,10 +26,7 @@ func (w Warning) String() string {
 	if w.Object != "" {
 		text = w.Object + ": " + text
 	}
-	if w.Source != "" {
-		text += " (" + w.Source + ")"
-	}
-	return textfmt.CleanLine(text)
+	return textfmt.CleanLine(textfmt.WithNotes(text, w.Source))
 }
 
 // WarningTexts writes warnings for people: the same words about many objects once.

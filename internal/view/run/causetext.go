@@ -27,7 +27,7 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	if c.ExitCode == nil {
 		add("reason", c.Reason)
 	} else {
-		add("exit", c.exit())
+		add("exit", textfmt.WithNotes(fmt.Sprintf("code %d", *c.ExitCode), c.Reason))
 	}
 	add("impact", c.Impact)
 	out = append(out, c.changed(g)...)
@@ -74,14 +74,6 @@ func (c Cause) where() string {
 	text := strings.Join(parts, ", ")
 	if c.Suspect != "" {
 		text += "; pods on other nodes are fine: suspect node " + c.Suspect
-	}
-	return text
-}
-
-func (c Cause) exit() string {
-	text := fmt.Sprintf("code %d", *c.ExitCode)
-	if c.Reason != "" {
-		text += " (" + c.Reason + ")"
 	}
 	return text
 }

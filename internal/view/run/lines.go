@@ -233,7 +233,7 @@ func (l *lineRenderer) gather(word, name, why string) {
 		l.flush()
 	}
 	if len(l.gathered.names) == 0 {
-		l.gathered.word, l.gathered.why, l.gathered.since = word, why, l.display.now()
+		l.gathered = gathered{word: word, why: why, since: l.display.now()}
 	}
 	l.gathered.names = append(l.gathered.names, name)
 }
@@ -243,13 +243,13 @@ func (l *lineRenderer) flush() {
 	if len(l.gathered.names) == 0 {
 		return
 	}
-	names, word, why := l.gathered.names, l.gathered.word, l.gathered.why
-	l.gathered.names, l.gathered.word, l.gathered.why = nil, "", ""
-	text := textfmt.First(names, maxNames)
-	if why != "" {
-		text += ": " + why
+	line := l.gathered
+	l.gathered = gathered{}
+	text := textfmt.First(line.names, maxNames)
+	if line.why != "" {
+		text += ": " + line.why
 	}
-	l.say(word, text)
+	l.say(line.word, text)
 }
 
 // say prints a line of its own.
@@ -336,10 +336,7 @@ func (l *lineRenderer) sayWaiting() {
 		if o.status.Total > 0 {
 			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
 		}
-		if why := reasonOf(o.status); why != "" {
-			text += " (" + why + ")"
-		}
-		parts = append(parts, text+" "+textfmt.Duration(l.runs.current.age(o)))
+		parts = append(parts, textfmt.WithNotes(text, reasonOf(o.status))+" "+textfmt.Duration(l.runs.current.age(o)))
 	}
 	l.say("waiting", fmt.Sprintf("%d left: %s%s", len(unready), strings.Join(parts, ", "), textfmt.AndMore(len(unready)-maxWaiting)))
 }

@@ -63,13 +63,8 @@ func problemText(s track.Status) string {
 	if p.ExitCode != nil && !strings.Contains(p.Message, "exit code") {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
-	if text := attempts(p.Class, p.Attempts, p.Limit); text != "" {
-		more = append(more, text)
-	}
-	if len(more) > 0 {
-		text += " (" + strings.Join(more, ", ") + ")"
-	}
-	return textfmt.CleanLine(text)
+	more = append(more, attempts(p.Class, p.Attempts, p.Limit))
+	return textfmt.CleanLine(textfmt.WithNotes(text, more...))
 }
 
 // attempts says how often something was tried, and how often makes it final:

@@ -39,15 +39,21 @@ func (rep *reporter) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	verb := cmp.Or(map[deploy.Verb]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb], "deployed to")
 	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.CleanLine(r.Release)), verb, textfmt.CleanLine(r.Namespace), took(r))
-	total := len(r.Objects) - rep.state.hookObjects()
-	switch r.Verb {
-	case "test":
-		text += fmt.Sprintf(" %s %s", g.Dot, passed(rep.state.progress.hooked.done))
-	case "watch":
-		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
-	default:
-		text += fmt.Sprintf(" %s %s", g.Dot, rep.objectsDone(total))
+	what, n := "object", len(r.Objects)-rep.state.hookObjects()
+	if r.Verb == deploy.Test {
+		what, n = "test", rep.state.progress.hooked.done
 	}
+	done := textfmt.Count(n, what)
+	switch {
+	case r.Verb == deploy.Watch:
+	case n == 0:
+		done = "no " + what + "s"
+	case r.Verb == deploy.Test:
+		done += " passed"
+	default:
+		done += ": " + rep.state.actionCounts()
+	}
+	text += fmt.Sprintf(" %s %s", g.Dot, done)
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
@@ -62,21 +68,6 @@ func (rep *reporter) success(r Result) string {
 		}
 	}
 	return text
-}
-
-// objectsDone says what was done to the objects.
-func (rep *reporter) objectsDone(total int) string {
-	if total == 0 {
-		return "no objects"
-	}
-	return textfmt.Count(total, "object") + ": " + rep.state.actionCounts()
-}
-
-func passed(tests int) string {
-	if tests == 0 {
-		return "no tests"
-	}
-	return textfmt.Count(tests, "test") + " passed"
 }
 
 func took(r Result) string { return textfmt.Duration(time.Duration(r.Seconds * float64(time.Second))) }
@@ -202,11 +193,7 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		if named[o.Object] || o.State != "waiting" && o.State != "progressing" {
 			continue
 		}
-		text := textfmt.CleanLine(o.Object)
-		if o.Message != "" {
-			text += " (" + textfmt.CleanLine(o.Message) + ")"
-		}
-		unfinished = append(unfinished, text)
+		unfinished = append(unfinished, textfmt.WithNotes(textfmt.CleanLine(o.Object), textfmt.CleanLine(o.Message)))
 	}
 	if len(blocked) > 0 {
 		b.WriteString("\n" + rep.display.fit("not ready because of the above: "+textfmt.First(blocked, maxNames), 2) + "\n")

@@ -2,6 +2,7 @@ package textfmt
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,15 @@ func Duration(d time.Duration) string {
 		return d.Round(time.Second).String()
 	}
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// WithNotes adds to a text the notes that aren't empty, in parentheses.
+func WithNotes(text string, notes ...string) string {
+	notes = slices.DeleteFunc(slices.Clone(notes), func(note string) bool { return note == "" })
+	if len(notes) == 0 {
+		return text
+	}
+	return text + " (" + strings.Join(notes, ", ") + ")"
 }
 
 // AndMore is what follows the first of many names when n aren't named; empty when all are.
