@@ -39,7 +39,7 @@ func (l *heldLease) confirmHeld(ctx context.Context) error {
 
 // askIfHeld is confirmHeld that always sends a heartbeat, if there is a Lease.
 func (l *heldLease) askIfHeld(ctx context.Context) error {
-	if l.lastSeen() == nil {
+	if l.current.Load() == nil {
 		return l.checkHeld() // only the record protects us
 	}
 	err := l.heartbeat(kube.WithoutWriteHook(ctx))
@@ -51,13 +51,11 @@ func (l *heldLease) askIfHeld(ctx context.Context) error {
 
 // mayBeTakenOver reports whether others may have taken over by now, or will soon.
 func (l *heldLease) mayBeTakenOver() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	limit := l.opts.Duration - l.opts.Renew
-	now := time.Now()
+	renewed, now := *l.renewed.Load(), time.Now()
 	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall
 	// clock doesn't.
-	return now.Sub(l.renewed) > limit || now.Round(0).Sub(l.renewed.Round(0)) > limit
+	return now.Sub(renewed) > limit || now.Round(0).Sub(renewed.Round(0)) > limit
 }
 
 // heartbeat renews the Lease once. The lock is lost if another run holds the Lease. It is
@@ -68,10 +66,7 @@ func (l *heldLease) heartbeat(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
-	sent := time.Now()
-	l.mu.Lock()
-	last := l.renewed
-	l.mu.Unlock()
+	last, sent := *l.renewed.Load(), time.Now()
 	// After the deadline another run may take over, so we must have stopped by then.
 	// Without a write in flight, or after a pause, we may still ask whether one has.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
@@ -84,9 +79,7 @@ func (l *heldLease) heartbeat(ctx context.Context) error {
 	case why != "":
 		l.cancel(l.lostError(why))
 	case err == nil:
-		l.mu.Lock()
-		l.renewed = sent
-		l.mu.Unlock()
+		l.renewed.Store(&sent)
 	case l.writesInFlight.Load() > 0 && time.Now().After(deadline):
 		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
 	}
@@ -102,7 +95,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
 	defer context.AfterFunc(l.until, cancel)() // giveBack needn't wait for a server that doesn't answer
-	lease := l.lastSeen()
+	lease := l.current.Load()
 	for {
 		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
@@ -122,9 +115,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 		if err != nil {
 			return "", err
 		}
-		l.mu.Lock()
-		l.current = updated
-		l.mu.Unlock()
+		l.current.Store(updated)
 		return "", nil
 	}
 }

@@ -11,9 +11,7 @@ import (
 
 // sleptThrough makes a lock look like one of a process that was paused.
 func sleptThrough(l *Lock, renewed func(time.Time) time.Time) {
-	l.lease.mu.Lock()
-	defer l.lease.mu.Unlock()
-	l.lease.renewed = renewed(time.Now())
+	l.lease.renewed.Store(new(renewed(time.Now())))
 }
 
 // Who was paused asks before the next change, not only when the next heartbeat is

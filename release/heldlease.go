@@ -30,9 +30,9 @@ type heldLease struct {
 
 	writesInFlight atomic.Int32 // changes of the cluster that are under way
 
-	mu      sync.Mutex            // also guards holder.Operation, which the next heartbeat writes
-	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
-	renewed time.Time             // when the last heartbeat that succeeded was sent
+	mu      sync.Mutex                           // guards holder.Operation, which the next heartbeat writes
+	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
+	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
 
 	until   context.Context // ends when the Lease is going to be given back
 	stop    context.CancelFunc
@@ -47,22 +47,15 @@ const unlockTimeout = 10 * time.Second
 
 // startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
 func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
-	l.current = lease
+	l.current.Store(lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.until, l.stop = context.WithCancel(ctx)
-	l.renewed = time.Now()
+	l.renewed.Store(new(time.Now()))
 	if lease != nil {
 		l.running.Go(func() {
 			l.untilGivenBack(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
 		})
 	}
-}
-
-// lastSeen returns the Lease as we last saw it; nil when we may not use Leases.
-func (l *heldLease) lastSeen() *coordinationv1.Lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.current
 }
 
 func (l *heldLease) setOperation(operation string) {
@@ -99,7 +92,7 @@ func (l *heldLease) giveBack(ctx context.Context) error {
 	l.stop()
 	l.running.Wait()
 	l.cancel(context.Canceled)
-	lease := l.lastSeen()
+	lease := l.current.Load()
 	if lease == nil {
 		return nil
 	}

@@ -112,7 +112,7 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 func (l *Lock) Context() context.Context { return l.lease.ctx }
 
 // hasLease reports whether this run holds a Lease; if not, only the record keeps others away.
-func (l *Lock) hasLease() bool { return l.lease.lastSeen() != nil }
+func (l *Lock) hasLease() bool { return l.lease.current.Load() != nil }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
 func (l *Lock) SetOperation(operation string) { l.lease.setOperation(operation) }

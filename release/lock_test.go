@@ -139,12 +139,12 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := l.lease.current
+	before := l.lease.current.Load()
 	if err := l.lease.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	renewed := s.lease(t, "web").ResourceVersion
-	l.lease.current = before
+	l.lease.current.Store(before)
 	if err := l.lease.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}

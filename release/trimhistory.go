@@ -47,26 +47,21 @@ func revisionsToTrim(heads []Summary, keep int) []Summary {
 	if keep <= 0 || len(heads) <= keep {
 		return nil
 	}
-	return heads[:min(len(heads)-keep, max(lastSuccess(heads), 0))]
+	return heads[:min(len(heads)-keep, lastSuccess(heads))]
 }
 
 // lastSuccess returns the index of the newest deployed revision. Without one, it returns
-// the newest superseded revision, which a killed Helm leaves, or uninstalled one; -1 if
+// the newest superseded revision, which a killed Helm leaves, or uninstalled one; 0 if
 // there is none.
 func lastSuccess(heads []Summary) int {
-	if last := lastWithStatus(heads, helmrelease.StatusDeployed); last >= 0 {
-		return last
-	}
-	return lastWithStatus(heads, helmrelease.StatusSuperseded, helmrelease.StatusUninstalled)
-}
-
-func lastWithStatus(heads []Summary, statuses ...helmrelease.Status) int {
-	for i, s := range slices.Backward(heads) {
-		if slices.Contains(statuses, s.Status) {
-			return i
+	for _, successful := range [][]helmrelease.Status{{helmrelease.StatusDeployed}, {helmrelease.StatusSuperseded, helmrelease.StatusUninstalled}} {
+		for i, s := range slices.Backward(heads) {
+			if slices.Contains(successful, s.Status) {
+				return i
+			}
 		}
 	}
-	return -1
+	return 0
 }
 
 // unreferencedParts returns the parts that no head refers to. Parts of a later revision
