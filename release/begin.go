@@ -73,7 +73,6 @@ func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
 	return err
 }
 
-// checkIsNext checks that next may follow the history.
 func (l *Lock) checkIsNext(h *History, next *Record) error {
 	if next.Version == 0 {
 		next.Version = h.Next()

@@ -35,7 +35,6 @@ func newLease(namespace, release string, holder Holder, duration time.Duration) 
 	return lease
 }
 
-// writeHolder writes holder into a Lease.
 func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, duration time.Duration) {
 	now := metav1.NewMicroTime(holder.Since)
 	lease.Labels = map[string]string{

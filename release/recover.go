@@ -151,7 +151,6 @@ func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
 	})
 }
 
-// recoveryDescription is the description of a recovered revision.
 func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	var b strings.Builder
 	switch {

@@ -192,7 +192,6 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	return s, nil
 }
 
-// setDetails fills in the details from the record.
 func (s *Summary) setDetails(rec *Record) {
 	s.HasDetails = true
 	s.Status = rec.Info.Status

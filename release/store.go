@@ -293,7 +293,6 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 	return s.deleteParts(ctx, of.Name, of.Revision, of.bundles)
 }
 
-// deleteParts deletes the parts of bundles of a revision.
 func (s *Store) deleteParts(ctx context.Context, release string, revision int, bundles []bundleRef) error {
 	names := partNames(release, revision, bundles...)
 	return kube.ForEach(len(names), maxParallel, func(i int) error { return s.deleteSecret(ctx, names[i], "") })

@@ -42,7 +42,6 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 	return op, err
 }
 
-// newOperation returns a new operation based on the release's history.
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	return &Operation{
 		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history,
@@ -55,7 +54,6 @@ func (b Basis) differsFrom(from Basis) bool {
 	return b.Verb != from.Verb || b.describeLatest() != from.describeLatest() || b.ReusedRevision != from.ReusedRevision
 }
 
-// describeLatest describes the latest revision.
 func (b Basis) describeLatest() string {
 	if b.Latest == nil {
 		return "no revision"

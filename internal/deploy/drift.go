@@ -87,7 +87,6 @@ func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 	})
 }
 
-// deployedRecord reads the record of the deployed revision.
 func (d *Deployer) deployedRecord(ctx context.Context, history *release.History) (*release.Record, error) {
 	latest, deployed := history.Latest(), history.Deployed()
 	switch {

@@ -120,7 +120,6 @@ func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Chang
 	return r.applier.Run(ctx, changes, func(c *apply.Change) { r.reportApplied(step, c) })
 }
 
-// reportApplied notes a change that was carried out.
 func (r *run) reportApplied(step Step, c *apply.Change) {
 	r.journal.applied[c.ID] = c
 	r.emit(Applied{Step: step, Change: *c})

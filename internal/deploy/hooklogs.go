@@ -44,7 +44,6 @@ func (r *hookRunner) reportLogs(ctx context.Context, hooks []ranHook) {
 	}
 }
 
-// reportLogsOf reports the logs of a pod's containers.
 func (r *hookRunner) reportLogsOf(ctx context.Context, client corev1client.PodInterface, pod *corev1.Pod) {
 	limit := int64(maxPodLog)
 	for _, c := range pod.Spec.Containers {

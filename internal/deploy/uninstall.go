@@ -89,7 +89,6 @@ func unreadable(changes []apply.Change) error {
 	return errors.Join(errs...)
 }
 
-// waitUntilGone waits until what was deleted is gone.
 func (r *run) waitUntilGone(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"deployer/track"
 )
 
-// waitUntilReady tracks the applied objects until they are ready.
 func (r *run) waitUntilReady(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
