@@ -176,3 +176,27 @@ func TestDefinitionOfOthersThatWasNotListed(t *testing.T) {
 		})
 	}
 }
+
+// Prevents that a definition loses what the release has written on it whose templates have it, because another release
+// has it in crds/: both apply under one field manager.
+func TestDefinitionOfAnotherReleaseStaysIts(t *testing.T) {
+	for _, crds := range []apply.CRDPolicy{apply.AddCRDs, apply.UpgradeCRDs} {
+		t.Run(string(crds), func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			templates := strings.Replace(definition(0, ""), "metadata: {", "metadata: {annotations: {helm.sh/resource-policy: keep}, ", 1)
+			s.deploy(templates + config("a"))
+			other := *s
+			other.owner.Release, other.past, other.marks = "other", nil, nil
+			other.opts.CRDs, other.crds = crds, definition(0, "added"+text)
+			other.expect(other.deploy(config("b")), "create ConfigMap/b", "update CustomResourceDefinition/"+s.crdName())
+			other.expect(other.deploy(config("b")))
+			s.wantFields(map[string]bool{"added": true})
+			live := s.get(crdAPI, "CustomResourceDefinition", s.crdName())
+			if a := live.GetAnnotations(); live.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" || a["meta.helm.sh/release-name"] != "web" || a["helm.sh/resource-policy"] != "keep" {
+				t.Errorf("labels %v, annotations %v", live.GetLabels(), a)
+			}
+			s.deploy(templates + config("a")) // it is still its release's
+		})
+	}
+}

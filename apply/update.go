@@ -58,6 +58,9 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 		return nil, err
 	}
 	u.prediction.RelinquishClusterFilled(t.mapping.HasStatus)
+	if owner := provenance.OwnerOf(live); t.fromCRDs && owner != (Owner{}) && owner != p.a.owner {
+		u.prediction.RelinquishMetadata() // it is in the templates of that release, which applies it under our field manager
+	}
 	if err := u.decideConflicts(); err != nil {
 		return nil, err
 	}

@@ -54,6 +54,11 @@ func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
 	}))
 }
 
+// RelinquishMetadata leaves labels, annotations and other metadata of which the chart states nothing as they are.
+func (p *Prediction) RelinquishMetadata() {
+	p.relinquished = p.relinquished.Union(fields.Where(p.Live.Fields, func(path fieldpath.Path) bool { return fields.IsField(path[0], "metadata") }))
+}
+
 // isItemOrMapKey says that a path is an item of a list or a key of a free map, as
 // against a field of a structure.
 func isItemOrMapKey(v *typed.TypedValue, path fieldpath.Path) bool {
