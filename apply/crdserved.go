@@ -94,11 +94,11 @@ type missingConditions map[string]string
 
 // note notes what a definition lacks by its conditions.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
-func (e missingConditions) note(name string, condition func(kind string) (bool, string)) {
-	delete(e, name)
+func (m missingConditions) note(name string, condition func(kind string) (bool, string)) {
+	delete(m, name)
 	for _, kind := range []string{"NamesAccepted", "Established"} {
 		if ok, why := condition(kind); !ok {
-			e[name] = strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
+			m[name] = strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
 			return
 		}
 	}
@@ -107,18 +107,18 @@ func (e missingConditions) note(name string, condition func(kind string) (bool, 
 // awaitEstablished waits until definitions are served. They are read after a watch
 // that ended early, and where watching isn't permitted.
 func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
-	missing, from := missingConditions{}, ""
+	missing, versions := missingConditions{}, make([]string, 0, len(crds))
 	for _, c := range crds {
 		missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(c.Applied, kind) })
-		from = olderVersion(from, c.Applied.GetResourceVersion())
+		versions = append(versions, c.Applied.GetResourceVersion())
 	}
 	for pause := firstPause; len(missing) > 0; pause = min(2*pause, time.Second) {
-		missing.follow(ctx, a.cluster, from)
+		missing.watchUntilMet(ctx, a.cluster, kube.OldestVersion(versions))
 		if len(missing) == 0 {
 			return nil
 		}
 		stopped := kube.Sleep(ctx, pause)
-		from = ""
+		versions = versions[:0]
 		for _, c := range crds {
 			why, open := missing[c.ID.Name]
 			if !open {
@@ -135,7 +135,7 @@ func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
 				return awaiting(c, errors.New("it has been deleted"))
 			}
 			missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(live, kind) })
-			from = olderVersion(from, live.GetResourceVersion())
+			versions = append(versions, live.GetResourceVersion())
 		}
 	}
 	return nil
@@ -145,9 +145,9 @@ func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
 // read.
 const watchLimit = 10 * time.Second
 
-// follow watches until e is empty, the watch has ended, or one of the definitions was
+// watchUntilMet watches until m is empty, the watch has ended, or one of the definitions was
 // deleted.
-func (e missingConditions) follow(ctx context.Context, cluster *kube.Cluster, from string) {
+func (m missingConditions) watchUntilMet(ctx context.Context, cluster *kube.Cluster, from string) {
 	ctx, cancel := context.WithTimeout(ctx, watchLimit)
 	defer cancel()
 	events, err := cluster.WatchCRDs(ctx, from)
@@ -160,13 +160,13 @@ func (e missingConditions) follow(ctx context.Context, cluster *kube.Cluster, fr
 		if !ok {
 			return // the watch has expired
 		}
-		if _, open := e[crd.Name]; !open {
+		if _, open := m[crd.Name]; !open {
 			continue
 		}
 		if event.Type == watch.Deleted {
 			return
 		}
-		e.note(crd.Name, func(kind string) (bool, string) {
+		m.note(crd.Name, func(kind string) (bool, string) {
 			for _, c := range crd.Status.Conditions {
 				if string(c.Type) == kind {
 					return c.Status == apiextensions.ConditionTrue, c.Message
@@ -174,19 +174,10 @@ func (e missingConditions) follow(ctx context.Context, cluster *kube.Cluster, fr
 			}
 			return false, ""
 		})
-		if len(e) == 0 {
+		if len(m) == 0 {
 			return
 		}
 	}
-}
-
-// olderVersion returns the older of two resource versions; an empty one counts as none.
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
-func olderVersion(a, b string) string {
-	if a == "" || len(b) < len(a) || len(b) == len(a) && b < a {
-		return b
-	}
-	return a
 }
 
 // conditionOf reports whether a condition of an object is true, and its message.

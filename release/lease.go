@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -38,8 +40,8 @@ func newLease(namespace, release string, holder Holder, duration time.Duration) 
 func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, duration time.Duration) {
 	now := metav1.NewMicroTime(holder.Since)
 	lease.Labels = map[string]string{
-		"app.kubernetes.io/managed-by": "deployer",
-		prefix + "release":             release,
+		kube.ManagedByLabel: "deployer",
+		prefix + "release":  release,
 	}
 	lease.Annotations = map[string]string{
 		annotationWho:       holder.Who,

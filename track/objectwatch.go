@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"deployer/internal/kube"
 	"deployer/track/watch"
@@ -83,36 +82,23 @@ func allAwaitDeletion(objects []*trackedObject) bool {
 	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
 }
 
-// startVersion returns the oldest resource version among the baselines. A watch from there
-// misses no change to the targets. If a baseline has no version, it returns the empty
-// string and the watch begins with a list.
+// startVersion returns the oldest resource version among the baselines; empty if an object
+// has none.
 func startVersion(objects []*trackedObject) string {
-	first := ""
-	for _, obj := range objects {
-		if obj.Baseline == nil || obj.Baseline.GetResourceVersion() == "" {
-			return ""
-		}
-		version := obj.Baseline.GetResourceVersion()
-		if first == "" {
-			first = version
-			continue
-		}
-		order, err := resourceversion.CompareResourceVersion(version, first)
-		if err != nil {
-			return ""
-		}
-		if order < 0 {
-			first = version
+	versions := make([]string, len(objects))
+	for i, obj := range objects {
+		if obj.Baseline != nil {
+			versions[i] = obj.Baseline.GetResourceVersion()
 		}
 	}
-	return first
+	return kube.OldestVersion(versions)
 }
 
 // commonLabels finds a selector that all targets match. The labels are read from
 // the objects, since charts may write or omit them as they like.
 func commonLabels(objects []*trackedObject) string {
 	common := labels.Set{}
-	for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+	for _, key := range []string{kube.ManagedByLabel, "app.kubernetes.io/instance"} {
 		label := func(obj *trackedObject) string {
 			if obj.Baseline == nil {
 				return ""

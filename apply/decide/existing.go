@@ -119,11 +119,17 @@ func nameOf(owner provenance.Owner) string {
 	return "release " + owner.String()
 }
 
+// The annotations of hooks.
+// https://helm.sh/docs/topics/charts_hooks/
+const (
+	hookAnnotation             = "helm.sh/hook"
+	hookDeletePolicyAnnotation = "helm.sh/hook-delete-policy"
+)
+
 // IsHook reports whether an object says that it is a hook, by Helm's annotation or by the one that our
 // runs write. An item of a List that earlier builds created has only the latter.
-// https://helm.sh/docs/topics/charts_hooks/
 func IsHook(obj metav1.Object) bool {
-	_, declared := obj.GetAnnotations()["helm.sh/hook"]
+	_, declared := obj.GetAnnotations()[hookAnnotation]
 	_, ran := obj.GetAnnotations()[annotation.HookRun.Name]
 	return declared || ran
 }
@@ -131,7 +137,7 @@ func IsHook(obj metav1.Object) bool {
 // DeletePolicies are the delete policies that the annotations of a hook name.
 func DeletePolicies(annotations map[string]string) []string {
 	var out []string
-	for name := range strings.SplitSeq(annotations["helm.sh/hook-delete-policy"], ",") {
+	for name := range strings.SplitSeq(annotations[hookDeletePolicyAnnotation], ",") {
 		if name = strings.ToLower(strings.TrimSpace(name)); name != "" {
 			out = append(out, name)
 		}

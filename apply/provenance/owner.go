@@ -11,15 +11,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// The ownership metadata that Helm writes on the objects of a release.
-// helm.sh/helm/v3/pkg/action/validate.go
-const (
-	managedByLabel   = "app.kubernetes.io/managed-by"
-	managedBy        = "Helm"
-	releaseName      = kube.ReleaseNameAnnotation
-	releaseNamespace = "meta.helm.sh/release-namespace"
-)
-
 // Owner is the release on whose behalf objects are applied. It is written on
 // every object exactly as Helm writes it: label app.kubernetes.io/managed-by=Helm,
 // annotations meta.helm.sh/release-name and meta.helm.sh/release-namespace.
@@ -31,13 +22,13 @@ func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
 // SetOn writes the ownership on an object.
 func (o Owner) SetOn(obj *unstructured.Unstructured) {
-	restoreOwnershipMetadata(obj, map[string]string{managedByLabel: managedBy, releaseName: o.Release, releaseNamespace: o.Namespace})
+	restoreOwnershipMetadata(obj, map[string]string{kube.ManagedByLabel: kube.ManagedByHelm, kube.ReleaseNameAnnotation: o.Release, kube.ReleaseNamespaceAnnotation: o.Namespace})
 }
 
 // OwnerOf returns the release that an object belongs to; the empty Owner for none.
 func OwnerOf(obj metav1.Object) Owner {
 	a := obj.GetAnnotations()
-	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
+	return Owner{Release: a[kube.ReleaseNameAnnotation], Namespace: a[kube.ReleaseNamespaceAnnotation]}
 }
 
 // Mismatch says, in the words of Helm's checkOwnership, what an object of another owner lacks to be
@@ -53,23 +44,23 @@ func (o Owner) Mismatch(live metav1.Object) string {
 			errs = append(errs, fmt.Sprintf("%s validation error: key %q must equal %q: current value is %q", what, key, want, got))
 		}
 	}
-	check("label", managedByLabel, live.GetLabels()[managedByLabel], managedBy)
-	check("annotation", releaseName, live.GetAnnotations()[releaseName], o.Release)
-	check("annotation", releaseNamespace, live.GetAnnotations()[releaseNamespace], o.Namespace)
+	check("label", kube.ManagedByLabel, live.GetLabels()[kube.ManagedByLabel], kube.ManagedByHelm)
+	check("annotation", kube.ReleaseNameAnnotation, live.GetAnnotations()[kube.ReleaseNameAnnotation], o.Release)
+	check("annotation", kube.ReleaseNamespaceAnnotation, live.GetAnnotations()[kube.ReleaseNamespaceAnnotation], o.Namespace)
 	return strings.Join(errs, "; ")
 }
 
 // ManagedByHelmSelector selects the objects that bear Helm's label.
-const ManagedByHelmSelector = managedByLabel + "=" + managedBy
+const ManagedByHelmSelector = kube.ManagedByLabel + "=" + kube.ManagedByHelm
 
 // ownershipMetadata returns the ownership label and annotations of an object, whatever their
 // values.
 func ownershipMetadata(obj metav1.Object) map[string]string {
 	out := map[string]string{}
-	if v, ok := obj.GetLabels()[managedByLabel]; ok {
-		out[managedByLabel] = v
+	if v, ok := obj.GetLabels()[kube.ManagedByLabel]; ok {
+		out[kube.ManagedByLabel] = v
 	}
-	for _, key := range []string{releaseName, releaseNamespace} {
+	for _, key := range []string{kube.ReleaseNameAnnotation, kube.ReleaseNamespaceAnnotation} {
 		if v, ok := obj.GetAnnotations()[key]; ok {
 			out[key] = v
 		}
@@ -91,15 +82,15 @@ func restoreOwnershipMetadata(obj *unstructured.Unstructured, metadata map[strin
 		}
 		return values
 	}
-	obj.SetLabels(set(obj.GetLabels(), managedByLabel))
-	obj.SetAnnotations(set(obj.GetAnnotations(), releaseName, releaseNamespace))
+	obj.SetLabels(set(obj.GetLabels(), kube.ManagedByLabel))
+	obj.SetAnnotations(set(obj.GetAnnotations(), kube.ReleaseNameAnnotation, kube.ReleaseNamespaceAnnotation))
 }
 
 // ownershipMetadataPaths are the paths of Prior.OwnershipMetadata.
 func ownershipMetadataPaths() *fieldpath.Set {
 	return fieldpath.NewSet(
-		fieldpath.MakePathOrDie("metadata", "labels", managedByLabel),
-		fieldpath.MakePathOrDie("metadata", "annotations", releaseName),
-		fieldpath.MakePathOrDie("metadata", "annotations", releaseNamespace),
+		fieldpath.MakePathOrDie("metadata", "labels", kube.ManagedByLabel),
+		fieldpath.MakePathOrDie("metadata", "annotations", kube.ReleaseNameAnnotation),
+		fieldpath.MakePathOrDie("metadata", "annotations", kube.ReleaseNamespaceAnnotation),
 	)
 }

@@ -198,9 +198,9 @@ func TestTheFormerStateSurvivesItsRecord(t *testing.T) {
 	if v, _, _ := unstructured.NestedString(prior.Object, "data", "a"); v != "1" {
 		t.Errorf("recorded is %v", prior)
 	}
-	large := Prior{ManagedFields: was.GetManagedFields(), Values: []byte(`"` + strings.Repeat("x", maxPrior) + `"`), OwnershipMetadata: map[string]string{releaseName: "other"}}
+	large := Prior{ManagedFields: was.GetManagedFields(), Values: []byte(`"` + strings.Repeat("x", maxPrior) + `"`), OwnershipMetadata: map[string]string{kube.ReleaseNameAnnotation: "other"}}
 	large.shorten()
-	if !large.FieldsOmitted || large.Values != nil || large.OwnershipMetadata[releaseName] != "other" {
+	if !large.FieldsOmitted || large.Values != nil || large.OwnershipMetadata[kube.ReleaseNameAnnotation] != "other" {
 		t.Errorf("what is too large keeps only its ownership metadata: %+v", large)
 	}
 }

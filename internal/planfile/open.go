@@ -125,7 +125,7 @@ func (p *Plan) operationForLock() *deploy.Operation {
 // The error is a *StaleError if anything has changed, or a *ContentMismatchError if the
 // inputs aren't those of the plan.
 func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render deploy.DecideFunc) (*deploy.Operation, error) {
-	op, err := p.redecide(ctx, d, render)
+	op, err := p.decideAsPlanned(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also after an error: other inputs may be the reason for it.
 		if moved := p.recordDifferences(op.Basis.Revisions); len(moved) > 0 {
@@ -147,7 +147,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render deploy.Dec
 	return op, nil
 }
 
-func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render deploy.DecideFunc) (*deploy.Operation, error) {
+func (p *Plan) decideAsPlanned(ctx context.Context, d *deploy.Deployer, render deploy.DecideFunc) (*deploy.Operation, error) {
 	switch {
 	case p.Verb == deploy.Rollback:
 		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})

@@ -129,7 +129,7 @@ func ownMetadata(v any) map[string]any {
 		}
 		entries = maps.Clone(entries)
 		maps.DeleteFunc(entries, func(key string, text any) bool {
-			return strings.HasPrefix(key, kube.ReleaseNameAnnotation) || key == "app.kubernetes.io/managed-by" && text == "Helm"
+			return key == kube.ReleaseNameAnnotation || key == kube.ReleaseNamespaceAnnotation || key == kube.ManagedByLabel && text == kube.ManagedByHelm
 		})
 		if out[name] = entries; len(entries) == 0 {
 			delete(out, name)
