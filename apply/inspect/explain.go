@@ -39,9 +39,9 @@ type Request struct {
 type Explanation struct {
 	Object DriftedObject // its State is Changed, or says why there are no fields
 	Fields []FieldExplanation
-	// PolicyOfObject says that the object states its own policy for conflicts, which
-	// overrides that of an upgrade.
-	PolicyOfObject bool
+	// PolicyAnnotation is the annotation by which the object states its own policy for
+	// conflicts, which overrides that of an upgrade; empty if it states none.
+	PolicyAnnotation string
 }
 
 // A FieldExplanation is one field: its value, its owners, the revision that stated it,
@@ -146,7 +146,9 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 	if e.Object.State != DriftChanged || o.Predicted == nil {
 		return e, nil
 	}
-	_, e.PolicyOfObject, _ = annotation.Conflicts.Read(o.Declared.GetAnnotations())
+	if _, declared, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations()); declared {
+		e.PolicyAnnotation = annotation.Conflicts.Name
+	}
 	x, err := newExplainer(ctx, inspection, o, req)
 	if err != nil {
 		return nil, err

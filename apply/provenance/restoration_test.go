@@ -15,6 +15,7 @@ import (
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/kubetest"
+	"deployer/internal/kube"
 )
 
 var us = Owner{Release: "web", Namespace: "shop"}

@@ -37,7 +37,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.resumeAttempt(owned[len(owned)-1])
 	}
 	if !d.Settings.NoHooks {
-		op.Hooks = Hooks{Before: hooksFor(verbs[op.Verb].before, op.Next.Hooks), After: hooksFor(verbs[op.Verb].after, op.Next.Hooks)}
+		before, after := op.Verb.HookEvents()
+		op.Hooks = Hooks{Before: hooksFor(before, op.Next.Hooks), After: hooksFor(after, op.Next.Hooks)}
 	}
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err

@@ -26,6 +26,8 @@ const (
 	StepPrune     Step = "prune"
 	StepRecord    Step = "record" // before, between and after the others: the run writes its record
 
+	StepNamespace Step = "namespace" // in plans: the release's namespace, created before the others
+
 	StepHooks Step = "hooks" // of any event, in plan files
 	StepHook  Step = "hook"  // of an Applied event: an object of a hook
 )

@@ -27,3 +27,13 @@ var verbs = map[Verb]struct {
 	Rollback:  {helmrelease.HookPreRollback, helmrelease.HookPostRollback, helmrelease.StatusPendingRollback, "Rollback to %d", "Rollback %q failed: %s"},
 	Uninstall: {helmrelease.HookPreDelete, helmrelease.HookPostDelete, "", "Uninstallation complete", "Uninstall %q failed: %s"},
 }
+
+// HookEvents returns the events of the hooks that run before and after what the verb does;
+// empty where there are none.
+// https://helm.sh/docs/topics/charts_hooks/
+func (v Verb) HookEvents() (before, after helmrelease.HookEvent) {
+	if v == Test {
+		return helmrelease.HookTest, ""
+	}
+	return verbs[v].before, verbs[v].after
+}

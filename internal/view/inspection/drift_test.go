@@ -52,7 +52,7 @@ func TestExplanationNamesWhatDecidesAConflict(t *testing.T) {
 	if got := taken.heading().Words; !strings.Contains(got, "--conflicts yield") {
 		t.Errorf("without an annotation: %q", got)
 	}
-	taken.annotated = true
+	taken.policyAnnotation = "deployer.io/conflicts"
 	if got := taken.heading().Words; strings.Contains(got, "--conflicts") || !strings.Contains(got, "deployer.io/conflicts") {
 		t.Errorf("with an annotation: %q", got)
 	}

@@ -42,8 +42,8 @@ type explainedField struct {
 	Generated bool `json:"generated,omitempty"`
 	KeptFrom  int  `json:"kept_from_revision,omitempty"`
 
-	has, becomes bool
-	annotated    bool // the object's annotation decides its conflicts, whatever --conflicts says
+	has, becomes     bool
+	policyAnnotation string // of the object that decides its conflicts, whatever --conflicts says; empty for none
 }
 
 // ShowExplanation writes who set the fields of an object.
@@ -68,7 +68,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
 	for _, f := range e.Fields {
 		field := explainedOf(f, secret, e.Hidden)
-		field.annotated = e.PolicyOfObject
+		field.policyAnnotation = e.PolicyAnnotation
 		for _, v := range e.Generated {
 			if v.Path == f.Path {
 				field.Generated, field.KeptFrom = true, v.Revision
@@ -120,8 +120,8 @@ func (f explainedField) heading() document.Heading {
 		owners = textfmt.List(names)
 	}
 	words := upgradeWords[f.Upgrade]
-	if f.annotated && f.Upgrade == apply.OutcomeTaken {
-		words.words = "an upgrade takes it, as the annotation deployer.io/conflicts says"
+	if f.policyAnnotation != "" && f.Upgrade == apply.OutcomeTaken {
+		words.words = "an upgrade takes it, as the annotation " + f.policyAnnotation + " says"
 	}
 	prefix := ""
 	switch {

@@ -143,24 +143,25 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		plan = &apply.Plan{}
 	}
 	if op.NewNamespace && !plan.Declares(kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}) {
-		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
+		d.add(string(deploy.StepNamespace), deploy.StepNamespace, []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
-	d.hooks(op, plan, "pre", op.Hooks.Before)
+	before, after := op.Verb.HookEvents()
+	d.addHooks(op, plan, before, op.Hooks.Before)
 	for i, wave := range plan.Waves {
 		d.add("apply "+strconv.Itoa(i+1), deploy.StepApply, objectsOf(wave.Changes, describe))
 		d.Steps[len(d.Steps)-1].After = dependenciesOf(wave.Await)
 	}
 	if op.Verb != deploy.Uninstall {
-		d.wait(op)
+		d.addWait(op)
 	}
 	d.add(string(deploy.StepPrune), deploy.StepPrune, objectsOf(plan.Prune, describe))
 	if op.Verb == deploy.Uninstall {
-		d.wait(op)
+		d.addWait(op)
 	}
-	d.hooks(op, plan, "post", op.Hooks.After)
-	d.warnings(op, plan)
-	d.count()
+	d.addHooks(op, plan, after, op.Hooks.After)
+	d.addWarnings(op, plan)
+	d.countObjects()
 	for _, v := range op.Rendered.Generated {
 		switch {
 		case v.Kept():
@@ -169,13 +170,13 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 			d.Summary.Renewed++
 		}
 	}
-	d.hide(op.Hidden)
+	d.hideConfidential(op.Hidden)
 	return d
 }
 
-// hide takes confidential texts out of the values and the words of a plan;
+// hideConfidential takes confidential texts out of the values and the words of a plan;
 // objects, templates and paths are named as they are.
-func (d *Document) hide(hidden *hide.Texts) {
+func (d *Document) hideConfidential(hidden *hide.Texts) {
 	for i := range d.Warnings {
 		d.Warnings[i].Text = output.WithoutPasswords(hidden.Hide(d.Warnings[i].Text))
 	}
@@ -218,14 +219,14 @@ func (d *Document) add(name string, kind deploy.Step, objects []object) {
 	}
 }
 
-// wait is what the run waits for between its other steps.
-func (d *Document) wait(op *deploy.Operation) {
+// addWait adds what the run waits for between its other steps.
+func (d *Document) addWait(op *deploy.Operation) {
 	if len(op.WaitsFor) > 0 {
 		d.Steps = append(d.Steps, step{Name: string(deploy.StepWait), Kind: deploy.StepWait, Objects: []object{}, After: dependenciesOf(op.WaitsFor)})
 	}
 }
 
-func (d *Document) warnings(op *deploy.Operation, plan *apply.Plan) {
+func (d *Document) addWarnings(op *deploy.Operation, plan *apply.Plan) {
 	for _, text := range op.Warnings {
 		d.Warnings = append(d.Warnings, document.Warning{Text: text})
 	}
@@ -234,11 +235,11 @@ func (d *Document) warnings(op *deploy.Operation, plan *apply.Plan) {
 	}
 }
 
-func (d *Document) count() {
+func (d *Document) countObjects() {
 	s := &d.Summary
 	counters := map[apply.Action]*int{
 		apply.Create: &s.Create, apply.Update: &s.Update, apply.Recreate: &s.Recreate,
-		apply.Delete: &s.Delete, apply.GiveBack: &s.GiveBack, apply.Keep: &s.Keep, apply.Unchanged: &s.Unchanged, "hook": &s.Hooks,
+		apply.Delete: &s.Delete, apply.GiveBack: &s.GiveBack, apply.Keep: &s.Keep, apply.Unchanged: &s.Unchanged, actionHook: &s.Hooks,
 	}
 	outcomes := map[apply.FieldOutcome]*int{
 		apply.OutcomeTaken: &s.Taken, apply.OutcomeYielded: &s.Yielded, apply.OutcomeRefused: &s.Refused,
@@ -264,14 +265,13 @@ func (d *Document) count() {
 	d.HasChanges = s.Create+s.Update+s.Recreate+s.Delete+s.GiveBack+s.Hooks > 0
 }
 
-// hooks adds the hooks that run before ("pre") or after ("post") the change.
-func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, hooks []*helmrelease.Hook) {
-	event := hookEvent(op, when)
+// addHooks adds the hooks that run at an event.
+func (d *Document) addHooks(op *deploy.Operation, plan *apply.Plan, event helmrelease.HookEvent, hooks []*helmrelease.Hook) {
 	var objects []object
 	for _, h := range hooks {
 		for _, named := range HookObjects(op, h) {
-			o := object{Object: named.ID.String(), Action: "hook", Source: h.Path}
-			o.Hook = &hook{Event: event, Weight: h.Weight, DeletePolicies: deletePolicies(h)}
+			o := object{Object: named.ID.String(), Action: actionHook, Source: h.Path}
+			o.Hook = &hook{Event: string(event), Weight: h.Weight, DeletePolicies: deletePolicies(h)}
 			if c := named.plannedIn(plan.Hooks); c != nil {
 				o.Group, o.Reason, o.Unverified = c.ID.Group, c.Reason, c.Unverified
 				if c.ID.Name != "" {
@@ -282,10 +282,10 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 			objects = append(objects, o)
 		}
 	}
-	d.add(event+" hooks", deploy.StepHooks, objects)
+	d.add(string(deploy.HookStep(event)), deploy.StepHooks, objects)
 }
 
-// A HookObject is an object of a hook. If its name will be generated, it is called web-*.
+// A HookObject is an object of a hook. With generateName: web- its name is web-*.
 type HookObject struct {
 	ID           kube.ID // without its group; in the release's namespace unless it states one
 	generateName string
@@ -333,18 +333,6 @@ func (o HookObject) isPlannedAs(c apply.Change) bool {
 // IsCreatedAs reports whether an object in the cluster is this one. One with a generated name never is.
 func (o HookObject) IsCreatedAs(id kube.ID) bool {
 	return id.Kind == o.ID.Kind && id.Name == o.ID.Name && (id.Namespace == o.ID.Namespace || id.Namespace == "")
-}
-
-// hookEvent is the event before or after an operation's change.
-// https://helm.sh/docs/topics/charts_hooks/
-func hookEvent(op *deploy.Operation, when string) string {
-	switch op.Verb {
-	case deploy.Uninstall:
-		return when + "-delete"
-	case deploy.Test:
-		return string(op.Verb)
-	}
-	return when + "-" + string(op.Verb)
 }
 
 // deletePolicies names when a hook is deleted; before its next creation when it

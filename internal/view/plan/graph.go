@@ -46,7 +46,7 @@ func remarkLine(format string, args ...any) document.StepLine {
 	return document.StepLine{Sign: " ", Text: textfmt.CleanLine(fmt.Sprintf(format, args...)), Class: "more"}
 }
 
-// deletedAfter says what of its own step an object's deletion waits for.
+// deletedAfter names the objects of the same step that must be deleted first.
 func (o object) deletedAfter() string {
 	if o.Action != apply.Delete || len(o.After) == 0 {
 		return ""

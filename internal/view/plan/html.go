@@ -25,7 +25,7 @@ func (s Summary) counts() []document.Count {
 	for _, c := range []document.Count{
 		{N: s.Create, Class: string(apply.Create), Word: "to create"}, {N: s.Update, Class: string(apply.Update), Word: "to update"},
 		{N: s.Recreate, Class: string(apply.Recreate), Word: "to recreate"}, {N: s.Delete, Class: string(apply.Delete), Word: "to delete"},
-		{N: s.GiveBack, Class: string(apply.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: "hook", Word: "hooks"},
+		{N: s.GiveBack, Class: string(apply.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: string(actionHook), Word: "hooks"},
 		{N: s.Keep, Class: string(apply.Keep), Word: "kept"}, {N: s.Unchanged, Class: string(apply.Unchanged), Word: "unchanged"},
 	} {
 		if c.N > 0 {

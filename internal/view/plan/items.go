@@ -70,7 +70,7 @@ func (d Document) items(o document.Options, budget int) []item {
 			items = joinAlike(items)
 		}
 		if s.Kind == deploy.StepWait && d.HasChanges {
-			items = []item{{object: object{Object: s.Name, Action: apply.Action(s.Kind), Reason: s.until()}, step: s.Name}}
+			items = []item{{object: object{Object: s.Name, Action: actionWait, Reason: s.until()}, step: s.Name}}
 		}
 		all = append(all, items...)
 	}

@@ -12,7 +12,7 @@ import (
 // headline is an object and what happens to it.
 func (o object) headline() (name, words string) {
 	words = string(o.Action)
-	if o.Action == "wait" {
+	if o.Action == actionWait {
 		return o.Object, textfmt.CleanLine(o.Reason)
 	}
 	if o.Hook != nil {
@@ -36,10 +36,16 @@ func (o object) headline() (name, words string) {
 	return textfmt.CleanLine(o.Object), textfmt.CleanLine(words)
 }
 
+// What plans show beside the changes of objects.
+const (
+	actionHook apply.Action = "hook"
+	actionWait apply.Action = "wait"
+)
+
 // signs are the signs of actions.
 var signs = map[apply.Action]byte{
 	apply.Create: '+', apply.Update: '~', apply.Recreate: '!', apply.Delete: '-', apply.GiveBack: '<', apply.Keep: '=',
-	"hook": '>', "wait": '>',
+	actionHook: '>', actionWait: '>',
 }
 
 func (o object) sign() byte { return cmp.Or(signs[o.Action], ' ') }
