@@ -14,8 +14,8 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
-	"deployer/internal/kubetest"
 	"deployer/internal/kube"
+	"deployer/internal/kubetest"
 )
 
 var us = Owner{Release: "web", Namespace: "shop"}
