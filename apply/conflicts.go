@@ -58,13 +58,13 @@ func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
 		Path:         secret.HidePath(fields.String(con.Path), nil),
 		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), FieldPath: con.Path,
 	}
-	f.Before, f.After = shownPair(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
+	f.Before, f.After = valueTexts(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
 	return f
 }
 
-// shownPair writes the values of a field in two objects for people. Confidential texts are hidden
+// valueTexts writes the values of a field in two objects for people. Confidential texts are hidden
 // before values are cut: the beginning of one can't be told from other texts.
-func shownPair(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields, hidden *hide.Texts) (string, string) {
+func valueTexts(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields, hidden *hide.Texts) (string, string) {
 	var values [2]any
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
@@ -73,11 +73,11 @@ func shownPair(a, b *unstructured.Unstructured, path fieldpath.Path, secret hide
 		}
 	}
 	values[0], values[1] = hidden.HidePair(values[0], values[1])
-	return hidden.HideTextPair(shown(values[0], has[0]), shown(values[1], has[1])) // the keys of maps
+	return hidden.HideTextPair(valueText(values[0], has[0]), valueText(values[1], has[1])) // the keys of maps
 }
 
-// shown writes a value, or the placeholder as it is.
-func shown(v any, ok bool) string {
+// valueText writes a value, or the placeholder as it is.
+func valueText(v any, ok bool) string {
 	if v == hide.Placeholder {
 		return hide.Placeholder
 	}
@@ -120,7 +120,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context) error {
 func (u *updateDecision) describeCollision(col predict.Collision) []FieldConflict {
 	var out []FieldConflict
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	before, after := shownPair(u.live, &unstructured.Unstructured{}, col.Theirs, secret, u.p.a.opts.Hidden)
+	before, after := valueTexts(u.live, &unstructured.Unstructured{}, col.Theirs, secret, u.p.a.opts.Hidden)
 	for _, owner := range col.Owners {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), FieldManager: owner,

@@ -41,7 +41,7 @@ func (a *Applier) awaitKinds(ctx context.Context, changes []Change, errs []error
 			return err
 		}
 		if sleepErr := kube.Sleep(ctx, pause); sleepErr != nil {
-			return awaiting(*outdated, fmt.Errorf("discovery doesn't list the versions that it serves yet: %w", sleepErr))
+			return kindNotServedError(*outdated, fmt.Errorf("discovery doesn't list the versions that it serves yet: %w", sleepErr))
 		}
 		a.cluster.ForgetKinds()
 	}
@@ -50,8 +50,8 @@ func (a *Applier) awaitKinds(ctx context.Context, changes []Change, errs []error
 // firstPause is the first pause when polling for something that changes soon.
 const firstPause = 25 * time.Millisecond
 
-// awaiting says of which definition err is; nil stays nil.
-func awaiting(c Change, err error) error {
+// kindNotServedError adds to err which definition it is about; nil stays nil.
+func kindNotServedError(c Change, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Chan
 		}
 		for gvk, is := range served {
 			if listed, err := a.isListed(ctx, gvk); err != nil || listed != is {
-				return &crds[i], awaiting(c, err)
+				return &crds[i], kindNotServedError(c, err)
 			}
 		}
 	}
@@ -125,14 +125,14 @@ func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
 				continue
 			}
 			if stopped != nil {
-				return awaiting(c, fmt.Errorf("%s: %w", why, stopped))
+				return kindNotServedError(c, fmt.Errorf("%s: %w", why, stopped))
 			}
 			live, err := a.get(ctx, definition.Mapping, c.ID)
 			switch {
 			case err != nil:
-				return awaiting(c, err)
+				return kindNotServedError(c, err)
 			case live == nil:
-				return awaiting(c, errors.New("it has been deleted"))
+				return kindNotServedError(c, errors.New("it has been deleted"))
 			}
 			missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(live, kind) })
 			versions = append(versions, live.GetResourceVersion())

@@ -40,7 +40,7 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 	if c.Action != Update || c.Predicted == nil {
 		return c, nil
 	}
-	c.execution.requireVersionOf(live) // and to nothing that others make of it meanwhile
+	c.execution.requireVersionOf(live) // the losses were computed from this version
 	switch gone := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
 	case len(gone) > 0 && adds:
 		return p.keepDefinition(t, live, desired, gone), nil

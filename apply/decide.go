@@ -153,9 +153,11 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
 		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		ComesLater:      slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return verify.Misses(err, id.Name) && (t.isHook || p.targetsByID[id] != nil) }),
-		BuiltinSchema:   !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
-		MayReadAgain:    !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
+		ComesLater: slices.ContainsFunc(t.needs(), func(id kube.ID) bool {
+			return verify.NamesMissingPrerequisite(err, id.Name) && (t.isHook || p.targetsByID[id] != nil)
+		}),
+		BuiltinSchema: !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
+		MayReadAgain:  !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
 	}
 	switch refusal.Next() {
 	case decide.LeaveUnverified:

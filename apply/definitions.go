@@ -119,9 +119,9 @@ func (d *definitions) immutableFields(ctx context.Context, t *target, refusal er
 	return definition.ImmutableFields(s.Details.Causes, version), nil
 }
 
-// servesVersion tells of which API versions the server still has a kind. Of a kind
-// whose CRD changes with the release that CRD decides, also afterwards: what
-// discovery lists lags behind.
+// servesVersion returns a function that reports whether the server still serves the
+// target's kind in an API version. If the release changes the CRD, the new CRD decides,
+// even once it is applied, because discovery lags behind.
 func (d *definitions) servesVersion(ctx context.Context, t *target) func(apiVersion string) bool {
 	return func(apiVersion string) bool {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)

@@ -233,9 +233,10 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 	return out, err
 }
 
-// HistoryIn returns what each of some revisions declares of an object, in the API version
-// in which it is compared. Object is empty when the revision hasn't the object, or states one of another form.
-func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
+// DeclaredIn returns what each revision declares of an object, converted to the API version
+// in which it is compared. Object is empty if a revision doesn't have the object, or if its
+// manifest doesn't fit that version.
+func (i *Inspection) DeclaredIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
 	conv, _, err := i.p.schemas.of(ctx, o.target.mapping.GVK)
 	if err != nil {
 		return nil, err

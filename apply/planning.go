@@ -130,7 +130,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		targetsByID:   map[kube.ID]*target{},
 		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable},
 		definitions:   definitions,
-		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.UnlikeServer(server.Version)},
+		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)},
 		prerequisites: prerequisites,
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints},
 		permissions:   &permissions{a: a, warnings: warned},

@@ -17,7 +17,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// A predictor makes of a rendered object what is sent, and predicts what that makes of the live one.
+// A predictor turns a rendered object into the desired one, and predicts the live object
+// after it is applied.
 type predictor struct {
 	a        *Applier
 	schemas  *schemas

@@ -24,7 +24,7 @@ import (
 func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fields []string) (Change, error) {
 	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
-	claims := u.explainStatefulSet(immutable)
+	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
 	}.Permission()
@@ -39,8 +39,8 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	if !may {
 		return Change{}, t.reject(immutable)
 	}
-	if claims != "" {
-		p.warnings.add(t.id, t.source, "%s", claims)
+	if volumeClaimAdvice != "" {
+		p.warnings.add(t.id, t.source, "%s", volumeClaimAdvice)
 	}
 	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
@@ -70,7 +70,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	switch {
 	case err == nil:
 		c.Predicted = result
-	case verify.NameHeld(err):
+	case verify.CannotRenameForDryRun(err):
 		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
 	default:
 		if c, err = p.decideRefused(ctx, t, c, err); err != nil || c.Action != Recreate {

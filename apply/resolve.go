@@ -75,7 +75,7 @@ type resolver struct {
 	a                     *Applier
 	definitions           *definitions
 	unlistedGroupVersions []string    // that the API server can't list
-	askAgain              sync.Once   // refreshes the list of kinds once
+	refreshKinds          sync.Once   // refreshes the list of kinds once
 	rejected              []Rejection // manifests that can't be resolved
 }
 
@@ -136,7 +136,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && !isReleased {
 		// Somebody may have created its CRD since the kinds were listed.
-		r.askAgain.Do(r.a.cluster.ForgetKinds)
+		r.refreshKinds.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
 	if errors.As(err, &unknown) {

@@ -20,10 +20,10 @@ const (
 	offlineKubernetes = "v1.37.0"
 )
 
-// Offline returns the capabilities for rendering without a cluster: those of Helm's release
+// OfflineServerInfo returns the capabilities for rendering without a cluster: those of Helm's release
 // binary, with another Kubernetes version (--kube-version; empty keeps Helm's) and more API
 // versions (--api-versions).
-func Offline(kubernetes string, more ...string) (kube.ServerInfo, error) {
+func OfflineServerInfo(kubernetes string, more ...string) (kube.ServerInfo, error) {
 	server := kube.ServerInfo{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
 	if kubernetes != "" {
 		version, err := chartutil.ParseKubeVersion(kubernetes)
@@ -38,7 +38,7 @@ func Offline(kubernetes string, more ...string) (kube.ServerInfo, error) {
 
 func capabilitiesOf(server kube.ServerInfo) (*chartutil.Capabilities, error) {
 	if server.Version == "" {
-		server, _ = Offline("", server.APIVersions...) // only another version can be wrong
+		server, _ = OfflineServerInfo("", server.APIVersions...) // only another version can be wrong
 	}
 	version, err := chartutil.ParseKubeVersion(server.Version)
 	if err != nil {

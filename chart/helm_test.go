@@ -94,7 +94,7 @@ func (r run) ours(t *testing.T) (*TemplateOutput, *Rendered, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := Offline(r.kube, r.apis...)
+	server, err := OfflineServerInfo(r.kube, r.apis...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -137,16 +137,16 @@ func (o httpOptions) client(stats *TransferStats, href string) (*http.Client, er
 	if !o.mayAuthenticate(href) {
 		access.CertFile, access.KeyFile = "", ""
 	}
-	there, err := access.httpTransport()
+	sameOrigin, err := access.httpTransport()
 	if err != nil {
 		return nil, err
 	}
 	access.CertFile, access.KeyFile = "", ""
-	elsewhere, err := access.httpTransport()
+	otherOrigin, err := access.httpTransport()
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: stats.count(redirectGuard{there: there, elsewhere: elsewhere}), Timeout: o.timeout}, nil
+	return &http.Client{Transport: stats.count(redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin}), Timeout: o.timeout}, nil
 }
 
 // httpTransport is one as Helm's HTTP getter makes it.

@@ -17,19 +17,19 @@ const (
 	maxIndex  = 64 << 20
 )
 
-// A redirectGuard sends requests by there, and those that another server redirected
-// to by elsewhere, without credentials: they are for the server that was asked. Go's
+// A redirectGuard sends requests by sameOrigin, and those that were redirected to another
+// server by otherOrigin, without credentials: they are for the server that was asked. Go's
 // client withholds them from another host only, not from another port or scheme.
 // Answers that are too large are errors.
 type redirectGuard struct {
-	there, elsewhere http.RoundTripper
-	hosts            []string // only requests to these go by there; nil means all
+	sameOrigin, otherOrigin http.RoundTripper
+	hosts                   []string // only requests to these go by sameOrigin; nil means all
 }
 
 func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
-	transport := g.there
+	transport := g.sameOrigin
 	if leftOrigin(q) {
-		transport = g.elsewhere
+		transport = g.otherOrigin
 		stripped := *q // who was given a request may not change it
 		stripped.Header = q.Header.Clone()
 		for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
@@ -40,7 +40,7 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 		stripped.URL = &address
 		q = &stripped
 	} else if g.hosts != nil && !slices.Contains(g.hosts, strings.ToLower(q.URL.Host)) {
-		transport = g.elsewhere // a server that gives out tokens gets the password for them
+		transport = g.otherOrigin // a server that gives out tokens gets the password for them
 	}
 	answer, err := transport.RoundTrip(q)
 	if err != nil {

@@ -152,7 +152,7 @@ func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions)
 }
 
 // DependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify
-// signatures. Once ctx has ended, there is none.
+// signatures. It fails once ctx has ended.
 func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

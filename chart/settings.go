@@ -71,20 +71,20 @@ func (a Access) RegistryClient(s Settings, progress io.Writer, refs ...string) (
 // newRegistryClient is RegistryClient that also returns the fallback, which knows whether the registry speaks HTTP.
 func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
 	env := s.EnvSettings()
-	there, err := a.registryTransport(env.Debug)
+	sameOrigin, err := a.registryTransport(env.Debug)
 	if err != nil {
 		return nil, nil, err
 	}
-	fallback := &plainHTTPFallback{RoundTripper: there}
+	fallback := &plainHTTPFallback{RoundTripper: sameOrigin}
 	if !a.hasTLSSettings() {
-		there = fallback
+		sameOrigin = fallback
 	}
 	a.CertFile, a.KeyFile = "", ""
-	elsewhere, err := a.registryTransport(env.Debug)
+	otherOrigin, err := a.registryTransport(env.Debug)
 	if err != nil {
 		return nil, nil, err
 	}
-	guard := redirectGuard{there: there, elsewhere: elsewhere}
+	guard := redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin}
 	if !a.PassCredentials {
 		guard.hosts = registryHosts(refs...)
 	}

@@ -98,7 +98,7 @@ func (l *Lock) signRecord(rec *Record) {
 		rec.Journal.Attempt = l.lease.holder.Run
 	}
 	rec.Journal.Interrupted = false
-	rec.Journal.Holder = l.lease.holder.Who
+	rec.Journal.Holder = l.lease.holder.ProcessDescription
 	rec.Journal.Process = l.lease.holder.Process.String()
 	rec.Journal.Leased = l.hasLease()
 	now := helmtime.Now()

@@ -270,7 +270,7 @@ func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
 
 // LoadDetails completes the newest max revisions by reading the records that other tools
 // wrote; 0 means all. Call it before showing them. It completes as many as possible:
-// unreadable ones become Unreadable. The error is about something else.
+// an unreadable record sets Unreadable of its summary and is no error.
 func (h *History) LoadDetails(ctx context.Context, max int) error {
 	newest := h.Revisions
 	if max > 0 && len(newest) > max {

@@ -10,17 +10,17 @@ import (
 
 // A Holder is the run that works on a release, or that worked on it when it died.
 type Holder struct {
-	Run       string    // identity of the run
-	Who       string    // host, process and CI job, for people
-	Operation string    // what they do: "upgrade to revision 7"
-	Since     time.Time // by the holder's own clock; for people only
-	Process   Process
+	Run                string    // identity of the run
+	ProcessDescription string    // host, process and CI job, for people
+	Operation          string    // what they do: "upgrade to revision 7"
+	Since              time.Time // by the holder's own clock; for people only
+	Process            Process
 }
 
 // String writes the holder for people.
 func (h Holder) String() string {
 	var b strings.Builder
-	b.WriteString(cmp.Or(h.Who, "an unknown client"))
+	b.WriteString(cmp.Or(h.ProcessDescription, "an unknown client"))
 	if h.Operation != "" {
 		b.WriteString(" (" + h.Operation + ")")
 	}

@@ -44,7 +44,7 @@ func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, dur
 		prefix + "release":  release,
 	}
 	lease.Annotations = map[string]string{
-		annotationWho:       holder.Who,
+		annotationWho:       holder.ProcessDescription,
 		annotationOperation: holder.Operation,
 		annotationProcess:   holder.Process.String(),
 	}
@@ -59,10 +59,10 @@ func holderOf(lease *coordinationv1.Lease) *Holder {
 		return nil
 	}
 	h := &Holder{
-		Run:       *lease.Spec.HolderIdentity,
-		Who:       cmp.Or(lease.Annotations[annotationWho], *lease.Spec.HolderIdentity),
-		Operation: lease.Annotations[annotationOperation],
-		Process:   parseProcess(lease.Annotations[annotationProcess]),
+		Run:                *lease.Spec.HolderIdentity,
+		ProcessDescription: cmp.Or(lease.Annotations[annotationWho], *lease.Spec.HolderIdentity),
+		Operation:          lease.Annotations[annotationOperation],
+		Process:            parseProcess(lease.Annotations[annotationProcess]),
 	}
 	if lease.Spec.AcquireTime != nil {
 		h.Since = lease.Spec.AcquireTime.Time

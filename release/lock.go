@@ -86,7 +86,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	opts = opts.withDefaults()
 	lease := &heldLease{
 		namespace: s.namespace, release: name, opts: opts,
-		holder: Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
 		client: client.CoordinationV1().Leases(s.namespace),
 	}
 	acquired, err := lease.acquire(ctx)

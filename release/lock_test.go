@@ -99,7 +99,7 @@ func TestBusy(t *testing.T) {
 		if !errors.As(err, &busy) {
 			t.Fatalf("Lock = %v, want a *BusyError", err)
 		}
-		for _, part := range []string{inProgress, first.lease.holder.Who, "upgrade to revision 7", "since 20"} {
+		for _, part := range []string{inProgress, first.lease.holder.ProcessDescription, "upgrade to revision 7", "since 20"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q doesn't say %q", err, part)
 			}
@@ -620,7 +620,7 @@ func TestClocksDiffer(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			leases := s.Client().CoordinationV1().Leases(s.namespace)
-			holder := Holder{Run: "elsewhere", Who: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1 another-host")}
+			holder := Holder{Run: "elsewhere", ProcessDescription: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1 another-host")}
 			lease, err := leases.Create(t.Context(), newLease(s.namespace, "web", holder, 2*time.Second), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)

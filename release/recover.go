@@ -167,6 +167,6 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	if s.Holder != "" {
 		b.WriteString(" (run by " + s.Holder + ")")
 	}
-	fmt.Fprintf(&b, "; recovered by deployer on %s", l.lease.holder.Who)
+	fmt.Fprintf(&b, "; recovered by deployer on %s", l.lease.holder.ProcessDescription)
 	return b.String()
 }

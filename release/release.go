@@ -157,7 +157,7 @@ func ValidateName(name string) error {
 }
 
 // ValidateDriver returns an error unless the value of HELM_DRIVER means
-// storage in Secrets. Empty does.
+// storage in Secrets, as the empty value does.
 func ValidateDriver(driver string) error {
 	switch driver {
 	case "", "secret", "secrets":

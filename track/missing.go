@@ -28,10 +28,10 @@ const (
 
 // A missingReference is what is known of one object, or key of it, that pods refer to and miss.
 type missingReference struct {
-	foundAt   time.Time // when it was found to be there: the kubelet has yet to look again. Zero when it isn't, or may not be read
-	isForGood bool      // this release states the object, with other keys: nobody will add this one
-	askedAt   time.Time
-	inFlight  bool
+	foundAt     time.Time // when it was found to be there: the kubelet has yet to look again. Zero when it isn't, or may not be read
+	isPermanent bool      // this release states the object, with other keys: nobody will add this one
+	askedAt     time.Time
+	inFlight    bool
 }
 
 // missingReferences are all references that pods miss. Kubelets may be behind, and what looks final to them may have
@@ -100,10 +100,10 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 func (m *missingReference) update(object *unstructured.Unstructured, key string, stated bool, now time.Time) {
 	keys := keysOf(object)
 	if object != nil && (key == "" || slices.Contains(keys, key)) {
-		m.foundAt, m.isForGood = cmp.Or(m.foundAt, now), false
+		m.foundAt, m.isPermanent = cmp.Or(m.foundAt, now), false
 		return
 	}
-	m.foundAt, m.isForGood = time.Time{}, stated && len(keys) > 0 // one that is stated without any is for somebody to fill
+	m.foundAt, m.isPermanent = time.Time{}, stated && len(keys) > 0 // one declared without keys is meant to be filled by others
 }
 
 // keysOf lists the keys of a ConfigMap or Secret.
@@ -142,9 +142,9 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 			within = mountedAgainWithin
 		}
 		return known.foundAt.Add(within), true
-	case known.isForGood && s.affectsAllPods(g, class.Deterministic):
+	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
 		return g.finding.Since, true
-	case known.isForGood || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
+	case known.isPermanent || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
 		return time.Time{}, false
 	}
 	s.timers.recheckBy(s.now.Add(pendingRecheck))

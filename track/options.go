@@ -26,8 +26,8 @@ type Options struct {
 	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
 	// the Deployment's own progressDeadlineSeconds. Annotations override it.
 	NoProgressTimeout time.Duration
-	// Declares reports whether the release states an object: what its ConfigMaps and Secrets
-	// lack nobody will add. nil for none but the targets, which count without it.
+	// Declares reports whether the release declares an object. Nobody else is expected to add
+	// keys to its ConfigMaps and Secrets. With nil only the targets count as declared.
 	Declares func(kube.ID) bool
 	// Now is the clock; nil means time.Now. For tests.
 	Now func() time.Time
@@ -52,9 +52,9 @@ func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 	return rules.ReadyWhenPresent(obj.GroupVersionKind().GroupKind()) && !o.hasRule(obj)
 }
 
-// ReadyWhenUnchanged is ReadyWhenPresent for an object that is as it was deployed before, of which
-// the metadata is known, and of a Service its type: only one with a load balancer gets an
-// address some time later.
+// ReadyWhenUnchanged is ReadyWhenPresent for an object that hasn't changed since it was
+// deployed. Only its metadata has to be known, and the type of a Service, because a load
+// balancer gets its address later.
 func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 	serviceType, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
 	isService := obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}

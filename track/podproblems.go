@@ -181,7 +181,7 @@ func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
 	}
 	mayAffectOne := scope != class.Deterministic
 	for _, history := range s.newPods.byUID {
-		mayAffectOne = mayAffectOne || history.GotPast(g.finding.Class, g.finding.Container)
+		mayAffectOne = mayAffectOne || history.HasPassed(g.finding.Class, g.finding.Container)
 	}
 	return !mayAffectOne || s.ready == 0 && s.failing >= s.total
 }

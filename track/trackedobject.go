@@ -98,8 +98,8 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	if isOlder(obj, t.observed.object) {
 		return // the list or the watch is older than what is known
 	}
-	anew := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
-	if anew || t.Baseline == nil && t.Until != UntilGone {
+	isReplacement := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
+	if isReplacement || t.Baseline == nil && t.Until != UntilGone {
 		t.Target.Baseline = obj
 		t.settings = settingsOf(obj)
 		t.observed.generation = obj.GetGeneration()

@@ -12,10 +12,10 @@ var changedIn = map[schema.GroupVersion]string{
 	{Group: "networking.k8s.io", Version: "v1"}: "1.31.0",
 }
 
-// UnlikeServer returns the group versions whose schemas here aren't those of an API server of a
+// GroupVersionsUnlike returns the group versions whose schemas here aren't those of an API server of a
 // version such as "v1.29.4+k3s1": its own have to be used. The fields of a type don't count. It
 // returns none for a version that can't be read.
-func UnlikeServer(serverVersion string) map[schema.GroupVersion]bool {
+func GroupVersionsUnlike(serverVersion string) map[schema.GroupVersion]bool {
 	out := map[schema.GroupVersion]bool{}
 	server, err := version.ParseGeneric(serverVersion)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestUnlikeServer(t *testing.T) {
 		"v1.29.15": true, "v1.30.14+k3s1": true, "v1.30.2-eks-036c24b": true,
 		"v1.31.0": false, "v1.36.3": false, "v2.0.0": false, "": false, "unknown": false,
 	} {
-		if got := UnlikeServer(version)[networking]; got != unlike {
+		if got := GroupVersionsUnlike(version)[networking]; got != unlike {
 			t.Errorf("UnlikeServer(%q) has %s: %v, want %v", version, networking, got, unlike)
 		}
 	}
@@ -44,7 +44,7 @@ func TestTypesMergeAsOnTheServer(t *testing.T) {
 	compared := 0
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		mapping, err := cluster.Mapping(t.Context(), gvk, false)
-		if err != nil || UnlikeServer(server.Version)[gvk.GroupVersion()] {
+		if err != nil || GroupVersionsUnlike(server.Version)[gvk.GroupVersion()] {
 			continue
 		}
 		theirs, err := cluster.TypeConverter(t.Context(), gvk.GroupVersion())

@@ -1,5 +1,5 @@
 // Package definition reads CustomResourceDefinitions: the kinds that they define, what is lost
-// when one replaces another, and what of one a release has contributed. It makes no requests.
+// when one replaces another, and which parts a release has contributed. It makes no requests.
 package definition
 
 import (
@@ -122,7 +122,7 @@ func TypeConverter(gvk schema.GroupVersionKind, version map[string]any) managedf
 	if err := json.Unmarshal(data, &parsed); err != nil {
 		return nil
 	}
-	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preserves(node))
+	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preservesUnknownFields(node))
 	if err != nil {
 		return nil
 	}

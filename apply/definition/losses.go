@@ -149,13 +149,13 @@ func (l *lossFinder) node(path string, was, is map[string]any, except ...string)
 		l.add(path, gone)
 		return
 	}
-	if was["nullable"] == true && is["nullable"] != true && !preserves(is) {
+	if was["nullable"] == true && is["nullable"] != true && !preservesUnknownFields(is) {
 		l.add(path, "nullable")
 	}
 	for _, value := range lostValues(was, is) {
 		l.add(path, "value "+value)
 	}
-	if preserves(was) && !preserves(is) && is["additionalProperties"] != true {
+	if preservesUnknownFields(was) && !preservesUnknownFields(is) && is["additionalProperties"] != true {
 		l.add(fields.Join(path, "*"), "")
 	}
 	l.properties(path, was, is, except)
@@ -175,7 +175,7 @@ func (l *lossFinder) properties(path string, was, is map[string]any, except []st
 			l.node(fields.Join(path, name), field, next)
 		case open:
 			l.node(fields.Join(path, name), field, value)
-		case preserves(is), is["additionalProperties"] == true:
+		case preservesUnknownFields(is), is["additionalProperties"] == true:
 		default:
 			l.add(fields.Join(path, name), "")
 		}
@@ -191,14 +191,16 @@ func (l *lossFinder) children(path string, was, is map[string]any) {
 		switch {
 		case some && still:
 			l.node(path+sign, had, has)
-		case !some && was[key] != true, is[key] == true, preserves(is):
+		case !some && was[key] != true, is[key] == true, preservesUnknownFields(is):
 		default:
 			l.add(path+sign, "")
 		}
 	}
 }
 
-func preserves(node map[string]any) bool { return node["x-kubernetes-preserve-unknown-fields"] == true }
+func preservesUnknownFields(node map[string]any) bool {
+	return node["x-kubernetes-preserve-unknown-fields"] == true
+}
 
 // typesOf are the types of values that a node allows; nil means any.
 func typesOf(node map[string]any) []string {

@@ -59,7 +59,7 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 	}
 	switch {
 	case f.Type == compare.Added && stated, f.Type == compare.Removed,
-		f.Type == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
+		f.Type == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionDeclaring(f.Path) > 0):
 		l.add(f.Path, f.After, f.Type != compare.Removed, false)
 	case f.Type == compare.Reordered:
 		if noted := l.add(f.Path, f.After, true, false); noted != nil {
@@ -89,7 +89,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
-		if f.Revision = l.revisionStating(path); f.Revision > 0 {
+		if f.Revision = l.revisionDeclaring(path); f.Revision > 0 {
 			f.Origin = OriginFailedRelease
 			return
 		}
@@ -126,9 +126,9 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 	return best
 }
 
-// revisionStating returns the latest revision other than the deployed one that states the
+// revisionDeclaring returns the latest revision other than the deployed one that states the
 // live value of a field; 0 when none does.
-func (l *fieldList) revisionStating(path fieldpath.Path) int {
+func (l *fieldList) revisionDeclaring(path fieldpath.Path) int {
 	is, has := fields.Value(l.object.Live.Object, path)
 	history := l.object.History
 	for i := len(history) - 1; i >= 0; i-- {

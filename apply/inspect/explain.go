@@ -178,7 +178,7 @@ func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.In
 	if x.leaves, err = inspection.Leaves(ctx, o); err != nil {
 		return nil, &apply.ObjectError{ID: o.ID, Source: o.Source, Doing: "explaining", Err: err}
 	}
-	x.stored, err = inspection.HistoryIn(ctx, o, req.Stored)
+	x.stored, err = inspection.DeclaredIn(ctx, o, req.Stored)
 	return x, err
 }
 
@@ -270,7 +270,7 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) {
 	statedBefore := false
 	for i, r := range x.stored {
-		stated := x.isStatedIn(r, f, path)
+		stated := x.isDeclaredIn(r, f, path)
 		if stated && !statedBefore {
 			f.Revision, f.Source = r.Revision, r.Source
 			f.Earlier = i == 0 && r.Revision > 1
@@ -282,9 +282,9 @@ func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) 
 	}
 }
 
-// isStatedIn reports whether a stored revision states a field's live value, or states the
+// isDeclaredIn reports whether a stored revision states a field's live value, or states the
 // same as the deployed one and the server takes that for equal to the live value.
-func (x *explainer) isStatedIn(r apply.DeclaredObject, f *FieldExplanation, path fieldpath.Path) bool {
+func (x *explainer) isDeclaredIn(r apply.DeclaredObject, f *FieldExplanation, path fieldpath.Path) bool {
 	declared, ok := fields.Value(r.Object.Object, path)
 	if !ok {
 		return false

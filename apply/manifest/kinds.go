@@ -30,7 +30,7 @@ func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 		rule(n, obj)
 	}
 	if parents, ok := caBundleParents[kind]; ok {
-		dropPlaceholderCABundles(obj.Object, parents, injected(obj))
+		dropPlaceholderCABundles(obj.Object, parents, requestsInjection(obj))
 	}
 }
 
@@ -182,9 +182,9 @@ func isPEM(encoded string) bool {
 	return block != nil
 }
 
-// injected says that the object asks a controller for its caBundle.
+// requestsInjection says that the object asks a controller for its caBundle.
 // https://cert-manager.io/docs/concepts/ca-injector/
-func injected(obj *unstructured.Unstructured) bool {
+func requestsInjection(obj *unstructured.Unstructured) bool {
 	for key := range obj.GetAnnotations() {
 		if strings.HasPrefix(key, "cert-manager.io/inject-") || key == "service.beta.openshift.io/inject-cabundle" {
 			return true

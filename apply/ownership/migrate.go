@@ -59,20 +59,20 @@ func Migrate(m Migration) Migrated {
 	if m.Relinquished == nil {
 		m.Relinquished = fieldpath.NewSet()
 	}
-	c := claim{Migration: m, ours: fieldpath.NewSet(), gained: m.Declared, chart: m.Declared.Union(m.Desired)}
+	r := migrationRun{Migration: m, ours: fieldpath.NewSet(), gained: m.Declared, chart: m.Declared.Union(m.Desired)}
 	if entry := ApplyEntry(m.Entries); entry != nil {
-		c.ours, c.time, c.changed = entry.Set, entry.Time, !m.Served(entry.APIVersion)
+		r.ours, r.time, r.changed = entry.Set, entry.Time, !m.Served(entry.APIVersion)
 	}
 	for _, e := range m.Entries {
 		if !e.isOurApply() {
-			c.claimFrom(e)
+			r.takeFrom(e)
 		}
 	}
-	return c.result()
+	return r.result()
 }
 
-// A claim is a migration under way.
-type claim struct {
+// A migrationRun is a migration under way.
+type migrationRun struct {
 	Migration
 	chart   *fieldpath.Set // what revisions have declared, and what is desired
 	ours    *fieldpath.Set // what is ours now
@@ -83,50 +83,50 @@ type claim struct {
 	changed bool           // an entry is of an API version that is gone
 }
 
-// claimFrom takes the fields that become ours from another manager's entry.
-func (c *claim) claimFrom(e Entry) {
-	lost := c.lostBy(e)
-	if !c.Served(e.APIVersion) && e.Subresource == "" {
+// takeFrom takes the fields that become ours from another manager's entry.
+func (r *migrationRun) takeFrom(e Entry) {
+	lost := r.lostBy(e)
+	if !r.Served(e.APIVersion) && e.Subresource == "" {
 		// The server forgets the owners of such fields at the next write,
 		// or fails to convert them (kubernetes#111937).
 		e = e.With(e.Set)
-		e.APIVersion = c.APIVersion
-		c.changed = true
+		e.APIVersion = r.APIVersion
+		r.changed = true
 	}
 	// Under Helm's name, undesired fields would become ours in the next release and be
 	// removed.
-	dropRest := c.Adopting && e.Class() == Helm && e.Subresource == ""
+	dropRest := r.Adopting && e.Class() == Helm && e.Subresource == ""
 	if lost.Empty() && !dropRest {
-		c.rest = append(c.rest, e)
+		r.rest = append(r.rest, e)
 		return
 	}
-	c.from = append(c.from, e.Label())
-	c.gained = c.gained.Union(lost)
+	r.from = append(r.from, e.Label())
+	r.gained = r.gained.Union(lost)
 	if left := e.Set.Difference(lost); !left.Empty() && !dropRest {
-		c.rest = append(c.rest, e.With(left))
+		r.rest = append(r.rest, e.With(left))
 	}
 }
 
 // lostBy returns the fields that an entry loses to us.
-func (c *claim) lostBy(e Entry) *fieldpath.Set {
+func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 	if e.Subresource != "" {
 		return fieldpath.NewSet()
 	}
-	if c.RevertManual && !c.Adopting && e.IsManual() {
-		return e.Set.Intersection(c.chart).Union(Content(e.Set)).Difference(c.Relinquished)
+	if r.RevertManual && !r.Adopting && e.IsManual() {
+		return e.Set.Intersection(r.chart).Union(Content(e.Set)).Difference(r.Relinquished)
 	}
 	isUpdate := e.Operation == metav1.ManagedFieldsOperationUpdate
 	switch class := e.Class(); {
-	case class == Helm && c.Adopting:
-		return e.Set.Intersection(c.Desired)
+	case class == Helm && r.Adopting:
+		return e.Set.Intersection(r.Desired)
 	case class == Helm:
 		return e.Set
 	case class == Ambiguous && isUpdate:
-		return e.Set.Intersection(c.chart).Difference(c.Relinquished)
+		return e.Set.Intersection(r.chart).Difference(r.Relinquished)
 	case class == Person && isUpdate:
 		// Only fields that the chart declared before and drops now. Fields that it still
 		// declares are taken by the apply itself if the values differ.
-		return e.Set.Intersection(c.ours.Union(c.Declared)).Difference(c.Desired).Difference(c.Relinquished)
+		return e.Set.Intersection(r.ours.Union(r.Declared)).Difference(r.Desired).Difference(r.Relinquished)
 	}
 	return fieldpath.NewSet()
 }
@@ -139,19 +139,19 @@ func Content(set *fieldpath.Set) *fieldpath.Set {
 	))
 }
 
-func (c *claim) result() Migrated {
-	ours := c.ours.Union(c.gained.Intersection(c.Live))
-	if c.Adopting {
-		ours = ours.Intersection(c.Desired)
+func (r *migrationRun) result() Migrated {
+	ours := r.ours.Union(r.gained.Intersection(r.Live))
+	if r.Adopting {
+		ours = ours.Intersection(r.Desired)
 	}
-	ours = ours.Difference(c.Relinquished.Difference(c.Desired))
-	out := Migrated{Ours: ours, Entries: c.Entries, From: c.from, Changed: len(c.from) > 0 || c.changed || !ours.Equals(c.ours)}
+	ours = ours.Difference(r.Relinquished.Difference(r.Desired))
+	out := Migrated{Ours: ours, Entries: r.Entries, From: r.from, Changed: len(r.from) > 0 || r.changed || !ours.Equals(r.ours)}
 	if !out.Changed {
 		return out
 	}
-	out.Entries = c.rest
+	out.Entries = r.rest
 	if !ours.Empty() {
-		out.Entries = append(out.Entries, newApplyEntry(c.APIVersion, ours, c.time))
+		out.Entries = append(out.Entries, newApplyEntry(r.APIVersion, ours, r.time))
 	}
 	return out
 }

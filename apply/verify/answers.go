@@ -58,9 +58,9 @@ func TooLarge(err error) bool {
 
 var tooLargeMessages = []string{"etcdserver: request is too large", "trying to send message larger than max"}
 
-// NameHeld reports whether an object can't be dry-run under another name: only its own
+// CannotRenameForDryRun reports whether an object can't be dry-run under another name: only its own
 // name is allowed, or it needs a port, an address or a role that the old one holds.
-func NameHeld(err error) bool {
+func CannotRenameForDryRun(err error) bool {
 	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
 		return true
 	}
@@ -82,8 +82,9 @@ func FailsValidation(err error) bool {
 		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
 }
 
-// Misses reports whether a request about an object is refused because another one, of a name, isn't there.
-func Misses(err error, name string) bool {
+// NamesMissingPrerequisite reports whether a request is refused because another object, called
+// name, doesn't exist.
+func NamesMissingPrerequisite(err error, name string) bool {
 	return name != "" && (apierrors.IsForbidden(err) || namesObject(err)) &&
 		contains(err.Error(), []string{`"` + name + `" not found`, "no PriorityClass with name " + name + " was found"})
 }

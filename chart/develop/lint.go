@@ -44,7 +44,7 @@ type Report struct {
 func Lint(ctx context.Context, path string, values map[string]any, opts LintOptions) (Report, error) {
 	report := Report{}
 	// By default the library assumes the Kubernetes version that it was written for.
-	server, err := chart.Offline(opts.Kubernetes)
+	server, err := chart.OfflineServerInfo(opts.Kubernetes)
 	if err != nil {
 		return report, err
 	}

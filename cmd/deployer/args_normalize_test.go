@@ -92,7 +92,7 @@ func TestArrangeRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("arrange(%s) accepts it, want: %s", test.line, test.want)
 			}
-			if err.Error() != test.want || program.In(output.Hint(err), "deployer") != test.hint {
+			if err.Error() != test.want || program.InsertName(output.Hint(err), "deployer") != test.hint {
 				t.Errorf("arrange(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, output.Hint(err), test.want, test.hint)
 			}
 		})

@@ -18,17 +18,17 @@ import (
 // A templateOptions is the command line of template.
 type templateOptions struct {
 	chartRequest
-	show        chart.TemplateOptions
-	validate    bool
-	dryRun      string
-	isUpgrade   bool
-	kubeVersion string
-	apiVersions []string
-	skipCRDs    bool
-	releaseName bool
-	generate    bool
-	nameFrom    string
-	timeout     time.Duration
+	show         chart.TemplateOptions
+	validate     bool
+	dryRun       string
+	isUpgrade    bool
+	kubeVersion  string
+	apiVersions  []string
+	skipCRDs     bool
+	releaseName  bool
+	generateName bool
+	nameTemplate string
+	timeout      time.Duration
 }
 
 func templateCommand(e *env) *cli.Command {
@@ -47,8 +47,8 @@ func templateCommand(e *env) *cli.Command {
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
 		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
 		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: stringList(&o.apiVersions)},
-		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "accepted for scripts: without NAME, the release is called release-name", Destination: &o.generate},
-		&cli.StringFlag{Name: "name-template", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
+		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "accepted for scripts: without NAME, the release is called release-name", Destination: &o.generateName},
+		&cli.StringFlag{Name: "name-template", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameTemplate},
 	}
 	return &cli.Command{
 		Name: "template", Usage: "render a chart and print the manifests", ArgsUsage: "[NAME] CHART",
@@ -69,9 +69,9 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	// Helm calls a rendering without a name "release-name", also with
 	// --generate-name: the same chart has the same manifests each time.
 	name, ref := "release-name", args[len(args)-1]
-	if len(args) == 2 || o.nameFrom != "" {
+	if len(args) == 2 || o.nameTemplate != "" {
 		var err error
-		if name, ref, err = nameAndChart(args, o.generate, o.nameFrom); err != nil {
+		if name, ref, err = nameAndChart(args, o.generateName, o.nameTemplate); err != nil {
 			return &usageError{err: err, command: "template"}
 		}
 	}
@@ -122,7 +122,7 @@ func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *char
 // server is the cluster that the chart is told of.
 func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, *kube.Cluster, error) {
 	if !o.validate && o.dryRun != "server" {
-		server, err := chart.Offline(o.kubeVersion, o.apiVersions...)
+		server, err := chart.OfflineServerInfo(o.kubeVersion, o.apiVersions...)
 		return server, nil, err
 	}
 	cluster, err := e.connect()

@@ -48,8 +48,8 @@ func hideSecretsOf(record *release.Record) *release.Record {
 // announceInstall tells people that an upgrade installs what isn't there.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
 func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
-	anew := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
-	if !anew || o.failurePrefix != upgradeFailed || format != output.FormatTable {
+	isFirstInstall := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
+	if !isFirstInstall || o.failurePrefix != upgradeFailed || format != output.FormatTable {
 		return nil
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))

@@ -24,11 +24,11 @@ Examples:
 Exit codes: the same as upgrade's`,
 		Flags: append(o.flags(e),
 			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "reuse the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
-			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "generate the release name from the chart's name and the time", Destination: &o.generate},
-			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
+			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "generate the release name from the chart's name and the time", Destination: &o.generateName},
+			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameTemplate},
 		),
 		Action: action(1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
-			name, ref, err := nameAndChart(args, o.generate, o.nameFrom)
+			name, ref, err := nameAndChart(args, o.generateName, o.nameTemplate)
 			if err != nil {
 				return withPrefix(installFailed, &usageError{err: err, command: "install"})
 			}

@@ -14,14 +14,14 @@ import (
 type upgradeOptions struct {
 	operation
 	chartRequest
-	request   deploy.UpgradeRequest
-	install   bool
-	reset     bool
-	reuse     bool
-	resetThen bool
-	skipCRDs  bool
-	generate  bool
-	nameFrom  string
+	request        deploy.UpgradeRequest
+	install        bool
+	resetValues    bool
+	reuseValues    bool
+	resetThenReuse bool
+	skipCRDs       bool
+	generateName   bool
+	nameTemplate   string
 }
 
 func (o *upgradeOptions) flags(e *env) []cli.Flag {
@@ -39,9 +39,9 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "crds", Category: group, Usage: "what to do with CustomResourceDefinitions in crds/: add (create, or update where nothing is lost), create, upgrade or skip", Value: newChoice((*string)(&o.settings.CRDs), "add", "create", "upgrade", "skip")},
 		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "prune even if an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.PartialDiscovery},
 		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
-		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use the chart's values and those given here only", Destination: &o.reset},
-		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision and its chart", Destination: &o.reuse},
-		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision, and both into the new chart's", Destination: &o.resetThen},
+		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use the chart's values and those given here only", Destination: &o.resetValues},
+		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision and its chart", Destination: &o.reuseValues},
+		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision, and both into the new chart's", Destination: &o.resetThenReuse},
 		hideNotesFlag(group, &o.hideNotes),
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run, leave out Secrets (a plan never shows their values)", Destination: &o.dryRun.hideSecrets},
 	}
@@ -113,11 +113,11 @@ func (o *upgradeOptions) completeRequest(name string) {
 		o.settings.CRDs = "skip"
 	}
 	switch { // the first counts, as in Helm: pkg/action/upgrade.go, reuseValues
-	case o.reset:
+	case o.resetValues:
 		o.request.Reuse = chart.ResetValues
-	case o.reuse:
+	case o.reuseValues:
 		o.request.Reuse = chart.ReuseValues
-	case o.resetThen:
+	case o.resetThenReuse:
 		o.request.Reuse = chart.ResetThenReuseValues
 	}
 }

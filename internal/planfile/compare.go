@@ -69,7 +69,7 @@ func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.O
 func (o Object) differences(now Object) []Difference {
 	switch {
 	case o.Action != now.Action:
-		return []Difference{{Subject: o.Object, Path: now.paths(o), Planned: string(o.Action), Now: now.actionNow()}}
+		return []Difference{{Subject: o.Object, Path: now.unplannedPaths(o), Planned: string(o.Action), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
 		return []Difference{{Subject: o.Object, Planned: string(o.Action), Now: "it was deleted and recreated"}}
 	}
@@ -91,8 +91,8 @@ func (o Object) actionNow() string {
 	return "it would be: " + string(o.Action)
 }
 
-// paths returns some of the fields that would change now and weren't planned to.
-func (o Object) paths(planned Object) string {
+// unplannedPaths returns some of the fields that would change now and weren't planned to.
+func (o Object) unplannedPaths(planned Object) string {
 	var out []string
 	for _, f := range o.Fields {
 		if planned.field(f) == nil {
@@ -138,9 +138,9 @@ func (o Object) fieldDifferences(now Object) []Difference {
 		case g == nil:
 			add(f.Path, f.plannedChangeText(), "it would no longer change")
 		case f.Before != g.Before:
-			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+by(g.Owners))
+			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+setByText(g.Owners))
 		case !slices.Equal(f.Owners, g.Owners):
-			add(f.Path, f.plannedChangeText(), "it belongs to "+managers(g.Owners)+" now, not to "+managers(f.Owners))
+			add(f.Path, f.plannedChangeText(), "it belongs to "+managersText(g.Owners)+" now, not to "+managersText(f.Owners))
 		case f.After != g.After && !estimated:
 			add(f.Path, f.plannedChangeText(), "it would become "+g.afterText())
 		}
@@ -151,7 +151,7 @@ func (o Object) fieldDifferences(now Object) []Difference {
 			continue
 		}
 		if o.field(g) == nil && !o.skips(g) {
-			add(g.Path, "no change", g.unplannedChangeText()+by(g.Owners))
+			add(g.Path, "no change", g.unplannedChangeText()+setByText(g.Owners))
 		}
 	}
 	return out
@@ -211,12 +211,12 @@ func (f Field) plannedChangeText() string {
 	return cmp.Or(f.From, "(absent)") + " -> " + cmp.Or(f.To, "(absent)")
 }
 
-func by(owners []string) string {
+func setByText(owners []string) string {
 	if len(owners) == 0 {
 		return ""
 	}
 	return ", set by " + strings.Join(owners, ", ")
 }
 
-// managers lists field managers in words.
-func managers(names []string) string { return cmp.Or(strings.Join(names, ", "), "no manager") }
+// managersText lists field managersText in words.
+func managersText(names []string) string { return cmp.Or(strings.Join(names, ", "), "no manager") }

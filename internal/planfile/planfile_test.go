@@ -113,7 +113,7 @@ func TestTouchedFields(t *testing.T) {
 		if f.After == "" {
 			line += " by server"
 		}
-		got = append(got, line+by(f.Owners))
+		got = append(got, line+setByText(f.Owners))
 	}
 	want := []string{
 		`metadata.annotations.at: (absent) -> "now" by server`,

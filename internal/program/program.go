@@ -10,8 +10,8 @@ import "strings"
 // and words of others are never taken for it.
 const Name = "\uf6d0deployer\uf6d1"
 
-// In puts the name that the program was called by into a text.
-func In(text, name string) string { return strings.ReplaceAll(text, Name, name) }
+// InsertName puts the name that the program was called by into a text.
+func InsertName(text, name string) string { return strings.ReplaceAll(text, Name, name) }
 
 // WithHint adds to an error the next step for the user, which is shown below it: its method Hint
 // returns it. err must not be nil.

@@ -45,16 +45,16 @@ type Policy struct {
 
 // A History is what has happened to one pod so far.
 type History struct {
-	Pod            Pod
-	crashesBefore  map[string]int // by container: those that don't count
-	problemSince   map[string]time.Time
-	pulls          map[string]pulls // by container, as its states tell
-	pullEvents     map[imageClass]pulls
-	wasReady       map[string]bool   // containers that were ready in this rollout
-	execErrors     map[string]string // by container: the only line of the log of its crashed run
-	events         map[class.Class]eventProblem
-	nodeComing     bool // the autoscaler adds a node
-	nodeImpossible bool // the autoscaler can't help
+	Pod               Pod
+	crashesBefore     map[string]int // by container: those that don't count
+	problemSince      map[string]time.Time
+	pulls             map[string]pulls // by container, as its states tell
+	pullEvents        map[imageClass]pulls
+	wasReady          map[string]bool   // containers that were ready in this rollout
+	execErrors        map[string]string // by container: the only line of the log of its crashed run
+	events            map[class.Class]eventProblem
+	scaleUpTriggered  bool // the autoscaler adds a node
+	scaleUpImpossible bool // the autoscaler can't help
 }
 
 // eventProblem is what events say about one class.
@@ -93,9 +93,9 @@ func (h *History) Update(p Pod) {
 func (h *History) AddEvent(reason, message string, count int) {
 	switch reason {
 	case "TriggeredScaleUp":
-		h.nodeComing = true
+		h.scaleUpTriggered = true
 	case "NotTriggerScaleUp":
-		h.nodeImpossible = true
+		h.scaleUpImpossible = true
 	case "Failed":
 		h.notePullEvent(message, count)
 	}
@@ -137,9 +137,9 @@ func (p *Pod) container(name string) *Container {
 	return nil
 }
 
-// GotPast reports whether the pod has passed the point at which a class of problem occurs,
+// HasPassed reports whether the pod has passed the point at which a class of problem occurs,
 // so that the template can't be the reason.
-func (h *History) GotPast(c class.Class, container string) bool {
+func (h *History) HasPassed(c class.Class, container string) bool {
 	p := h.Pod
 	own := p.container(container)
 	switch c {
@@ -233,9 +233,9 @@ func (h *History) podProblems(r Policy) []Finding {
 	switch {
 	case strings.Contains(p.Scheduling.Message, unboundClaims):
 		f.Class = class.ClaimUnbound
-	case h.nodeComing:
+	case h.scaleUpTriggered:
 		f.Class = class.WaitingForNode
-	case excludesEveryNode(p.Scheduling.Message), h.nodeImpossible:
+	case excludesEveryNode(p.Scheduling.Message), h.scaleUpImpossible:
 		f.Class = class.NoNodeFits
 	case r.OldPodsLeaving && strings.Contains(p.Scheduling.Message, "Insufficient"):
 		f.Class = class.WaitingForRoom

@@ -39,7 +39,7 @@ func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) }
 
 // clean returns the filtered text.
 func (f *filter) clean(text string) string {
-	text = program.In(text, f.program)
+	text = program.InsertName(text, f.program)
 	var out strings.Builder
 	for text != "" {
 		foreign, rest, found := strings.Cut(text, f.begin())

@@ -96,7 +96,7 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 		env = os.Getenv
 	}
 	if textfmt.GlyphsFor(env) == textfmt.ASCIIGlyphs {
-		text = textfmt.ASCII(program.In(text, s.program))
+		text = textfmt.ASCII(program.InsertName(text, s.program))
 	}
 	if s.OutTTY {
 		text = textfmt.Wrap(text, s.Width)
@@ -117,4 +117,4 @@ func (s Streams) Size() (width, height int) {
 
 // WithProgramName is a text of ours, such as a command line, with the name that the program
 // was called by.
-func (s Streams) WithProgramName(text string) string { return program.In(text, s.program) }
+func (s Streams) WithProgramName(text string) string { return program.InsertName(text, s.program) }

@@ -19,8 +19,8 @@ const (
 	maxSilence = 30*time.Second - tickEvery
 	// firstWaitingLine is when the first line about unready objects is printed.
 	firstWaitingLine = 3 * time.Second
-	// gather is how long objects are collected that share a line.
-	gather = 500 * time.Millisecond
+	// gatherFor is how long objects are collected that share a line.
+	gatherFor = 500 * time.Millisecond
 	// maxNames is how many objects share a line.
 	maxNames = 8
 	// maxWaiting is how many unready objects a heartbeat names.
@@ -116,13 +116,13 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 }
 
 func (l *lineRenderer) hookRan(e deploy.HookRan) {
-	names, told := l.runs.current.namesOfHook(e.Hook)
+	names, isReported := l.runs.current.namesOfHook(e.Hook)
 	switch {
 	case e.Err == nil:
 		for _, name := range names {
 			l.say("hook", fmt.Sprintf("%s succeeded in %s", textfmt.CleanLine(name), textfmt.Duration(e.Took)))
 		}
-	case !told: // else the line of its object has
+	case !isReported: // else the line of its object has
 		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.CleanLine(textfmt.List(names)), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 	}
 }
@@ -301,7 +301,7 @@ func (l *lineRenderer) paint(word string) string {
 
 func (l *lineRenderer) tick() {
 	now := l.display.now()
-	if len(l.gathered.names) > 0 && now.Sub(l.gathered.since) >= gather {
+	if len(l.gathered.names) > 0 && now.Sub(l.gathered.since) >= gatherFor {
 		l.flush()
 	}
 	if l.silent || l.runs.current.ended != nil {

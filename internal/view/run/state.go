@@ -30,7 +30,7 @@ type runState struct {
 	actions  map[apply.Action]int      // carried out
 	progress progress
 
-	tracked  map[kube.ID]*trackedObject
+	tracked  map[kube.ID]*awaitedObject
 	order    []kube.ID // of tracked, as first seen
 	warnings []string
 	ended    *deploy.Ended
@@ -63,8 +63,8 @@ type counter struct{ done, total int }
 
 func (c counter) String() string { return fmt.Sprintf("%d/%d", c.done, c.total) }
 
-// A trackedObject is an object that is waited for.
-type trackedObject struct {
+// A awaitedObject is an object that is waited for.
+type awaitedObject struct {
 	status track.Status
 	began  time.Time
 	took   time.Duration // until it was ready, failed or gone
@@ -72,12 +72,12 @@ type trackedObject struct {
 }
 
 // arrived reports whether the object is where it should be.
-func (o *trackedObject) arrived() bool {
+func (o *awaitedObject) arrived() bool {
 	return o.status.State == track.Ready || o.status.State == track.Gone
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}}
 }
 
 // handle takes an event in.
@@ -157,10 +157,10 @@ func (t *runState) warn(text string) {
 	}
 }
 
-func (t *runState) ensureTracked(id kube.ID) *trackedObject {
+func (t *runState) ensureTracked(id kube.ID) *awaitedObject {
 	o := t.tracked[id]
 	if o == nil {
-		o = &trackedObject{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
+		o = &awaitedObject{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
 		t.tracked[id] = o
 		t.order = append(t.order, id)
 	}
@@ -243,14 +243,14 @@ func (t *runState) awaited() counter {
 
 // unready lists what is still waited for: failed first, then what has a
 // problem, then what has waited longest.
-func (t *runState) unready() []*trackedObject {
-	var out []*trackedObject
+func (t *runState) unready() []*awaitedObject {
+	var out []*awaitedObject
 	for _, id := range t.order {
 		if o := t.tracked[id]; !o.arrived() {
 			out = append(out, o)
 		}
 	}
-	rank := func(o *trackedObject) int {
+	rank := func(o *awaitedObject) int {
 		switch {
 		case o.status.State == track.Failed:
 			return 0
@@ -261,14 +261,14 @@ func (t *runState) unready() []*trackedObject {
 		}
 		return 3
 	}
-	slices.SortStableFunc(out, func(a, b *trackedObject) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(out, func(a, b *awaitedObject) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
 // slowest is the object that took longest to become ready; nil when none was
 // waited for.
-func (t *runState) slowest() *trackedObject {
-	var slow *trackedObject
+func (t *runState) slowest() *awaitedObject {
+	var slow *awaitedObject
 	for _, id := range t.order {
 		o := t.tracked[id]
 		if o.status.State == track.Ready && o.took >= time.Second && (slow == nil || o.took > slow.took) {
@@ -304,7 +304,7 @@ func (t *runState) namesOfHook(h *helmrelease.Hook) (names []string, failed bool
 }
 
 // age is how long an object has been waited for.
-func (t *runState) age(o *trackedObject) time.Duration {
+func (t *runState) age(o *awaitedObject) time.Duration {
 	if o.status.State.IsFinal() {
 		return o.took
 	}

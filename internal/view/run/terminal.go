@@ -189,7 +189,7 @@ func clock(d time.Duration) string {
 }
 
 // objectLines are an object that isn't ready, and below it the pod that shows why.
-func (t *terminalRenderer) objectLines(o *trackedObject, columns int) []string {
+func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	s := o.status
 	sign, paint := t.display.glyphs.Busy, t.display.palette.Faint.Sprint
 	switch {
