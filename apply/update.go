@@ -158,12 +158,12 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if err == nil {
 		return u.handleAnswer(ctx, result)
 	}
-	fixed, unknown := u.immutableFields(ctx, err)
+	immutable, lookupErr := u.immutableFields(ctx, err)
 	switch {
-	case unknown != nil:
-		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
-	case len(fixed) > 0:
-		return u.decideRecreation(ctx, err, fixed)
+	case lookupErr != nil:
+		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: lookupErr}
+	case len(immutable) > 0:
+		return u.decideRecreation(ctx, err, immutable)
 	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.relinquished:
 		// A local estimate has no defaults, so those of the live object are kept.
 		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {

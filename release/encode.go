@@ -101,7 +101,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 		return nil, err
 	}
 	enc, _, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) {
-		return packWith(func(w *jsonWriter) { w.head(headOf(r)) })
+		return packWith(func(w *jsonWriter) { w.writeHead(headOf(r)) })
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 			return bundle{bundleRef: ref}, true, nil
 		}
 	}
-	packed, m, err := packWith(func(w *jsonWriter) { w.body(bodyOf(rec)) })
+	packed, m, err := packWith(func(w *jsonWriter) { w.writeBody(bodyOf(rec)) })
 	if err != nil {
 		return bundle{}, false, err
 	}

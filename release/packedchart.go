@@ -143,9 +143,9 @@ func (p *packedChart) packManifest(manifest string) (*packedManifest, error) {
 	}
 	size := p.size
 	to := &jsonWriter{to: io.MultiWriter(&size, w)}
-	to.raw(`"manifest":`)
-	to.text(manifest)
-	to.raw(",")
+	to.writeRaw(`"manifest":`)
+	to.writeText(manifest)
+	to.writeRaw(",")
 	if err := cmp.Or(to.err, w.Flush()); err != nil {
 		return nil, err
 	}
@@ -284,8 +284,8 @@ func (p *packedChart) sameText(other *packedChart) bool {
 func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil {
 		return packWith(func(w *jsonWriter) {
-			w.raw("{")
-			w.rest(rec)
+			w.writeRaw("{")
+			w.writeRecord(rec)
 		})
 	}
 	chart, manifest, err := charts.pack(rec)
@@ -294,7 +294,7 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	}
 	rest := *rec
 	rest.Manifest = ""
-	return chart.appendRest(manifest, func(w *jsonWriter) { w.rest(&rest) })
+	return chart.appendRest(manifest, func(w *jsonWriter) { w.writeRecord(&rest) })
 }
 
 // PackAhead packs what takes longest of a record that is going to be written soon, its chart and its manifest. It

@@ -235,7 +235,7 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed, _, err := charts.packed.appendRest(nil, func(w *jsonWriter) {
-		w.raw(`"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
+		w.writeRaw(`"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestChartDecodedApartIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, _, err := packed.appendRest(nil, func(w *jsonWriter) { w.raw(rest) })
+		data, _, err := packed.appendRest(nil, func(w *jsonWriter) { w.writeRaw(rest) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,8 +116,8 @@ func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *
 		return nil, err
 	}
 	packed, _, err := chart.appendRest(manifest, func(w *jsonWriter) {
-		w.inside(record)
-		w.raw("}")
+		w.writeWithoutBrackets(record)
+		w.writeRaw("}")
 	})
 	if err != nil {
 		return nil, err

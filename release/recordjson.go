@@ -19,84 +19,84 @@ type jsonWriter struct {
 	err error // the first one
 }
 
-// raw writes text as it is.
-func (w *jsonWriter) raw(text string) {
+// writeRaw writes text as it is.
+func (w *jsonWriter) writeRaw(text string) {
 	if w.err == nil {
 		_, w.err = io.WriteString(w.to, text)
 	}
 }
 
-// inside writes the JSON of a text or an object without its quotes or braces.
-func (w *jsonWriter) inside(v any) {
+// writeWithoutBrackets writes the JSON of a text or an object without its quotes or braces.
+func (w *jsonWriter) writeWithoutBrackets(v any) {
 	data, err := json.Marshal(v)
 	if w.err = cmp.Or(w.err, err); w.err == nil {
 		_, w.err = w.to.Write(data[1 : len(data)-1])
 	}
 }
 
-// rest writes the members of a record without its chart, and the closing brace.
-func (w *jsonWriter) rest(rec *Record) {
+// writeRecord writes the members of a record without its chart, and the closing brace.
+func (w *jsonWriter) writeRecord(rec *Record) {
 	rest := *rec
 	rest.Chart, rest.Manifest, rest.Journal = nil, "", nil
 	w.members(&rest, rec.Manifest, rec.Journal)
 }
 
-func (w *jsonWriter) head(h *head) {
+func (w *jsonWriter) writeHead(h *head) {
 	rest := *h
 	rest.Journal = nil
-	w.raw("{")
+	w.writeRaw("{")
 	w.members(&rest, "", h.Journal)
 }
 
-func (w *jsonWriter) body(b *body) {
+func (w *jsonWriter) writeBody(b *body) {
 	rest := *b
 	rest.Manifest = ""
-	w.raw("{")
+	w.writeRaw("{")
 	w.members(&rest, b.Manifest, nil)
 }
 
 // members writes the members of an object, then its manifest and journal unless they are empty, and the closing brace.
 func (w *jsonWriter) members(rest any, manifest string, journal *Journal) {
-	w.inside(rest)
+	w.writeWithoutBrackets(rest)
 	if manifest != "" {
-		w.raw(`,"manifest":`)
-		w.text(manifest)
+		w.writeRaw(`,"manifest":`)
+		w.writeText(manifest)
 	}
 	if journal != nil {
-		w.raw(`,"deployer":`)
+		w.writeRaw(`,"deployer":`)
 		w.journal(journal)
 	}
-	w.raw("}")
+	w.writeRaw("}")
 }
 
 func (w *jsonWriter) journal(j *Journal) {
 	rest := *j
 	rest.Objects = nil
-	w.raw("{")
-	w.inside(&rest)
+	w.writeRaw("{")
+	w.writeWithoutBrackets(&rest)
 	separator := `,"objects":{`
 	for _, key := range slices.Sorted(maps.Keys(j.Objects)) {
-		w.raw(separator)
-		w.inside(map[string]ObjectState{key: j.Objects[key]})
+		w.writeRaw(separator)
+		w.writeWithoutBrackets(map[string]ObjectState{key: j.Objects[key]})
 		separator = ","
 	}
 	if len(j.Objects) > 0 {
-		w.raw("}")
+		w.writeRaw("}")
 	}
-	w.raw("}")
+	w.writeRaw("}")
 }
 
 // textPiece is how many bytes of a text are written at once.
 const textPiece = 16 << 10
 
-func (w *jsonWriter) text(text string) {
-	w.raw(`"`)
+func (w *jsonWriter) writeText(text string) {
+	w.writeRaw(`"`)
 	for text != "" {
 		end := pieceEnd(text)
-		w.inside(text[:end])
+		w.writeWithoutBrackets(text[:end])
 		text = text[end:]
 	}
-	w.raw(`"`)
+	w.writeRaw(`"`)
 }
 
 // pieceEnd is where the first piece of a text ends, which is between two characters.

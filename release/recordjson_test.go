@@ -20,7 +20,7 @@ func FuzzPiecesOfText(f *testing.F) {
 		text = strings.Repeat("x", textPiece-1-(at&0xf)) + text
 		var got strings.Builder
 		w := &jsonWriter{to: &got}
-		if w.text(text); w.err != nil {
+		if w.writeText(text); w.err != nil {
 			t.Fatal(w.err)
 		}
 		want, err := json.Marshal(text)
@@ -41,7 +41,7 @@ func TestRecordJSONHasAllMembers(t *testing.T) {
 	rec.Journal.Hooks = map[string]string{"a": "b"}
 	var got strings.Builder
 	w := &jsonWriter{to: &got}
-	if w.rest(rec); w.err != nil {
+	if w.writeRecord(rec); w.err != nil {
 		t.Fatal(w.err)
 	}
 	want, err := json.Marshal(rec)

@@ -27,14 +27,14 @@ func ImmutableFields(causes []metav1.StatusCause, version map[string]any) []stri
 	return out
 }
 
-// steps matches the steps of a field's path: spec, things, [0], [key].
-var steps = lazyregexp.New(`\[[^\]]*\]|[^.\[]+`)
+// pathElements matches the elements of a field's path: spec, things, [0], [key].
+var pathElements = lazyregexp.New(`\[[^\]]*\]|[^.\[]+`)
 
 // ruleOf finds the rule that a cause comes from, and says whether it looks at
 // the old value. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules
 func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found bool) {
 	node := schemaOf(version)
-	for _, step := range steps().FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
+	for _, step := range pathElements().FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
 		if strings.HasPrefix(step, "[") {
 			items, isList := node["items"].(map[string]any)
 			if node, _ = node["additionalProperties"].(map[string]any); isList {

@@ -110,7 +110,7 @@ func LossesOf(live, next *unstructured.Unstructured) Losses {
 			}
 		}
 		// A schema needn't contain the fields that every object has.
-		l.node("", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
+		l.compareNodes("", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
 	}
 	return l.found
 }
@@ -143,8 +143,8 @@ func (l *lossFinder) add(path, text string) {
 	l.found = append(l.found, Loss{l.version, path, text})
 }
 
-// node compares two nodes of structural schemas at one path.
-func (l *lossFinder) node(path string, was, is map[string]any, except ...string) {
+// compareNodes compares two nodes of structural schemas at one path.
+func (l *lossFinder) compareNodes(path string, was, is map[string]any, except ...string) {
 	if gone := lostTypes(was, is); gone != "" {
 		l.add(path, gone)
 		return
@@ -158,11 +158,11 @@ func (l *lossFinder) node(path string, was, is map[string]any, except ...string)
 	if preservesUnknownFields(was) && !preservesUnknownFields(is) && is["additionalProperties"] != true {
 		l.add(fields.Join(path, "*"), "")
 	}
-	l.properties(path, was, is, except)
-	l.children(path, was, is)
+	l.compareProperties(path, was, is, except)
+	l.compareChildren(path, was, is)
 }
 
-func (l *lossFinder) properties(path string, was, is map[string]any, except []string) {
+func (l *lossFinder) compareProperties(path string, was, is map[string]any, except []string) {
 	had, _ := was["properties"].(map[string]any)
 	has, _ := is["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(had)) {
@@ -172,9 +172,9 @@ func (l *lossFinder) properties(path string, was, is map[string]any, except []st
 		switch {
 		case slices.Contains(except, name):
 		case stays:
-			l.node(fields.Join(path, name), field, next)
+			l.compareNodes(fields.Join(path, name), field, next)
 		case open:
-			l.node(fields.Join(path, name), field, value)
+			l.compareNodes(fields.Join(path, name), field, value)
 		case preservesUnknownFields(is), is["additionalProperties"] == true:
 		default:
 			l.add(fields.Join(path, name), "")
@@ -182,15 +182,15 @@ func (l *lossFinder) properties(path string, was, is map[string]any, except []st
 	}
 }
 
-// children compares the schemas of map values and of list items.
-func (l *lossFinder) children(path string, was, is map[string]any) {
+// compareChildren compares the schemas of map values and of list items.
+func (l *lossFinder) compareChildren(path string, was, is map[string]any) {
 	for _, child := range [][2]string{{"additionalProperties", "[*]"}, {"items", "[]"}} {
 		key, sign := child[0], child[1]
 		had, some := was[key].(map[string]any)
 		has, still := is[key].(map[string]any)
 		switch {
 		case some && still:
-			l.node(path+sign, had, has)
+			l.compareNodes(path+sign, had, has)
 		case !some && was[key] != true, is[key] == true, preservesUnknownFields(is):
 		default:
 			l.add(path+sign, "")

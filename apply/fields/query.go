@@ -14,10 +14,10 @@ import (
 // Items of lists are named by any of their keys ([name=app]), by their value
 // ([=x]) or by their place ([0]); keys with dots in quotes, in brackets
 // (["a.b/c"]), or with a backslash before each dot.
-type Query []step
+type Query []element
 
-// A step is one element of a query.
-type step struct {
+// An element is one name, key or index of a query.
+type element struct {
 	name string            // of a field, or the value of an item
 	keys map[string]string // of an item; nil for others
 	at   int               // the place of an item; -1 for others
@@ -37,7 +37,7 @@ func ParseQuery(text string) (Query, error) {
 		if m == nil {
 			return nil, fmt.Errorf("%q is not the path of a field: at %q; write .spec.containers[name=app].image, or metadata.labels[\"example.com/a\"]", text, rest)
 		}
-		s := step{name: escaped().ReplaceAllString(m[2], "$1"), at: -1}
+		s := element{name: escaped().ReplaceAllString(m[2], "$1"), at: -1}
 		switch {
 		case m[1] != "":
 			s.name = unquoted(m[1])
@@ -53,21 +53,21 @@ func ParseQuery(text string) (Query, error) {
 }
 
 // bracketed reads what stands in brackets.
-func bracketed(text string) (step, error) {
+func bracketed(text string) (element, error) {
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return step{at: n}, nil
+		return element{at: n}, nil
 	}
-	s := step{at: -1, keys: map[string]string{}}
+	s := element{at: -1, keys: map[string]string{}}
 	for rest := text; rest != ""; {
 		m := queryKey().FindStringSubmatch(rest)
 		if m == nil && rest == text {
-			return step{name: unquoted(text), at: -1}, nil
+			return element{name: unquoted(text), at: -1}, nil
 		}
 		if m == nil {
 			return s, fmt.Errorf("[%s] is neither an index nor the keys of an item", text)
 		}
 		if m[1] == "" { // [="x"] is the item with that value
-			return step{name: unquoted(m[2]), at: -1}, nil
+			return element{name: unquoted(m[2]), at: -1}, nil
 		}
 		s.keys[m[1]], rest = unquoted(m[2]), rest[len(m[0]):]
 	}
@@ -81,9 +81,9 @@ func unquoted(text string) string {
 	return strings.Trim(text, "'")
 }
 
-// MatchedSteps tells how many steps of the query, from the first on, a path of obj takes. It is all of
+// MatchedElements returns how many elements of the query, from the first on, a path of obj matches: all of
 // them if the path is that of the query, below it, or that of an atomic value that contains it.
-func (q Query) MatchedSteps(obj any, path fieldpath.Path) int {
+func (q Query) MatchedElements(obj any, path fieldpath.Path) int {
 	for i, e := range path {
 		if i == len(q) || !q[i].fits(obj, e) {
 			return i
@@ -100,7 +100,7 @@ func (q Query) MatchedSteps(obj any, path fieldpath.Path) int {
 }
 
 // fits reports whether a step names an element of the path to something in parent.
-func (s step) fits(parent any, e fieldpath.PathElement) bool {
+func (s element) fits(parent any, e fieldpath.PathElement) bool {
 	list, _ := parent.([]any)
 	switch {
 	case e.FieldName != nil:
@@ -120,7 +120,7 @@ func (s step) fits(parent any, e fieldpath.PathElement) bool {
 }
 
 // in follows a step within an atomic value.
-func (s step) in(v any) (any, bool) {
+func (s element) in(v any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		found, ok := v[s.name]
@@ -135,7 +135,7 @@ func (s step) in(v any) (any, bool) {
 	return nil, false
 }
 
-func (s step) describes(item any) bool {
+func (s element) describes(item any) bool {
 	m, ok := item.(map[string]any)
 	for name, text := range s.keys {
 		if v, has := m[name]; !has || Scalar(v) != text {

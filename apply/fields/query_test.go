@@ -65,7 +65,7 @@ func TestQuery(t *testing.T) {
 		}
 		var got []int
 		for i, p := range paths {
-			if q.MatchedSteps(obj, p) == len(q) {
+			if q.MatchedElements(obj, p) == len(q) {
 				got = append(got, i)
 			}
 		}
@@ -100,7 +100,7 @@ func FuzzQuery(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := q.MatchedSteps(nil, path); got != len(q) {
+		if got := q.MatchedElements(nil, path); got != len(q) {
 			t.Errorf("ParseQuery(%q) = %v leads %d steps", String(path), q, got)
 		}
 	})

@@ -20,7 +20,7 @@ func driftFields(o *apply.Inspected, deployed int) ([]DriftField, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &fieldList{object: o, deployed: deployed, entries: entries, seen: fieldpath.NewSet()}
+	l := &fieldList{object: o, deployed: deployed, entries: entries, listed: fieldpath.NewSet()}
 	for _, f := range o.Fields {
 		l.addChange(f)
 	}
@@ -45,11 +45,11 @@ type fieldList struct {
 	deployed int // the revision it is compared with
 	entries  []ownership.Entry
 	out      []DriftField
-	seen     *fieldpath.Set
+	listed   *fieldpath.Set
 }
 
 // addChange adds a field that applying again would change. A field that applying would
-// add counts only if it is stated; otherwise it is a default. A field that would change
+// add counts only if it is declared; otherwise it is a default. A field that would change
 // counts if it is stated, has an owner or was stated by a revision; otherwise the server
 // may have set both values.
 func (l *fieldList) addChange(f apply.FieldChange) {
@@ -69,14 +69,14 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 }
 
 // add adds one field; nil when it is nobody's concern.
-func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *DriftField {
+func (l *fieldList) add(path fieldpath.Path, desired any, hasDesired, expected bool) *DriftField {
 	if isBookkeeping(path) {
 		return nil
 	}
-	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Desired: was, HasDesired: had, Expected: expected}
+	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Desired: desired, HasDesired: hasDesired, Expected: expected}
 	f.Live, f.HasLive = fields.Value(l.object.Live.Object, path)
 	l.attribute(&f, path)
-	l.seen.Insert(path)
+	l.listed.Insert(path)
 	l.out = append(l.out, f)
 	return &l.out[len(l.out)-1]
 }
@@ -163,7 +163,7 @@ func (l *fieldList) addRelinquished() {
 	}
 }
 
-// addAdditions adds what others have added beside what the release states. What
+// addAdditions adds what others have added beside what the release declares. What
 // controllers have added is their business.
 func (l *fieldList) addAdditions() {
 	for i := range l.entries {
@@ -184,7 +184,7 @@ func (l *fieldList) addAdditions() {
 // part, and isn't listed yet.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	stated := l.object.Desired != nil && fields.Has(l.object.Desired.Object, path)
-	return fields.Has(l.object.Live.Object, path) && !stated && !fields.Covers(l.seen, path) && fields.WithPrefix(l.seen, path).Empty()
+	return fields.Has(l.object.Live.Object, path) && !stated && !fields.Covers(l.listed, path) && fields.WithPrefix(l.listed, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

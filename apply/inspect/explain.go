@@ -192,7 +192,7 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 		if !fields.Has(obj, path) {
 			obj = x.object.Predicted.Object
 		}
-		n := query.MatchedSteps(obj, path)
+		n := query.MatchedElements(obj, path)
 		switch {
 		case n == len(query) && (n > 0 || !isBookkeeping(path) && !isIdentity(path)):
 			out = append(out, x.explain(path))
@@ -251,15 +251,15 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	}
 	is, has := fields.Value(x.object.Live.Object, path)
 	will, stays := fields.Value(x.object.Predicted.Object, path)
-	stated, sent := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
+	stated, isDesired := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
 	switch {
 	case has && !stays:
 		return OutcomeRemoved
 	case has != stays || !fields.Equal(is, will):
 		return OutcomeSet
-	case stated && !sent:
+	case stated && !isDesired:
 		return apply.OutcomeYielded
-	case sent:
+	case isDesired:
 		return OutcomeKept
 	}
 	return OutcomeIgnored
@@ -289,6 +289,6 @@ func (x *explainer) isDeclaredIn(r apply.DeclaredObject, f *FieldExplanation, pa
 	if !ok {
 		return false
 	}
-	sent, kept := fields.Value(x.object.Desired.Object, path)
-	return fields.Equal(declared, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(declared, sent)
+	desired, kept := fields.Value(x.object.Desired.Object, path)
+	return fields.Equal(declared, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(declared, desired)
 }

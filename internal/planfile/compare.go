@@ -107,9 +107,9 @@ func (o Object) unplannedPaths(planned Object) string {
 
 // field finds the field with the path of another one. Whether its path is hidden doesn't matter: what is
 // known to be confidential may differ. Files of earlier versions have no ID.
-func (o Object) field(like Field) *Field {
+func (o Object) field(other Field) *Field {
 	for i, f := range o.Fields {
-		if f.ID != "" && f.ID == like.ID || (f.ID == "" || like.ID == "") && f.Path == like.Path {
+		if f.ID != "" && f.ID == other.ID || (f.ID == "" || other.ID == "") && f.Path == other.Path {
 			return &o.Fields[i]
 		}
 	}

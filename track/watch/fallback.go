@@ -140,8 +140,8 @@ func (o Objects) isAbsent(ctx context.Context, answer error) (bool, error) {
 	if !apierrors.IsNotFound(answer) {
 		return false, answer
 	}
-	unknown := o.ConfirmAbsent(ctx, answer)
-	return unknown == nil, unknown
+	uncertain := o.ConfirmAbsent(ctx, answer)
+	return uncertain == nil, uncertain
 }
 
 func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {

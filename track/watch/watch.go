@@ -137,12 +137,12 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 				w.reportUnreachable(err)
 			}
 		case apierrors.IsNotFound(err) && source.ConfirmAbsent != nil:
-			unknown := source.ConfirmAbsent(ctx, err)
-			if unknown == nil && time.Since(w.refusedSince) < source.UnservedFor {
-				unknown = errUnserved
+			uncertain := source.ConfirmAbsent(ctx, err)
+			if uncertain == nil && time.Since(w.refusedSince) < source.UnservedFor {
+				uncertain = errUnserved
 			}
-			if unknown != nil {
-				w.reportUnreachable(unknown)
+			if uncertain != nil {
+				w.reportUnreachable(uncertain)
 				break
 			}
 			w.reportReachable()

@@ -34,20 +34,20 @@ func (f *filter) Write(data []byte) (int, error) {
 }
 
 // The marks around text that is passed on unchanged.
-func (f *filter) begin() string { return fmt.Sprintf("\x1b[%d;1p", f.nonce) }
-func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) }
+func (f *filter) beginMark() string { return fmt.Sprintf("\x1b[%d;1p", f.nonce) }
+func (f *filter) endMark() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) }
 
 // clean returns the filtered text.
 func (f *filter) clean(text string) string {
 	text = program.InsertName(text, f.program)
 	var out strings.Builder
 	for text != "" {
-		foreign, rest, found := strings.Cut(text, f.begin())
+		foreign, rest, found := strings.Cut(text, f.beginMark())
 		out.WriteString(f.withoutCommands(f.withoutControls(foreign)))
 		if !found {
 			break
 		}
-		own, after, _ := strings.Cut(rest, f.end())
+		own, after, _ := strings.Cut(rest, f.endMark())
 		out.WriteString(own)
 		if own != "" {
 			f.midLine = !strings.HasSuffix(own, "\n")

@@ -73,7 +73,7 @@ func (s Streams) MarkTrusted(text string) string {
 		return text
 	}
 	f := &filter{nonce: s.nonce}
-	return f.begin() + text + f.end()
+	return f.beginMark() + text + f.endMark()
 }
 
 // OutPalette is the palette of standard output.
