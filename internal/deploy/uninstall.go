@@ -56,7 +56,13 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		}
 		r.emit(Recorded{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
-			return r.finish(ctx, err)
+			// The journal stays as it was recorded before the step that failed: it has what a rollback
+			// needs to adopt again what this step has given back.
+			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
+			if ferr == nil {
+				r.emit(Recorded{Record: record})
+			}
+			return record, errors.Join(err, ferr)
 		}
 	}
 	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
