@@ -44,12 +44,16 @@ func (g Glyphs) Fit(s string, cells int) string {
 	if room <= 0 {
 		return ""
 	}
-	end := 0
-	for clusters := uniseg.NewGraphemes(s); clusters.Next(); {
-		if room -= clusters.Width(); room < 0 {
+	// uniseg.Graphemes would bring tables for words and sentences into the program, 300 KB.
+	fitting := ""
+	for rest, state := s, -1; rest != ""; {
+		var cluster string
+		var width int
+		cluster, rest, width, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if room -= width; room < 0 {
 			break
 		}
-		_, end = clusters.Positions()
+		fitting += cluster
 	}
-	return s[:end] + g.More
+	return fitting + g.More
 }
