@@ -67,7 +67,8 @@ func (p *permissions) denyUnlessAllowed(ctx context.Context, c *Change, verb str
 	what := authorizationv1.ResourceAttributes{
 		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace,
 	}
-	for _, what.Name = range []string{"", c.ID.Name} { // perhaps it may by name only
+	for _, name := range []string{"", c.ID.Name} { // perhaps it may by name only
+		what.Name = name
 		ok, err := p.asked.get(what, func() (bool, error) { return p.a.MayRequest(ctx, what) })
 		if err != nil {
 			return fmt.Errorf("checking the permissions of the account: %w", err)

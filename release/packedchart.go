@@ -285,7 +285,7 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil {
 		return packWith(func(w *jsonWriter) {
 			w.writeRaw("{")
-			w.writeRecord(rec)
+			w.writeRecordMembers(rec)
 		})
 	}
 	chart, manifest, err := charts.pack(rec)
@@ -294,7 +294,7 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	}
 	rest := *rec
 	rest.Manifest = ""
-	return chart.appendRest(manifest, func(w *jsonWriter) { w.writeRecord(&rest) })
+	return chart.appendRest(manifest, func(w *jsonWriter) { w.writeRecordMembers(&rest) })
 }
 
 // PackAhead packs what takes longest of a record that is going to be written soon, its chart and its manifest. It

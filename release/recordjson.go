@@ -34,8 +34,8 @@ func (w *jsonWriter) writeWithoutBrackets(v any) {
 	}
 }
 
-// writeRecord writes the members of a record without its chart, and the closing brace.
-func (w *jsonWriter) writeRecord(rec *Record) {
+// writeRecordMembers writes the members of a record without its chart, and the closing brace.
+func (w *jsonWriter) writeRecordMembers(rec *Record) {
 	rest := *rec
 	rest.Chart, rest.Manifest, rest.Journal = nil, "", nil
 	w.members(&rest, rec.Manifest, rec.Journal)

@@ -41,7 +41,7 @@ func TestRecordJSONHasAllMembers(t *testing.T) {
 	rec.Journal.Hooks = map[string]string{"a": "b"}
 	var got strings.Builder
 	w := &jsonWriter{to: &got}
-	if w.writeRecord(rec); w.err != nil {
+	if w.writeRecordMembers(rec); w.err != nil {
 		t.Fatal(w.err)
 	}
 	want, err := json.Marshal(rec)

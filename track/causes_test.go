@@ -54,7 +54,7 @@ func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
 		object = normalisedYAML(t, manifest)
 	}
 	id := missingID{"prod", what}
-	known := s.missing.reference(id)
+	known := s.missing.ensureReference(id)
 	known.askedAt = s.opts.Now()
 	known.update(object, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
 	for _, obj := range s.objects {

@@ -47,8 +47,8 @@ type missingID struct {
 	pods.Missing
 }
 
-// reference returns what is known of a reference.
-func (m *missingReferences) reference(id missingID) *missingReference {
+// ensureReference returns what is known of a reference, and begins to keep it if nothing is.
+func (m *missingReferences) ensureReference(id missingID) *missingReference {
 	known := m.known[id]
 	if known == nil {
 		known = &missingReference{}
@@ -65,7 +65,7 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 		return true
 	}
 	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
-	known := m.reference(id)
+	known := m.ensureReference(id)
 	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
 	holds := status.State != Failed || isNew
 	if !known.inFlight && (known.askedAt.IsZero() || !holds) {

@@ -135,14 +135,14 @@ func (o *objectWatch) handle(e watch.Event) {
 		o.changed(e.Object.(*unstructured.Unstructured))
 	case watch.Deleted:
 		live := e.Object.(*unstructured.Unstructured)
-		o.lost(o.objects[live.GetName()], live, e.Name != "")
+		o.handleLost(o.objects[live.GetName()], live, e.Name != "")
 	case watch.NotFound:
-		o.lost(o.objects[e.Name], nil, true)
+		o.handleLost(o.objects[e.Name], nil, true)
 	case watch.Listed:
 		for name, obj := range o.objects {
 			isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]
 			if !isListed && (e.Name == "" || e.Name == name) {
-				o.lost(obj, nil, e.Name != "")
+				o.handleLost(obj, nil, e.Name != "")
 			}
 		}
 	case watch.Unreachable:
@@ -173,10 +173,10 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 	o.watches.logs.followBarePod(obj)
 }
 
-// lost handles an object that a watch or a list doesn't have any more; last is its last state, if
+// handleLost handles an object that a watch or a list doesn't have any more; last is its last state, if
 // known. One by labels also lacks objects that only lost their labels: these are watched by name
 // from then on.
-func (o *objectWatch) lost(obj *trackedObject, last *unstructured.Unstructured, byName bool) {
+func (o *objectWatch) handleLost(obj *trackedObject, last *unstructured.Unstructured, byName bool) {
 	switch {
 	case obj == nil || obj.status.State.IsFinal():
 	case byName || o.query.Labels == "" || obj.Until == UntilGone || last != nil && last.GetDeletionTimestamp() != nil:

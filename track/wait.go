@@ -38,7 +38,7 @@ func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
 	now := t.opts.Now()
 	s := &session{cluster: t.cluster, opts: &t.opts, onReport: saw, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, startedAt: now}
-	release := releaseView{w.willAppear, w.missing.reference, func() rules.Workloads { return w.workloads }}
+	release := releaseView{w.willAppear, w.missing.ensureReference, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
 		if target.Baseline != nil {
 			target.GVK = cmp.Or(target.GVK, target.Baseline.GroupVersionKind())

@@ -34,8 +34,8 @@ var pathElements = lazyregexp.New(`\[[^\]]*\]|[^.\[]+`)
 // the old value. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules
 func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found bool) {
 	node := schemaOf(version)
-	for _, step := range pathElements().FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
-		if strings.HasPrefix(step, "[") {
+	for _, element := range pathElements().FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
+		if strings.HasPrefix(element, "[") {
 			items, isList := node["items"].(map[string]any)
 			if node, _ = node["additionalProperties"].(map[string]any); isList {
 				node = items
@@ -43,7 +43,7 @@ func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found
 			continue
 		}
 		properties, _ := node["properties"].(map[string]any)
-		node, _ = properties[step].(map[string]any)
+		node, _ = properties[element].(map[string]any)
 	}
 	rules, _ := node["x-kubernetes-validations"].([]any)
 	for _, r := range rules {

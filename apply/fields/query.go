@@ -99,7 +99,7 @@ func (q Query) MatchedElements(obj any, path fieldpath.Path) int {
 	return len(q)
 }
 
-// fits reports whether a step names an element of the path to something in parent.
+// fits reports whether an element of a query names an element of the path to something in parent.
 func (s element) fits(parent any, e fieldpath.PathElement) bool {
 	list, _ := parent.([]any)
 	switch {
@@ -119,7 +119,7 @@ func (s element) fits(parent any, e fieldpath.PathElement) bool {
 	return false
 }
 
-// in follows a step within an atomic value.
+// in follows an element within an atomic value.
 func (s element) in(v any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

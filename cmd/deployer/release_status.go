@@ -66,7 +66,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
-	readContext, done := q.limitRead(ctx)
+	readContext, done := q.limitReadingBeforeWatch(ctx)
 	record, err := e.readRecord(readContext, name, q.revision)
 	if err := done(err); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	return errors.Join(err, q.show(ctx, e, d, record, format))
 }
 
-// limitRead limits a part of a command that watches to --timeout. Without --watch, that limits the whole command.
-func (q *statusQuery) limitRead(ctx context.Context) (context.Context, func(error) error) {
+// limitReadingBeforeWatch limits a part of a command that watches to --timeout. Without --watch, that limits the whole command.
+func (q *statusQuery) limitReadingBeforeWatch(ctx context.Context) (context.Context, func(error) error) {
 	if !q.watch {
 		return limitReading(ctx, 0)
 	}
@@ -98,7 +98,7 @@ func (q *statusQuery) limitRead(ctx context.Context) (context.Context, func(erro
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
 	options := helm.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
-		ctx, done := q.limitRead(ctx)
+		ctx, done := q.limitReadingBeforeWatch(ctx)
 		var err error
 		options.Resources, err = d.LiveObjects(ctx, record)
 		if err := done(err); err != nil {

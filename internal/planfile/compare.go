@@ -218,5 +218,5 @@ func setByText(owners []string) string {
 	return ", set by " + strings.Join(owners, ", ")
 }
 
-// managersText lists field managersText in words.
+// managersText lists field managers in words.
 func managersText(names []string) string { return cmp.Or(strings.Join(names, ", "), "no manager") }

@@ -116,13 +116,13 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 }
 
 func (l *lineRenderer) hookRan(e deploy.HookRan) {
-	names, isReported := l.runs.current.namesOfHook(e.Hook)
+	names, failureReported := l.runs.current.namesOfHook(e.Hook)
 	switch {
 	case e.Err == nil:
 		for _, name := range names {
 			l.say("hook", fmt.Sprintf("%s succeeded in %s", textfmt.CleanLine(name), textfmt.Duration(e.Took)))
 		}
-	case !isReported: // else the line of its object has
+	case !failureReported: // else the line of its object has
 		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.CleanLine(textfmt.List(names)), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 	}
 }

@@ -63,7 +63,7 @@ type counter struct{ done, total int }
 
 func (c counter) String() string { return fmt.Sprintf("%d/%d", c.done, c.total) }
 
-// A awaitedObject is an object that is waited for.
+// An awaitedObject is an object that is waited for.
 type awaitedObject struct {
 	status track.Status
 	began  time.Time
@@ -287,20 +287,20 @@ func (t *runState) work() (done, total int) {
 	return min(done, total), max(total, 1)
 }
 
-// namesOfHook names the objects of a hook, as their creation or the plan did. failed reports whether
+// namesOfHook names the objects of a hook, as their creation or the plan did. failureReported says that
 // tracking has already reported that one of them failed.
-func (t *runState) namesOfHook(h *helmrelease.Hook) (names []string, failed bool) {
+func (t *runState) namesOfHook(h *helmrelease.Hook) (names []string, failureReported bool) {
 	for _, named := range plan.HookObjects(t.op, h) {
 		name := named.ID.String()
 		for _, id := range t.order {
 			if o := t.tracked[id]; o.hook && named.IsCreatedAs(id) {
-				name, failed = id.String(), failed || o.status.State == track.Failed
+				name, failureReported = id.String(), failureReported || o.status.State == track.Failed
 				break
 			}
 		}
 		names = append(names, name)
 	}
-	return names, failed
+	return names, failureReported
 }
 
 // age is how long an object has been waited for.
