@@ -39,8 +39,8 @@ func newApp(e *env) *cli.App {
 }
 
 // setUpCommand adds to a command what all commands have: the global flags, which they share because
-// only one of them runs, an environment variable for each flag of its own, our usage errors, and the
-// usual exit codes unless it tells its own. path is the command with its parents, such as "repo add".
+// only one of them runs, our usage errors, and the usual exit codes unless it tells its own. path is the
+// command with its parents, such as "repo add".
 func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
@@ -48,7 +48,6 @@ func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 		if c.Category != pluginGroup && !strings.Contains(c.Description, exitCodes) {
 			c.Description += "\n\n" + exitCodes + " 0 done; 1 failed"
 		}
-		setUpVariables(e, c.Flags)
 		c.Flags = append(c.Flags, global...)
 		tolerateBrokenPipes(e, c, path)
 		return
@@ -56,6 +55,22 @@ func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.Action = showHelp(e)
 	for _, sub := range c.Subcommands {
 		setUpCommand(e, sub, path+" "+sub.Name, global)
+	}
+}
+
+// prepareToRun completes the one command that runs with what takes time: each flag gets its environment
+// variable. It also hides the flags from the library while that looks for their actions, which ours
+// don't have: it would look up each of them among all.
+func (e *env) prepareToRun(c *cli.Command) {
+	setUpVariables(e, c.Flags)
+	flags, body := c.Flags, c.Action
+	c.Before = func(*cli.Context) error {
+		c.Flags = nil
+		return nil
+	}
+	c.Action = func(ctx *cli.Context) error {
+		c.Flags = flags
+		return body(ctx)
 	}
 }
 
@@ -148,7 +163,7 @@ const globalCategory = "Global"
 func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
 	k := &e.kube
-	flags := append([]cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "`NAMESPACE` of the release (default: the context's)", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", Destination: &k.Kubeconfig},
 		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "`NAME` of the kubeconfig context", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
@@ -168,8 +183,6 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
 		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)
-	setUpVariables(e, flags)
-	return flags
 }
 
 // outputFlag is -o of commands with a result.

@@ -13,11 +13,12 @@ import (
 // A commandLine is a normalised command line: flags stand before arguments, and each flag
 // has its first name and its value attached.
 type commandLine struct {
-	args  []string // program, command words, --flags, "--", arguments
-	words []string // the command words alone
-	flags []string // the flags alone
-	help  bool     // --help or -h was among the flags
-	brief bool     // it was -h, which shows the common flags only
+	args  []string     // program, command words, --flags, "--", arguments
+	words []string     // the command words alone
+	flags []string     // the flags alone
+	leaf  *cli.Command // the command that runs; nil for a group of commands
+	help  bool         // --help or -h was among the flags
+	brief bool         // it was -h, which shows the common flags only
 }
 
 // normalize rewrites a command line so that the flag package understands it as
@@ -46,7 +47,7 @@ func normalize(app *cli.App, args []string) (commandLine, error) {
 	if len(p.arguments) > 0 {
 		out = slices.Concat(out, []string{"--"}, p.arguments)
 	}
-	return commandLine{args: out, words: p.words, flags: p.given}, nil
+	return commandLine{args: out, words: p.words, flags: p.given, leaf: p.leaf}, nil
 }
 
 type normalizer struct {

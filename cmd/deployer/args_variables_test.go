@@ -14,7 +14,9 @@ import (
 // DEPLOYER_VERSION is what scripts that install deployer call its version.
 func TestEveryFlagHasAVariable(t *testing.T) {
 	count := 0
-	for command, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
+	e := testEnv(t, "deployer")
+	for command, c := range leaves(newApp(e).Commands) {
+		e.prepareToRun(c)
 		for _, f := range c.Flags {
 			name := f.Names()[0]
 			if name == "version" {

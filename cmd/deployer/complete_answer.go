@@ -108,7 +108,9 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 func (e *env) useGlobalFlags(given []string) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	for _, f := range globalFlags(e) {
+	flags := globalFlags(e)
+	setUpVariables(e, flags)
+	for _, f := range flags {
 		if !isHidden(f) { // hidden ones would warn that they have no effect
 			_ = f.Apply(set)
 		}

@@ -50,6 +50,9 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	case line.help:
 		err = e.printHelp(app, line.words, line.brief)
 	default:
+		if line.leaf != nil {
+			e.prepareToRun(line.leaf)
+		}
 		err = app.RunContext(ctx, line.args)
 	}
 	return e.finish(ctx, err)

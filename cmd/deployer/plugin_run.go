@@ -45,13 +45,14 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 		}
 		return normalize(app, args[:at+1]) // flags of a command that nobody knows are no error of their own
 	}
-	app.Commands = append(app.Commands, e.plugins().command(p))
+	c := e.plugins().command(p)
+	app.Commands = append(app.Commands, c)
 	own, theirs, err := splitPluginFlags(append(slices.Clone(args[1:at]), args[at+1:]...))
 	if err != nil {
 		return commandLine{words: []string{word}}, &usageError{err: err}
 	}
 	line := append(append([]string{args[0], word}, own...), "--")
-	return commandLine{args: append(line, theirs...), words: []string{word}, flags: own}, nil
+	return commandLine{args: append(line, theirs...), words: []string{word}, flags: own, leaf: c}, nil
 }
 
 // firstWord is the place of the first word of a command line that is neither a
