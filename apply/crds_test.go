@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -371,5 +372,52 @@ func TestDefinitionMovedToCRDsStays(t *testing.T) {
 				t.Error("after the rollback it doesn't belong to the release")
 			}
 		})
+	}
+}
+
+// Prevents that a release overwrites what another one has, because its chart has an object of that name in crds/ that
+// isn't a definition.
+func TestObjectOfAnotherReleaseStaysItsInCRDs(t *testing.T) {
+	s := begin(t)
+	theirs := s.owned(s.manifests(config("shared"))[0].Object)
+	annotations := theirs.GetAnnotations()
+	annotations["meta.helm.sh/release-name"] = "other"
+	theirs.SetAnnotations(annotations)
+	before := s.post(theirs, "helm")
+	s.crds = strings.Replace(config("shared"), "k: v", "k: ours", 1) + config("new")
+	p := s.deploy(config("a"))
+	s.expect(p, "create ConfigMap/a", "create ConfigMap/new", "keep ConfigMap/shared")
+	if got, want := p.CRDs[1].Reason+p.CRDs[0].Reason, "stays as it is: it belongs to release "+s.ns+"/other"; got != want {
+		t.Errorf("reason %q, want %q", got, want)
+	}
+	if now := s.get("v1", "ConfigMap", "shared"); now.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("it was written: %v", now)
+	}
+	s.crds = strings.Replace(s.crds, "{k: v}", "{k: w}", 1)
+	s.expect(s.deploy(config("a")), "update ConfigMap/new", "keep ConfigMap/shared")
+}
+
+// Prevents that --crds create takes a definition that is being deleted for one that is there, so that the run
+// ends without its kind.
+func TestCreatedDefinitionIsBeingDeleted(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.crds = definition(0, "")
+	s.deploy(config("a"))
+	name := "foos0." + s.ns + ".example.com"
+	hold := func(finalizers string) {
+		s.patch("apiextensions.k8s.io/v1", "CustomResourceDefinition", name, types.MergePatchType, `{"metadata":{"finalizers":`+finalizers+`}}`, "x")
+	}
+	hold(`["example.com/hold"]`)
+	if err := s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition").Delete(bg, name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.opts.CRDs = apply.CreateCRDs
+	p := s.plan(config("a"))
+	s.expect(p, "create CustomResourceDefinition/"+name)
+	hold(`[]`)
+	s.run(p)
+	if live := s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name); live == nil || live.GetDeletionTimestamp() != nil {
+		t.Error("the definition is gone")
 	}
 }

@@ -34,7 +34,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if err != nil {
 		return Change{}, err
 	}
-	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
+	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil && s.full.GetDeletionTimestamp() == nil {
 		c := p.newChange(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared

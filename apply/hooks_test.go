@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
 	"deployer/apply/verify"
@@ -338,6 +339,24 @@ func TestDroppedHookThatTheTemplateMade(t *testing.T) {
 				t.Error("it is left")
 			}
 		})
+	}
+}
+
+// Prevents that what a hook has made since the plan is deleted as what a template had made.
+func TestDroppedHookRanSinceThePlan(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a") + config("b"))
+	s.resting = strings.Replace(config("b"), "metadata: {name: b}", "metadata: {name: b, annotations: {helm.sh/hook: post-rollback}}", 1)
+	s.deploy(config("a"))
+	s.hooks, s.resting = s.resting, ""
+	s.record("deployed", config("a"))
+	s.hooks = ""
+	p := s.plan(config("a"))
+	s.expect(p, "delete ConfigMap/b")
+	s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"annotations":{"helm.sh/hook":"post-rollback"}}}`, "helm")
+	s.run(p)
+	if s.get("v1", "ConfigMap", "b") == nil {
+		t.Error("it is gone")
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	for i, o := range list {
 		s := observed[i]
 		switch {
-		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || provenance.OwnerOf(s.meta) != p.a.owner || decide.IsHook(s.meta)):
+		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || p.isLeftByHook(o, s.meta)):
 			// A template hasn't made it for this release, or that is unknown.
 		case s.forbidden:
 			out, present = append(out, p.keepUnreadable(o)), append(present, o)
@@ -84,6 +84,11 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 		}
 		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.execution.orphan.mapping)
 	})
+}
+
+func (p *planning) isLeftByHook(o orphan, live *metav1.PartialObjectMetadata) bool {
+	o.Live = live
+	return p.pruning.LeftByHook(o.Orphan)
 }
 
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records

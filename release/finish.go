@@ -134,6 +134,11 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 	}
 }
 
+// stillDeployed reports whether a record that was listed as deployed still is: another tool may have changed it.
+func stillDeployed(_ *Record, secret *corev1.Secret) (bool, error) {
+	return secret.Labels["status"] == helmrelease.StatusDeployed.String(), nil
+}
+
 // supersedeOne marks one revision. It reads its record only if none was prefetched, or that one changed.
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	superseded := recordPatch{status: helmrelease.StatusSuperseded}
@@ -149,5 +154,5 @@ func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 			return nil
 		}
 	}
-	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, func(*Record, *corev1.Secret) (bool, error) { return true, nil })
+	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, stillDeployed)
 }

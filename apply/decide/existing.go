@@ -45,16 +45,29 @@ func (c Claims) DecideExisting(e Existing) Decision {
 	adopts, permitted := c.claim(e)
 	deleting := e.Live.GetDeletionTimestamp() != nil
 	switch {
+	case c.isOthersInCRDs(e) && !deleting:
+		return keepOwned(e.Live)
 	case c.AdoptedSince(e):
 		return Decision{Action: GiveBack, Reason: e.Provenance.WhyGivenBack()}
 	case c.Undo && c.BackTo != 0 && !e.FromCRDs && !deleting && (adopts || !permitted):
-		return Decision{Action: Keep, Reason: "stays as it is: it belongs to " + nameOf(provenance.OwnerOf(e.Live))}
+		return keepOwned(e.Live)
 	case !permitted:
 		return Decision{}
 	case deleting:
 		return Decision{Action: Create, Reason: "the existing one is being deleted"}
 	}
 	return Decision{Action: Update, Adopts: adopts}
+}
+
+// isOthersInCRDs reports whether an object of crds/ belongs to another release. Definitions, of which
+// a release keeps only its own part, are shared.
+func (c Claims) isOthersInCRDs(e Existing) bool {
+	owner := c.OwnerOf(e.Live)
+	return e.FromCRDs && !e.ID.IsCRD() && owner != (provenance.Owner{}) && owner != c.Owner
+}
+
+func keepOwned(live metav1.Object) Decision {
+	return keep("stays as it is: it belongs to " + nameOf(provenance.OwnerOf(live)))
 }
 
 // AdoptedSince reports whether only failed runs after the revision that is rolled back to have

@@ -53,6 +53,9 @@ type Pruning struct {
 // DecideOrphan decides whether an orphan is deleted, kept or given back. An object that only failed
 // runs have adopted is never deleted, because its owner may have data in it.
 func (p Pruning) DecideOrphan(o Orphan) Decision {
+	if p.LeftByHook(o) {
+		return keep("a hook of the release made it")
+	}
 	if d, ok := p.adopted(o); ok {
 		return d
 	}
@@ -88,6 +91,11 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return keepForNow(p.mayBeRendered() + "; to delete it anyway: --allow-partial-discovery")
 	}
 	return Decision{Action: Delete, Reason: p.whyDelete(o)}
+}
+
+// LeftByHook reports whether an orphan is one that its hook leaves, because no template of this release has made it.
+func (p Pruning) LeftByHook(o Orphan) bool {
+	return o.Origin == FromKeptHook && (provenance.OwnerOf(o.Live) != p.Owner || IsHook(o.Live))
 }
 
 // adopted decides about an orphan that only failed runs have adopted; false for other orphans.
