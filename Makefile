@@ -10,6 +10,8 @@ GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tes
 SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
+# The command line library's writer of manual pages, which isn't used, is a quarter of a megabyte.
+TAGS := urfave_cli_no_docs
 
 .PHONY: cross unit test-skew test-browser test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
@@ -17,7 +19,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 build: ## bin/deployer
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
 release: ## dist/: binaries for linux, darwin and windows, with bills of materials, manual pages and checksums
 	scripts/release.sh $(VERSION)
@@ -79,8 +81,8 @@ lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities,
 	@GO="$(GO)" sh scripts/vulncheck.sh
 
 cross: ## build for other systems: macOS and Windows
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/deployer
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/deployer
 
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects; ONLY=charts,far: only these sections)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N)) $(if $(ONLY),-only $(ONLY))

@@ -23,7 +23,7 @@ for target; do
 	name=deployer-$os-$arch$suffix
 	echo "building $name" >&2
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= GOAMD64=v1 GOARM64=v8.0 \
-		go build -trimpath -buildvcs=false -mod=readonly \
+		go build -trimpath -buildvcs=false -mod=readonly -tags urfave_cli_no_docs \
 		-ldflags "-s -w -buildid= -X main.buildVersion=$version -X main.buildCommit=$commit" \
 		-o "$out/$name" ./cmd/deployer
 	go run ./internal/sbom "$out/$name" "$version" >"$out/$name.cdx.json"

@@ -34,7 +34,7 @@ func buildAndRun(m *testing.M, binary *string) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	*binary = filepath.Join(dir, "deployer")
-	build := []string{"build", "-o", *binary}
+	build := []string{"build", "-tags", "urfave_cli_no_docs", "-o", *binary} // as the Makefile builds it
 	if kubetest.Race && os.Getenv("DEPLOYER_TEST_RACE_PROGRAM") != "" {
 		build = append(build, "-race")
 	}
