@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -395,6 +396,23 @@ func TestObjectOfAnotherReleaseStaysItsInCRDs(t *testing.T) {
 	}
 	s.crds = strings.Replace(s.crds, "{k: v}", "{k: w}", 1)
 	s.expect(s.deploy(config("a")), "update ConfigMap/new", "keep ConfigMap/shared")
+}
+
+// Prevents a panic, and a record that stays pending, when a run is interrupted before its definitions are written.
+func TestInterruptedBeforeDefinitions(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.crds = definition(0, "")
+	p := s.plan(config("a"))
+	ctx, cancel := context.WithCancelCause(bg)
+	interrupted := errors.New("interrupted")
+	cancel(interrupted)
+	if err := s.applier().Run(ctx, p.CRDs, func(*apply.Change) {}); !errors.Is(err, interrupted) {
+		t.Errorf("error %v, want the cause of the interruption", err)
+	}
+	if s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos0."+s.ns+".example.com") != nil {
+		t.Error("the definition was written")
+	}
 }
 
 // Prevents that --crds create takes a definition that is being deleted for one that is there, so that the run

@@ -71,12 +71,17 @@ func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone
 		failed, ended := a.executeAll(ctx, ready, onDone)
 		errs = slices.Concat(errs, blocked, failed, []error{ended})
 		for i, err := range failed {
+			done := ready[i]
+			planned := &turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == done.ID })]
 			switch {
 			case err != nil:
-				d.outcomes[ready[i].ID] = err
-			case ready[i].Action != Delete:
-				d.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
-				turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == ready[i].ID })] = ready[i]
+				d.outcomes[done.ID] = err
+			case done.Action != Delete:
+				d.outcomes[done.ID] = nil // it stays, so there is nothing to wait for
+				*planned = done
+			default:
+				planned.Live = done.Live // another one, if somebody has recreated it since the plan
+				d.started[done.ID] = done
 			}
 		}
 	}

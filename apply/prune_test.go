@@ -229,13 +229,41 @@ func TestAChartWithoutObjectsIsNoUninstall(t *testing.T) {
 	}
 }
 
+func weighed(name string, weight int) string {
+	return strings.Replace(config(name), "metadata: {", fmt.Sprintf(`metadata: {annotations: {deployer.io/weight: "%d"}, `, weight), 1)
+}
+
+// Prevents that an object is deleted while one that must be gone first still exists, because somebody had
+// recreated that since the plan.
+func TestDeletionsWaitForWhatWasRecreated(t *testing.T) {
+	s := begin(t)
+	s.deploy(weighed("a", 1) + weighed("b", 2))
+	p := s.plan("")
+	if err := s.client("v1", "ConfigMap").Delete(bg, "b", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	anew := s.owned(s.manifests(weighed("b", 2))[0].Object)
+	anew.SetFinalizers([]string{"example.com/wait"})
+	anew = s.post(anew, "somebody")
+	defer s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"finalizers":null}}`, "somebody")
+	s.opts.GoneTimeout = time.Second
+	if _, err := s.tryRun(p); err == nil || !strings.Contains(err.Error(), "must be deleted first and still exists") {
+		t.Errorf("error: %v", err)
+	}
+	if s.get("v1", "ConfigMap", "a") == nil {
+		t.Error("a is gone")
+	}
+	for _, c := range p.Prune {
+		if c.ID.Name == "b" && c.Live.GetUID() != anew.GetUID() {
+			t.Error("the deletion to wait for is not that of the object that was deleted")
+		}
+	}
+}
+
 // TestDeletionsDoNotWaitForWhatIsKept prevents that an ordered deletion waits for an
 // object that isn't deleted any more, because somebody has had it kept since the plan.
 func TestDeletionsDoNotWaitForWhatIsKept(t *testing.T) {
 	s := begin(t)
-	weighed := func(name string, weight int) string {
-		return strings.Replace(config(name), "metadata: {", fmt.Sprintf(`metadata: {annotations: {deployer.io/weight: "%d"}, `, weight), 1)
-	}
 	s.deploy(weighed("a", 1) + weighed("b", 2))
 	p := s.plan("")
 	s.expect(p, "delete ConfigMap/a", "delete ConfigMap/b")

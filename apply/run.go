@@ -36,6 +36,9 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 		}
 	}
 	errs, ended := a.executeAll(ctx, changes, onDone)
+	if ended != nil {
+		return errors.Join(errors.Join(errs...), ended)
+	}
 	err := a.awaitKinds(ctx, changes, errs)
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
@@ -43,7 +46,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 			awaited.markPresent(c.ID)
 		}
 	}
-	return errors.Join(errors.Join(errs...), ended, err)
+	return errors.Join(errors.Join(errs...), err)
 }
 
 // executeAll carries changes out side by side. errs has the error of each, nil for those that ended well;
