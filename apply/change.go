@@ -18,9 +18,8 @@ import (
 // Action is what happens to one object.
 type Action = decide.Action
 
-// The actions. Keep leaves an object as it is although the chart dropped it, or although
-// the chart's definition would remove parts that this release didn't add. GiveBack
-// returns an object to its earlier owner.
+// The actions. Keep leaves an object as it is, for a Reason. GiveBack returns an object to
+// its earlier owner.
 const (
 	Create    = decide.Create
 	Update    = decide.Update
@@ -38,8 +37,9 @@ type Change struct {
 	Source string // template; empty when unknown
 	Action Action
 
-	// Live is the object as Plan found it; nil when absent. For an object that is deleted
-	// or was recognised by its fingerprint, it has only metadata, without managedFields.
+	// Live is the object as Plan found it; nil when it was absent, or couldn't be read yet.
+	// For an object that is deleted or was recognised by its fingerprint, it has only
+	// metadata, without managedFields.
 	Live *unstructured.Unstructured
 	// Desired is the object as it will be applied; nil when it is deleted, for an object
 	// recognised by its fingerprint, and for a definition that --crds create leaves as it is.
@@ -149,17 +149,12 @@ func (c Change) object() *unstructured.Unstructured {
 // neither is known.
 func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.Predicted) }
 
-// Writes reports whether carrying the change out may write the object.
-func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
+// MayWrite reports whether carrying the change out may write the object.
+func (c Change) MayWrite() bool { return c.execution != nil || c.Deferral != nil }
 
 // IsUnreadable reports whether an orphan stays only because it couldn't be read.
 func (c Change) IsUnreadable() bool { return c.Action == Keep && c.Live == nil }
 
-// SkippedByFingerprint reports whether the object was recognised by its fingerprint, so that only
+// WasNotCompared reports whether the object was recognised by its fingerprint, so that only
 // its metadata is known. It is true of definitions that --crds create leaves as they are, too.
-func (c Change) SkippedByFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
-
-// removes says that the change is about an object that the chart doesn't have.
-func (c Change) removes() bool {
-	return c.Action == Delete || (c.Action == GiveBack || c.Action == Keep) && c.Desired == nil
-}
+func (c Change) WasNotCompared() bool { return c.Action == Unchanged && c.Desired == nil }

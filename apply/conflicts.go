@@ -21,9 +21,9 @@ import (
 func (o Options) conflictPolicyOf(t *target) (ConflictPolicy, error) {
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
-	case len(errs) > 0 && !o.refuseNothing:
+	case len(errs) > 0 && !o.rejectNothing:
 		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
-	case !stated, o.refuseNothing && word == string(FailOnConflict):
+	case !stated, o.rejectNothing && word == string(FailOnConflict):
 		return o.Conflicts, nil
 	}
 	return ConflictPolicy(word), nil

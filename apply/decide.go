@@ -162,7 +162,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 	switch refusal.Next() {
 	case decide.LeaveUnverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"
-		switch explained := verify.Explain(t.obj, err).Error(); {
+		switch explained := verify.AsServerError(t.obj, err).Error(); {
 		case refusal.ComesLater:
 			c.Unverified = "it needs something that comes with this release: " + explained
 		case !t.isHook:
@@ -190,7 +190,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 	case decide.Fail:
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
-	return Change{}, t.reject(verify.Explain(t.obj, err))
+	return Change{}, t.reject(verify.AsServerError(t.obj, err))
 }
 
 // needs returns the objects that have to exist when an object is created, because authorization or admission reads them.

@@ -55,9 +55,13 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 	return out, nil
 }
 
-// executeDeletions carries deletions out, one turn after the other, and ensures that the deleted
-// objects stay gone.
-func (a *Applier) executeDeletions(ctx context.Context, changes []Change, onDone func(*Change)) error {
+// Prune carries out Plan.Prune, one turn after the other, and ensures that the deleted objects
+// stay gone. onDone, ctx and the error are as for Run. A change in the slice is replaced
+// where its object was kept or given back; Live of the others becomes the object that was deleted.
+func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Change)) error {
+	if err := permitted(changes); err != nil {
+		return err
+	}
 	d := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for rest := changes; len(rest) > 0; {

@@ -155,7 +155,7 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 	return d.a.forEach(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
 }
 
-// noteGenerations remembers those of definitions that were observed, which aren't read once more.
+// noteGenerations remembers the generations of definitions that were observed, so that they aren't read again.
 func (d *definitions) noteGenerations(targets []*target, observed map[kube.ID]observation) {
 	for _, t := range targets {
 		s := observed[t.id]

@@ -49,7 +49,7 @@ func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapp
 	}
 	p.a.opts.Hidden.AddObject(t.obj)
 	if err := p.a.restore(ctx, t, r, asDryRun); err != nil {
-		c.Unverified = verify.Explain(t.obj, err).Error()
+		c.Unverified = verify.AsServerError(t.obj, err).Error()
 	}
 	if len(r.Stays) > 0 {
 		c.Reason += "; not completely: " + strings.Join(r.Stays, "; ")
@@ -102,7 +102,7 @@ func (a *Applier) restore(ctx context.Context, t *target, r *provenance.Restorat
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && verify.MissingPermission(err, t.id.Namespace) == nil {
 		// Not every former value is accepted: volumes can't shrink, or a policy rejects
 		// it.
-		r.OnlyOwnershipMetadata(verify.Explain(t.obj, err))
+		r.OnlyOwnershipMetadata(verify.AsServerError(t.obj, err))
 		err = a.writeRestored(ctx, t, r, m)
 	}
 	return err
@@ -129,7 +129,7 @@ func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Re
 	if err != nil {
 		return err
 	}
-	ops := jsonPatchOf("", compare.Content(t.obj), compare.Content(r.Becomes))
+	ops := jsonPatchOf("", compare.WithoutServerMetadata(t.obj), compare.WithoutServerMetadata(r.Becomes))
 	result, err := a.sendJSONPatch(ctx, t, t.obj.GetResourceVersion(), append(ops, managedFieldsOperation(owners)), m)
 	if err != nil || m == asDryRun || !r.StillOurs(result) {
 		return err

@@ -18,11 +18,8 @@ import (
 )
 
 // CreateHook creates a hook's object and returns it as the server has it. An
-// object of the same name is deleted first if it is provably a hook of this
-// release: it carries our ownership, or one of the revisions has a hook of that name and
-// the object says that it is one. Its delete policy doesn't matter: where that
-// lacks before-hook-creation, something is there only because the run that made
-// it didn't get to delete it. Otherwise the error is a *HookExistsError.
+// object of the same name is deleted first, or the error is a *HookExistsError: see
+// decide.Claims.WhyInTheWay.
 //
 // An object that a dead run created from the same manifest is returned as it is if it is a Job or
 // Pod that is still running, or if the same attempt created it and it hasn't failed. attempt must
@@ -148,7 +145,7 @@ func objectError(t *target, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: verify.Explain(t.obj, err)}
+	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: verify.AsServerError(t.obj, err)}
 }
 
 // endOf reports whether a Job or Pod has come to its end, and whether that is a bad one. Other

@@ -55,7 +55,7 @@ func (o *Inspected) Owner() Owner {
 // Its CRDs and Hooks are those that the revision has applied and run.
 func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error) {
 	opts := a.opts
-	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
+	opts.Gate, opts.AllowRecreate, opts.rejectNothing = GateBestEffort, true, true
 	if opts.Conflicts == FailOnConflict {
 		opts.Conflicts = TakeConflicts
 	}

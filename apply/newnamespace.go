@@ -48,7 +48,7 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case verify.FailsValidation(err):
-		return false, t.reject(verify.Explain(t.obj, err))
+		return false, t.reject(verify.AsServerError(t.obj, err))
 	}
 	return err == nil || apierrors.IsAlreadyExists(err), nil // the name is compared after the validation
 }

@@ -27,7 +27,7 @@ type Options struct {
 	// created, before the next deletion in order, and for hooks. 0 means no limit.
 	GoneTimeout time.Duration
 
-	refuseNothing bool // ignore policies in annotations that would reject objects: for drift
+	rejectNothing bool // ignore policies in annotations that would reject objects: for drift
 
 	// Warn is called, from any goroutine, for failures that are retried, and for warnings that
 	// aren't in the plan because they come later; nil ignores them.

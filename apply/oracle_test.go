@@ -191,18 +191,14 @@ func patchable(chart string) bool {
 func (s *story) interrupted(chart string, l *lot) string {
 	s.t.Helper()
 	p := s.plan(chart)
-	a := s.applier()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	all := len(slices.Collect(p.Changes()))
 	left := l.IntN(all + 1)
 	planned := slices.Collect(p.Changes())
 	var done []apply.Change
-	for _, list := range lists(p) {
-		if left == 0 {
-			break
-		}
-		_ = a.Run(ctx, list, func(c *apply.Change) {
+	if left > 0 {
+		_ = s.carryOut(ctx, p, func(c *apply.Change) {
 			done = append(done, *c)
 			if left--; left == 0 {
 				cancel()

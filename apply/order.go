@@ -29,14 +29,14 @@ type Wave struct {
 
 // releaseOrder is the order of a release's objects.
 type releaseOrder struct {
-	p       *planning
-	targets []*target
-	nodes   []ordering.Node // of the same index
-	index   map[kube.ID]int // of the targets
-	refused []Rejection
+	p        *planning
+	targets  []*target
+	nodes    []ordering.Node // of the same index
+	index    map[kube.ID]int // of the targets
+	rejected []Rejection
 }
 
-// order computes which objects wait for which. Invalid dependencies are in refused.
+// order computes which objects wait for which. Invalid dependencies are in rejected.
 func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*releaseOrder, error) {
 	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains)), index: map[kube.ID]int{}}
 	for i, t := range mains {
@@ -50,19 +50,19 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 	o.addImplied()
 	o.addConversions()
 	for _, t := range hooks {
-		o.refuseHook(t)
+		o.rejectHook(t)
 	}
 	for i, t := range mains {
 		t.ordering.dependencies, t.ordering.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
 	}
 	for _, c := range ordering.Cycles(o.nodes) {
-		o.refuse(mains[o.index[c.ID]], c.Text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
+		o.reject(mains[o.index[c.ID]], c.Text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
 	}
 	return o, nil
 }
 
-func (o *releaseOrder) refuse(t *target, text, what string) {
-	o.refused = append(o.refused, *t.reject(&InvalidError{Text: text, Advice: what}))
+func (o *releaseOrder) reject(t *target, text, what string) {
+	o.rejected = append(o.rejected, *t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
 // readConstraints reads the order annotations of one object.
@@ -70,7 +70,7 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 	t := o.targets[i]
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
-		o.refuse(t, problem, "")
+		o.reject(t, problem, "")
 	}
 	o.nodes[i].Weight = constraints.Weight
 	for _, r := range constraints.Dependencies {
@@ -89,7 +89,7 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 		}
 		switch {
 		case len(found) > 1 && !r.IsPattern:
-			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
+			o.reject(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
 		case len(found) > 0:
 			for _, j := range found {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
@@ -98,7 +98,7 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 			// Objects of crds/ are applied before everything else.
 		case slices.ContainsFunc(hooks, isNamed):
 			if !r.IsPattern {
-				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
+				o.reject(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
 		default:
 			if err := o.readOutsideReference(ctx, i, r, kinds); err != nil {
@@ -189,19 +189,19 @@ func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annota
 	}
 	mapping, problem := o.onlyKind(kinds)
 	if problem != "" {
-		o.refuse(t, r.String()+problem, "")
+		o.reject(t, r.String()+problem, "")
 		return nil
 	}
 	if !mapping.Namespaced && r.Namespace != "" {
-		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
+		o.reject(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
 		return nil
 	}
 	id := kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}
 	if mapping.Namespaced {
 		id.Namespace = cmp.Or(r.Namespace, o.p.resolver.namespaceForReferences(t.id))
 	}
-	refused, err := o.refuseMissing(ctx, t, r, id, mapping)
-	if err == nil && !refused {
+	rejected, err := o.rejectMissing(ctx, t, r, id, mapping)
+	if err == nil && !rejected {
 		o.nodes[i].Outside = append(o.nodes[i].Outside, ordering.Dependency{ID: id, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK})
 	}
 	return err
@@ -226,40 +226,40 @@ func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }
 
-// refuseMissing refuses a reference to an object outside of the release that doesn't exist,
+// rejectMissing rejects a reference to an object outside of the release that doesn't exist,
 // unless the chart says that somebody else will create it.
-func (o *releaseOrder) refuseMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) (refused bool, err error) {
+func (o *releaseOrder) rejectMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) (rejected bool, err error) {
 	if _, isReleased := o.p.definitions.kinds[mapping.GVK]; isReleased && r.External {
 		return false, nil // its kind may not be served yet
 	}
 	meta, err := o.p.a.getMeta(ctx, mapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
-		o.refuse(t, fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
+		o.reject(t, fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
 			"allow the account that deployer runs as to get and watch "+mapping.Resource.GroupResource().String())
 		return true, nil
 	case err != nil:
 		return false, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
 	case meta == nil && !r.External:
-		o.refuse(t, fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
+		o.reject(t, fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
 			fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name))
 		return true, nil
 	}
 	return false, nil
 }
 
-// refuseHook rejects dependencies of hooks, which have their own order.
-func (o *releaseOrder) refuseHook(t *target) {
+// rejectHook rejects dependencies of hooks, which have their own order.
+func (o *releaseOrder) rejectHook(t *target) {
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
-		o.refuse(t, problem, "")
+		o.reject(t, problem, "")
 	}
 	for _, r := range constraints.Dependencies {
 		if r.IsPattern {
 			o.p.warnings.add(t.id, t.source, "%s has no effect: hooks run one after the other, by weight", r)
 			continue
 		}
-		o.refuse(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")
+		o.reject(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs, then the
-// changes of each wave, then Prune to Run, in this order. Before each wave the caller
+// A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs and then
+// the changes of each wave to Run, and Prune to Applier.Prune. Before each wave the caller
 // waits until the objects in its Await are ready. Between them it may run hooks and wait
 // for objects.
 type Plan struct {
 	CRDs  []Change // of the crds/ directory
 	Waves []Wave   // all main objects, unchanged ones too
-	Prune []Change // Delete or Keep, with the reason, in the order of deletion
+	Prune []Change // Delete, Keep or GiveBack, with the reason, in the order of deletion
 	Hooks []Change // Create, with the server's verdict; Run doesn't take these
 
 	Warnings []Warning

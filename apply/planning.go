@@ -68,7 +68,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
 		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
 	}
-	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
+	rejections = slices.Concat(rejections, p.resolver.rejected, order.rejected)
 	p.prerequisites.expectFrom(crds)
 	// What becomes of CRDs and Namespaces determines which of the others the server can be asked about.
 	for _, first := range []bool{true, false} {

@@ -252,18 +252,3 @@ func (p *planning) neededBy(id kube.ID) kube.ID {
 	}
 	return found
 }
-
-// redecideOrphan decides again about an orphan that has changed since it was decided.
-func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
-	o := *c.execution.orphan
-	o.mapping = c.execution.mapping(ctx)
-	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
-	if err != nil {
-		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
-	}
-	if meta == nil {
-		c.execution = nil // gone
-		return c, nil
-	}
-	return p.decideOrphan(o, meta), nil
-}

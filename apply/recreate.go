@@ -23,7 +23,7 @@ import (
 // immutable.
 func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fields []string) (Change, error) {
 	p, t := u.p, u.t
-	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
+	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.AsServerError(t.obj, refusal).Error()}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
@@ -71,7 +71,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fi
 	case err == nil:
 		c.Predicted = result
 	case verify.CannotRenameForDryRun(err):
-		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
+		c.Unverified = "no dry run while the old object exists: " + verify.AsServerError(t.obj, err).Error()
 	default:
 		if c, err = p.decideRefused(ctx, t, c, err); err != nil || c.Action != Recreate {
 			return c, err

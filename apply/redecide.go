@@ -84,6 +84,28 @@ func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error
 	return p.readAndDecide(ctx, t)
 }
 
+// redecide decides again about a change after a try. sent says that its writes were made.
+func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, error) {
+	r.written = r.written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
+	if sent && c.execution.isRepair() {
+		r.repaired = c
+	}
+	next, err := c.execution.redecide(ctx, c)
+	if rejected, ok := errors.AsType[*Rejection](err); ok {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[c.Action], Err: rejected.Err}
+	}
+	if err != nil {
+		return c, err
+	}
+	if next.Action == Keep && next.execution == nil && c.execution.t != nil {
+		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+	}
+	if len(next.Conflicts)+len(next.Fields) == 0 {
+		next.Conflicts, next.Fields = r.repaired.Conflicts, r.repaired.Fields
+	}
+	return next, nil
+}
+
 // redecide decides again about a change whose turn has come.
 func (e *execution) redecide(ctx context.Context, c Change) (Change, error) {
 	if e.t == nil {
@@ -97,4 +119,19 @@ func (e *execution) redecide(ctx context.Context, c Change) (Change, error) {
 		return c, err
 	}
 	return e.p.readAndDecide(ctx, e.t)
+}
+
+// redecideOrphan decides again about an orphan that has changed since it was decided.
+func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
+	o := *c.execution.orphan
+	o.mapping = c.execution.mapping(ctx)
+	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
+	if err != nil {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
+	}
+	if meta == nil {
+		c.execution = nil // gone
+		return c, nil
+	}
+	return p.decideOrphan(o, meta), nil
 }

@@ -23,7 +23,7 @@ type releaseHistory struct {
 	lastUninstall int                     // the latest revision that was uninstalled
 }
 
-// A DeclaredObject is an object as a revision states it.
+// A DeclaredObject is an object as a revision declares it.
 type DeclaredObject struct {
 	Revision int
 	Status   string // of that revision, in Helm's words

@@ -12,22 +12,20 @@ import (
 	"deployer/internal/kube"
 )
 
-// Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune. onDone is
-// called for each change that succeeds, unchanged and kept ones too, one after the other,
-// with Applied set to the server's object; it may keep the pointer. When ctx ends no new
-// request is started; Run returns when the last running one has ended. The changes in the slice are replaced by
-// what was done, except deletions, so that predictions can be freed. The error joins an *ObjectError for
-// each failed change. Changes with a Deferral are decided first. If the server rejects
-// some of them, the error is a late *RejectedError and nothing was carried out.
+// Run carries out the changes of one list: Plan.CRDs, or a wave. onDone is called for
+// each change that succeeds, unchanged and kept ones too, one after the other, with
+// Applied set to the server's object; it may keep the pointer. When ctx ends no new
+// request is started; Run returns when the last running one has ended. The changes in the
+// slice are replaced by what was done, so that predictions can be freed. The error joins
+// an *ObjectError for each failed change. Changes with a Deferral are decided first. If
+// the server rejects some of them, the error is a late *RejectedError and nothing was
+// carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
 	if err := a.redecideDeferred(ctx, [][]Change{changes}, true); err != nil {
 		return err
-	}
-	if len(changes) > 0 && changes[0].removes() {
-		return a.executeDeletions(ctx, changes, onDone)
 	}
 	awaited := &prerequisites{} // of the plan; executed changes don't know them any more
 	for _, c := range changes {
@@ -138,7 +136,7 @@ func (r *changeRun) asPlanned(c Change) Change {
 func (r *changeRun) giveUp(c Change, err error) error {
 	switch {
 	case err != nil && (r.try >= maxAttempts || !verify.WasModified(err, c.ID)):
-		err = verify.Explain(c.object(), err)
+		err = verify.AsServerError(c.object(), err)
 		if t := c.execution.t; t != nil && t.progress.oldDeleted {
 			err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
 		}
@@ -148,28 +146,6 @@ func (r *changeRun) giveUp(c Change, err error) error {
 		return nil
 	}
 	return &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[r.planned], Err: err}
-}
-
-// redecide decides again about a change after a try. sent says that its writes were made.
-func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, error) {
-	r.written = r.written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
-	if sent && c.execution.isRepair() {
-		r.repaired = c
-	}
-	next, err := c.execution.redecide(ctx, c)
-	if rejected, ok := errors.AsType[*Rejection](err); ok {
-		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[c.Action], Err: rejected.Err}
-	}
-	if err != nil {
-		return c, err
-	}
-	if next.Action == Keep && next.execution == nil && c.execution.t != nil {
-		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
-	}
-	if len(next.Conflicts)+len(next.Fields) == 0 {
-		next.Conflicts, next.Fields = r.repaired.Conflicts, r.repaired.Fields
-	}
-	return next, nil
 }
 
 // doing is what an error says was being done.

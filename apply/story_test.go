@@ -162,11 +162,8 @@ func fingerprintsOf(done []apply.Change) map[string]apply.Fingerprint {
 
 func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	var done []apply.Change
-	a := s.applier()
-	for _, list := range lists(p) {
-		if err := a.Run(s.t.Context(), list, func(c *apply.Change) { done = append(done, *c) }); err != nil {
-			return done, err
-		}
+	if err := s.carryOut(s.t.Context(), p, func(c *apply.Change) { done = append(done, *c) }); err != nil {
+		return done, err
 	}
 	s.marks = fingerprintsOf(done)
 	s.left = nil
@@ -185,13 +182,18 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	return done, nil
 }
 
-// lists are the changes of a plan in the order in which they are made.
-func lists(p *apply.Plan) [][]apply.Change {
-	out := [][]apply.Change{p.CRDs}
-	for _, w := range p.Waves {
-		out = append(out, w.Changes)
+// carryOut makes the changes of a plan, in its order, until one fails.
+func (s *story) carryOut(ctx context.Context, p *apply.Plan, onDone func(*apply.Change)) error {
+	a := s.applier()
+	if err := a.Run(ctx, p.CRDs, onDone); err != nil {
+		return err
 	}
-	return append(out, p.Prune)
+	for _, w := range p.Waves {
+		if err := a.Run(ctx, w.Changes, onDone); err != nil {
+			return err
+		}
+	}
+	return a.Prune(ctx, p.Prune, onDone)
 }
 
 // record remembers a revision; a deployed one makes those before it history.

@@ -200,7 +200,7 @@ func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured
 
 // patchToPredicted makes what is predicted of the live object.
 func (u *updateDecision) patchToPredicted() []patchOperation {
-	return jsonPatchOf("", compare.Content(u.live), compare.Content(u.prediction.Predicted))
+	return jsonPatchOf("", compare.WithoutServerMetadata(u.live), compare.WithoutServerMetadata(u.prediction.Predicted))
 }
 
 // handleAnswer turns the server's answer into a change.

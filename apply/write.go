@@ -183,7 +183,7 @@ func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal e
 		return c, false, refusal
 	}
 	c.Applied = c.Live
-	c.Reason = "its fields stay with their former managers: " + verify.Explain(c.object(), refusal).Error()
+	c.Reason = "its fields stay with their former managers: " + verify.AsServerError(c.object(), refusal).Error()
 	if !applies || t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}

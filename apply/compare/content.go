@@ -21,11 +21,11 @@ func WithoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstruct
 // SameContent reports whether two states of an object are equal apart from metadata that
 // the server sets.
 func SameContent(a, b *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(Content(a), Content(b))
+	return reflect.DeepEqual(WithoutServerMetadata(a), WithoutServerMetadata(b))
 }
 
-// Content is an object without the metadata that the server sets.
-func Content(obj *unstructured.Unstructured) map[string]any {
+// WithoutServerMetadata is an object without the metadata that the server sets.
+func WithoutServerMetadata(obj *unstructured.Unstructured) map[string]any {
 	o := kube.ShallowCopy(obj)
 	if meta, ok := o.Object["metadata"].(map[string]any); ok {
 		for _, name := range kube.ServerMetadata() {

@@ -6,9 +6,8 @@ package decide
 // Action is what happens to one object.
 type Action string
 
-// The actions. Keep leaves an object as it is although the chart dropped it, or although
-// the chart's definition would remove parts that this release didn't add. GiveBack
-// returns an object to its earlier owner.
+// The actions. Keep leaves an object as it is, for a reason. GiveBack returns an object to
+// its earlier owner.
 const (
 	Create    Action = "create"
 	Update    Action = "update"

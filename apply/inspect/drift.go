@@ -80,7 +80,7 @@ type DriftField struct {
 	HasDesired, HasLive bool // whether there are such values
 	Origin              Origin
 	Owner               ownership.FieldManager
-	Revision            int  // that stated the live value; 0 for none
+	Revision            int  // that declared the live value; 0 for none
 	Expected            bool // a deployment would leave it as it is
 	Names               []string
 }

@@ -50,16 +50,16 @@ type fieldList struct {
 
 // addChange adds a field that applying again would change. A field that applying would
 // add counts only if it is declared; otherwise it is a default. A field that would change
-// counts if it is stated, has an owner or was stated by a revision; otherwise the server
+// counts if it is declared, has an owner or was declared by a revision; otherwise the server
 // may have set both values.
 func (l *fieldList) addChange(f apply.FieldChange) {
-	stated := fields.Has(l.object.Declared.Object, f.Path)
+	declared := fields.Has(l.object.Declared.Object, f.Path)
 	if l.object.Desired != nil && fields.IsField(f.Path[0], "metadata") { // we write ownership metadata on every object
-		stated = stated || fields.Has(l.object.Desired.Object, f.Path)
+		declared = declared || fields.Has(l.object.Desired.Object, f.Path)
 	}
 	switch {
-	case f.Type == compare.Added && stated, f.Type == compare.Removed,
-		f.Type == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionDeclaring(f.Path) > 0):
+	case f.Type == compare.Added && declared, f.Type == compare.Removed,
+		f.Type == compare.Changed && (declared || l.ownerOf(f.Path) != nil || l.revisionWithLiveValue(f.Path) > 0):
 		l.add(f.Path, f.After, f.Type != compare.Removed, false)
 	case f.Type == compare.Reordered:
 		if noted := l.add(f.Path, f.After, true, false); noted != nil {
@@ -89,7 +89,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
-		if f.Revision = l.revisionDeclaring(path); f.Revision > 0 {
+		if f.Revision = l.revisionWithLiveValue(path); f.Revision > 0 {
 			f.Origin = OriginFailedRelease
 			return
 		}
@@ -126,23 +126,22 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 	return best
 }
 
-// revisionDeclaring returns the latest revision other than the deployed one that states the
-// live value of a field; 0 when none does.
-func (l *fieldList) revisionDeclaring(path fieldpath.Path) int {
-	is, has := fields.Value(l.object.Live.Object, path)
+// revisionWithLiveValue returns the latest revision other than the deployed one that declares the
+// live value of a field, or, if the field is absent, that dropped it; 0 when none does.
+func (l *fieldList) revisionWithLiveValue(path fieldpath.Path) int {
+	live, isLive := fields.Value(l.object.Live.Object, path)
 	history := l.object.History
 	for i := len(history) - 1; i >= 0; i-- {
-		s := history[i]
-		if s.Revision == l.deployed {
+		r := history[i]
+		if r.Revision == l.deployed {
 			continue
 		}
-		says, does := fields.Value(s.Object.Object, path)
-		later := s.Revision > l.deployed
+		declared, isDeclared := fields.Value(r.Object.Object, path)
 		switch {
-		case has && does && fields.Equal(is, says):
-			return s.Revision
-		case !has && !does && later: // it dropped the field
-			return s.Revision
+		case isLive && isDeclared && fields.Equal(live, declared):
+			return r.Revision
+		case !isLive && !isDeclared && r.Revision > l.deployed:
+			return r.Revision
 		}
 	}
 	return 0
@@ -180,11 +179,11 @@ func (l *fieldList) addAdditions() {
 	}
 }
 
-// isAddition reports whether a live field isn't stated by the release, in whole or in
-// part, and isn't listed yet.
+// isAddition reports whether the release declares no part of a live field, and it isn't
+// listed yet.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
-	stated := l.object.Desired != nil && fields.Has(l.object.Desired.Object, path)
-	return fields.Has(l.object.Live.Object, path) && !stated && !fields.Covers(l.listed, path) && fields.WithPrefix(l.listed, path).Empty()
+	declared := l.object.Desired != nil && fields.Has(l.object.Desired.Object, path)
+	return fields.Has(l.object.Live.Object, path) && !declared && !fields.Covers(l.listed, path) && fields.WithPrefix(l.listed, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

@@ -18,8 +18,8 @@ import (
 // The outcomes of fields without conflicts when a revision is applied again. See
 // apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
 const (
-	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release states it
-	OutcomeSet     apply.FieldOutcome = "set"     // it gets the value that the release states
+	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release declares it
+	OutcomeSet     apply.FieldOutcome = "set"     // it gets the value that the release declares
 	OutcomeRemoved apply.FieldOutcome = "removed" // it goes
 	OutcomeIgnored apply.FieldOutcome = "ignored" // the release doesn't state it, and leaves it
 )
@@ -44,7 +44,7 @@ type Explanation struct {
 	PolicyAnnotation string
 }
 
-// A FieldExplanation is one field: its value, its owners, the revision that stated it,
+// A FieldExplanation is one field: its value, its owners, the revision that declared it,
 // and what an upgrade with the same manifest would do to it.
 type FieldExplanation struct {
 	Path    string
@@ -162,15 +162,15 @@ type explainer struct {
 	object           *apply.Inspected
 	deployed         int // the revision it is looked at from
 	entries          []ownership.Entry
-	stored           []apply.DeclaredObject // what each stored revision states of it
+	stored           []apply.DeclaredObject // what each stored revision declares of it
 	leaves           *fieldpath.Set
 	refusesConflicts bool // an upgrade is refused because of conflicts
 }
 
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
 	x := &explainer{object: o, deployed: req.Deployed}
-	policy, stated, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations())
-	x.refusesConflicts = policy == string(apply.FailOnConflict) || !stated && req.FailOnConflict
+	policy, isSet, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations())
+	x.refusesConflicts = policy == string(apply.FailOnConflict) || !isSet && req.FailOnConflict
 	var err error
 	if x.entries, err = entriesOf(o); err != nil {
 		return nil, err
@@ -251,13 +251,13 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	}
 	is, has := fields.Value(x.object.Live.Object, path)
 	will, stays := fields.Value(x.object.Predicted.Object, path)
-	stated, isDesired := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
+	declared, isDesired := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
 	switch {
 	case has && !stays:
 		return OutcomeRemoved
 	case has != stays || !fields.Equal(is, will):
 		return OutcomeSet
-	case stated && !isDesired:
+	case declared && !isDesired:
 		return apply.OutcomeYielded
 	case isDesired:
 		return OutcomeKept
@@ -266,23 +266,23 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 }
 
 // attributeRevision finds the revision that first gave a field the value it has. The value comes
-// from the deployed revision if that states it, else from the newest one that does.
+// from the deployed revision if that declares it, else from the newest one that does.
 func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) {
-	statedBefore := false
+	declaredBefore := false
 	for i, r := range x.stored {
-		stated := x.isDeclaredIn(r, f, path)
-		if stated && !statedBefore {
+		declared := x.isDeclaredIn(r, f, path)
+		if declared && !declaredBefore {
 			f.Revision, f.Source = r.Revision, r.Source
 			f.Earlier = i == 0 && r.Revision > 1
 		}
-		if stated && r.Revision == x.deployed {
+		if declared && r.Revision == x.deployed {
 			return
 		}
-		statedBefore = stated
+		declaredBefore = declared
 	}
 }
 
-// isDeclaredIn reports whether a stored revision states a field's live value, or states the
+// isDeclaredIn reports whether a stored revision declares a field's live value, or declares the
 // same as the deployed one and the server takes that for equal to the live value.
 func (x *explainer) isDeclaredIn(r apply.DeclaredObject, f *FieldExplanation, path fieldpath.Path) bool {
 	declared, ok := fields.Value(r.Object.Object, path)

@@ -58,7 +58,7 @@ func newDependencyGraph(nodes []Node) *dependencyGraph {
 		for _, e := range nodes[i].Edges {
 			visit(e.To)
 		}
-		g.isOrdered[i] = g.path(i, i) == nil // which needn't look behind what comes first and is in no cycle
+		g.isOrdered[i] = g.path(i, i) == nil // path skips nodes that are known to be in no cycle
 	}
 	for i := range nodes {
 		visit(i)

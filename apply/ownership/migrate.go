@@ -113,7 +113,7 @@ func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 		return fieldpath.NewSet()
 	}
 	if r.RevertManual && !r.Adopting && e.IsManual() {
-		return e.Set.Intersection(r.chart).Union(Content(e.Set)).Difference(r.Relinquished)
+		return e.Set.Intersection(r.chart).Union(WithoutMetadataAndStatus(e.Set)).Difference(r.Relinquished)
 	}
 	isUpdate := e.Operation == metav1.ManagedFieldsOperationUpdate
 	switch class := e.Class(); {
@@ -131,8 +131,8 @@ func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 	return fieldpath.NewSet()
 }
 
-// Content is the part of set that isn't about metadata or status.
-func Content(set *fieldpath.Set) *fieldpath.Set {
+// WithoutMetadataAndStatus is the part of set that isn't about metadata or status.
+func WithoutMetadataAndStatus(set *fieldpath.Set) *fieldpath.Set {
 	return set.RecursiveDifference(fieldpath.NewSet(
 		fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("status"),
 		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),

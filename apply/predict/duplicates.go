@@ -2,7 +2,7 @@ package predict
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// RestoreDuplicates replaces the lists in onto of which full has more items than once.
+// RestoreDuplicates copies into onto the lists that have duplicates in full, which once is without them.
 func RestoreDuplicates(full, once, onto any) {
 	switch f := full.(type) {
 	case map[string]any:

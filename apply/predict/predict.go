@@ -92,7 +92,7 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 		if !e.IsManual() {
 			continue
 		}
-		added := fields.Where(ownership.Content(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
+		added := fields.Where(ownership.WithoutMetadataAndStatus(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
 			return p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.removedItems, path) && fields.WithPrefix(p.DesiredFields, path).Empty()
 		})
 		for _, path := range fields.Topmost(added) {
@@ -129,7 +129,7 @@ func (p *Prediction) everDeclared() *fieldpath.Set {
 	return out
 }
 
-// IsDeclared reports whether the chart or a stored revision states a field.
+// IsDeclared reports whether the chart or a stored revision declares a field.
 func (p *Prediction) IsDeclared(path fieldpath.Path) bool {
 	return p.DesiredFields.Has(path) || p.LastDeclaredIn(path) > 0
 }

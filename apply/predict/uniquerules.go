@@ -114,5 +114,5 @@ func protocolOf(item map[string]any) string {
 	return cmp.Or(fields.AsString(item["protocol"]), kube.KeyDefault("protocol"))
 }
 
-// CollisionRuleCount is how often leaving out one item can at most cause another collision.
+// CollisionRuleCount is the number of rules: each can make an item collide anew when another one is left out.
 func CollisionRuleCount() int { return len(uniqueRules) }

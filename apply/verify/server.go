@@ -47,9 +47,9 @@ func (e *ServerError) Hint() string {
 	return ""
 }
 
-// Explain turns the answer to a request about an object into a *ServerError.
+// AsServerError turns the answer to a request about an object into a *ServerError.
 // Errors that aren't answers of the server are returned as they are.
-func Explain(obj *unstructured.Unstructured, err error) error {
+func AsServerError(obj *unstructured.Unstructured, err error) error {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return err

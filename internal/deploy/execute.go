@@ -117,22 +117,26 @@ func (r *run) applyCRDs(ctx context.Context) error {
 }
 
 func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Change) error {
-	return r.applier.Run(ctx, changes, func(c *apply.Change) { r.reportApplied(step, c) })
+	return r.applier.Run(ctx, changes, r.reportApplied(step))
 }
 
-func (r *run) reportApplied(step Step, c *apply.Change) {
-	r.journal.applied[c.ID] = c
-	r.emit(Applied{Step: step, Change: *c})
-	if c.Warning != "" {
-		r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
+// reportApplied returns what is called for each change of a step that was carried out.
+func (r *run) reportApplied(step Step) func(*apply.Change) {
+	return func(c *apply.Change) {
+		r.journal.applied[c.ID] = c
+		r.emit(Applied{Step: step, Change: *c})
+		if c.Warning != "" {
+			r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
+		}
 	}
 }
 
 // prune deletes what the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
-	return r.runStep(ctx, StepPrune, len(r.op.Plan.Prune), func() error {
-		return r.applyChanges(ctx, StepPrune, r.op.Plan.Prune)
+	changes := r.op.Plan.Prune
+	return r.runStep(ctx, StepPrune, len(changes), func() error {
+		return r.applier.Prune(ctx, changes, r.reportApplied(StepPrune))
 	})
 }
 

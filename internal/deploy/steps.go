@@ -55,11 +55,11 @@ func (o *Operation) writesIn(step Step) bool {
 	case StepWait:
 		return false
 	case StepCRDs:
-		return slices.ContainsFunc(o.Plan.CRDs, apply.Change.Writes)
+		return slices.ContainsFunc(o.Plan.CRDs, apply.Change.MayWrite)
 	case StepApply:
-		return slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return slices.ContainsFunc(w.Changes, apply.Change.Writes) })
+		return slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return slices.ContainsFunc(w.Changes, apply.Change.MayWrite) })
 	case StepPrune:
-		return slices.ContainsFunc(o.Plan.Prune, apply.Change.Writes)
+		return slices.ContainsFunc(o.Plan.Prune, apply.Change.MayWrite)
 	}
 	return true
 }

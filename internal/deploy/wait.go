@@ -62,7 +62,7 @@ func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []t
 			ID: c.ID, GVK: c.Applied.GroupVersionKind(), Baseline: c.Applied,
 			Changed: c.Action != apply.Unchanged, Previous: c.Live,
 		}
-		if c.SkippedByFingerprint() {
+		if c.WasNotCompared() {
 			// Little but the metadata is known, which is enough for kinds without a status.
 			if r.Settings.Track.ReadyWhenUnchanged(c.Applied) {
 				continue

@@ -220,7 +220,7 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		return
 	}
 	switch want := c.Predicted; {
-	case c.Action == apply.Keep || c.SkippedByFingerprint():
+	case c.Action == apply.Keep || c.WasNotCompared():
 		if live.GetGeneration() != c.Live.GetGeneration() || live.GetUID() != c.Live.GetUID() {
 			p.Errorf("%s: %s has changed, though planned: %s", when, c.ID, c.Action)
 		}
