@@ -39,8 +39,8 @@ func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	present sync.Map // whether each is present, by kube.ID; has only objects that others wait for
-	created sync.Map // by kube.ID, those that didn't exist when the plan was made
+	present           sync.Map // whether each is present, by kube.ID; has only objects that others wait for
+	absentWhenPlanned sync.Map // by kube.ID, those that didn't exist when the plan was made
 }
 
 // expect notes that objects are still to come.
@@ -54,7 +54,7 @@ func (p *prerequisites) expect(ids ...kube.ID) {
 func (p *prerequisites) expectNew(ids ...kube.ID) {
 	p.expect(ids...)
 	for _, id := range ids {
-		p.created.Store(id, true)
+		p.absentWhenPlanned.Store(id, true)
 	}
 }
 
@@ -109,8 +109,8 @@ func (p *prerequisites) expectFrom(targets []*target) {
 // isNew reports whether a target can't have existed when the plan was made, because its kind or its
 // namespace didn't.
 func (p *prerequisites) isNew(t *target) bool {
-	_, isNewKind := p.created.Load(t.definition())
-	_, inNewNamespace := p.created.Load(namespaceID(t.id.Namespace)) // there is none without a name
+	_, isNewKind := p.absentWhenPlanned.Load(t.definition())
+	_, inNewNamespace := p.absentWhenPlanned.Load(namespaceID(t.id.Namespace)) // there is none without a name
 	return isNewKind || inNewNamespace
 }
 

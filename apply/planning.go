@@ -71,20 +71,22 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.rejected)
 	p.prerequisites.expectFrom(crds)
 	// What becomes of CRDs and Namespaces determines which of the others the server can be asked about.
-	for _, first := range []bool{true, false} {
-		targets := slices.DeleteFunc(slices.Clone(mains), func(t *target) bool { return (t.id.IsCRD() || t.id.IsNamespace()) != first })
-		refused, err := p.decideAll(ctx, targets)
+	isPrerequisite := func(t *target) bool { return t.id.IsCRD() || t.id.IsNamespace() }
+	others := slices.DeleteFunc(slices.Clone(mains), isPrerequisite)
+	first := slices.DeleteFunc(slices.Clone(mains), func(t *target) bool { return !isPrerequisite(t) })
+	for _, targets := range [][]*target{first, others} {
+		rejected, err := p.decideAll(ctx, targets)
 		if err != nil {
 			return nil, err
 		}
-		rejections = append(rejections, refused...)
+		rejections = append(rejections, rejected...)
 		p.prerequisites.expectFrom(targets)
 	}
-	refused, err := p.decideEach(ctx, hooks, p.decideHook)
+	rejected, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
 		return nil, err
 	}
-	rejections = append(rejections, p.gate(hooks, refused)...)
+	rejections = append(rejections, p.gate(hooks, rejected)...)
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
@@ -205,10 +207,10 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 
 // decideEach decides about targets side by side. It returns the rejections by index; zero for a
 // target about which a decision was made.
-func (p *planning) decideEach(ctx context.Context, targets []*target, decide func(context.Context, *target) (Change, error)) ([]Rejection, error) {
+func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne func(context.Context, *target) (Change, error)) ([]Rejection, error) {
 	rejections := make([]Rejection, len(targets))
 	return rejections, p.a.forEach(ctx, len(targets), func(i int) error {
-		c, err := decide(ctx, targets[i])
+		c, err := decideOne(ctx, targets[i])
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			rejections[i] = *rejected
 			return nil

@@ -21,9 +21,9 @@ import (
 
 // decideRecreation decides about an update that the server refuses because fields are
 // immutable.
-func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, fields []string) (Change, error) {
+func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, immutableFields []string) (Change, error) {
 	p, t := u.p, u.t
-	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.AsServerError(t.obj, refusal).Error()}
+	immutable := &ImmutableError{ID: t.id, Fields: immutableFields, Text: verify.AsServerError(t.obj, refusal).Error()}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),

@@ -69,16 +69,16 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 
 // updateDecision is one update being decided.
 type updateDecision struct {
-	p            *planning
-	t            *target
-	policy       ConflictPolicy
-	prediction   *predict.Prediction
-	fullDesired  *unstructured.Unstructured // before any field was relinquished
-	live         *unstructured.Unstructured
-	adopting     bool
-	precondition precondition
-	relinquished bool
-	change       Change
+	p                    *planning
+	t                    *target
+	policy               ConflictPolicy
+	prediction           *predict.Prediction
+	fullDesired          *unstructured.Unstructured // before any field was relinquished
+	live                 *unstructured.Unstructured
+	adopting             bool
+	precondition         precondition
+	defaultsRelinquished bool
+	change               Change
 }
 
 func (u *updateDecision) computePrediction(ctx context.Context) error {
@@ -164,7 +164,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: lookupErr}
 	case len(immutable) > 0:
 		return u.decideRecreation(ctx, err, immutable)
-	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.relinquished:
+	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.defaultsRelinquished:
 		// A local estimate has no defaults, so those of the live object are kept.
 		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {
 			return u.relinquish(ctx, keep)
@@ -219,7 +219,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 	if err != nil {
 		return Change{}, err
 	}
-	if keep := u.prediction.ChangedDefaults(diff); !u.relinquished && !keep.Empty() {
+	if keep := u.prediction.ChangedDefaults(diff); !u.defaultsRelinquished && !keep.Empty() {
 		// These values were once set by defaults or webhooks, which would now set others.
 		// They aren't ours to change.
 		return u.relinquish(ctx, keep)
@@ -232,7 +232,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 
 // relinquish decides again with more fields relinquished.
 func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
-	u.relinquished = true
+	u.defaultsRelinquished = true
 	u.prediction.RelinquishDefaults(keep)
 	if err := u.computePrediction(ctx); err != nil {
 		return Change{}, err

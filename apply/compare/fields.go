@@ -1,13 +1,13 @@
 // Package compare tells, field by field and by the schema of its kind, in what
 // two states of an object differ. Plans, drifts, explanations and saved plans
-// speak of these fields. It asks nobody.
+// speak of these fields. It makes no requests.
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -139,7 +139,7 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 		addTopmost(diff.Removed, Removed)
 		out = append(out, s.reordered(diff)...)
 	}
-	sort.SliceStable(out, func(i, j int) bool { return s.precedes(out[i].Path, out[j].Path) })
+	slices.SortStableFunc(out, func(a, b FieldChange) int { return s.comparePaths(a.Path, b.Path) })
 	return out
 }
 
@@ -265,21 +265,19 @@ func (s States) splitMap(c FieldChange) []FieldChange {
 	return out
 }
 
-// precedes puts fields in the order of their names, and items of lists in the
-// order of the list before, then of the list after.
-func (s States) precedes(a, b fieldpath.Path) bool {
-	for i := range a {
+// comparePaths orders fields by their names, and items of lists as in the list before, then
+// as in the list after.
+func (s States) comparePaths(a, b fieldpath.Path) int {
+	for i := range min(len(a), len(b)) {
 		switch {
-		case i == len(b):
-			return false
 		case a[i].Equals(b[i]):
 			continue
 		case a[i].FieldName != nil || b[i].FieldName != nil:
-			return a[i].Less(b[i])
+			return a[i].Compare(b[i])
 		}
-		return s.listPosition(a[:i+1]) < s.listPosition(b[:i+1])
+		return cmp.Compare(s.listPosition(a[:i+1]), s.listPosition(b[:i+1]))
 	}
-	return len(a) < len(b)
+	return cmp.Compare(len(a), len(b))
 }
 
 // listPosition is the place of an item in its list.

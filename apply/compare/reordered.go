@@ -55,13 +55,13 @@ func (r *reorder) visit(path fieldpath.Path, owned, differs *fieldpath.Set, befo
 		return
 	}
 	if c, ok := r.change(slices.Clone(path), Reordered); ok {
-		c.Before, c.After = labels(items, old), labels(items, now)
+		c.Before, c.After = itemKeys(items, old), itemKeys(items, now)
 		r.out = append(r.out, c)
 	}
 }
 
-// labels are the keys of the items of a list in its order: name="web".
-func labels(items []fieldpath.PathElement, list []any) []any {
+// itemKeys are the keys of the items of a list in its order: name="web".
+func itemKeys(items []fieldpath.PathElement, list []any) []any {
 	out := make([]any, len(list))
 	for _, e := range items {
 		if i := fields.Index(list, e); i >= 0 {

@@ -1,5 +1,5 @@
 // Package verify tells what answers of the API server mean: whether it would take
-// an object, why not, and whether asking again may help. It asks nobody.
+// an object, why not, and whether asking again may help. It makes no requests.
 package verify
 
 import (
