@@ -103,7 +103,7 @@ func (w *world) proxied() *proxy {
 	return p
 }
 
-// kubeconfigFor writes a kubeconfig for a server that makes no requests who they are.
+// kubeconfigFor writes a kubeconfig for a server that asks nobody who they are.
 func (w *world) kubeconfigFor(server string) string {
 	w.Helper()
 	config := api.NewConfig()
