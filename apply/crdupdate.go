@@ -29,8 +29,8 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 		contribution = &recorded
 	}
 	adds := p.a.opts.CRDs == AddCRDs
-	if gone := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); adds && len(gone) > 0 {
-		return p.keepDefinition(t, live, desired, gone), nil
+	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); adds && len(lost) > 0 {
+		return p.keepDefinition(t, live, desired, lost), nil
 	}
 	c, err := p.decideExisting(ctx, t, desired, live)
 	if err != nil {
@@ -41,17 +41,17 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 		return c, nil
 	}
 	c.execution.requireVersionOf(live) // the losses were computed from this version
-	switch gone := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
-	case len(gone) > 0 && adds:
-		return p.keepDefinition(t, live, desired, gone), nil
-	case len(gone) > 0:
-		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", gone)
+	switch lost := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
+	case len(lost) > 0 && adds:
+		return p.keepDefinition(t, live, desired, lost), nil
+	case len(lost) > 0:
+		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lost)
 	}
 	return c, nil
 }
 
 // keepDefinition keeps a definition as it is, and says why.
-func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, gone definition.Losses) Change {
+func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, lost definition.Losses) Change {
 	c := p.newChange(t, Keep)
 	c.Live, c.Desired = live, desired
 	c.manifestHash = "" // no fingerprint: the next release looks again
@@ -59,7 +59,7 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
-	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, gone)
+	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
 	way := "to replace it anyway: --crds upgrade"
 	if stored := definition.DroppedStoredVersions(live, desired); len(stored) > 0 {
 		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
@@ -69,9 +69,9 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 	return c
 }
 
-// TakesAway lists what a definition allowed before it was written and no longer allows;
+// DefinitionLosses lists what a definition allowed before it was written and no longer allows;
 // empty when nothing is lost, and for other objects.
-func (c Change) TakesAway() string {
+func (c Change) DefinitionLosses() string {
 	if c.Action != Update || c.Live == nil || c.Applied == nil || !c.ID.IsCRD() {
 		return ""
 	}

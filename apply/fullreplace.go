@@ -31,7 +31,7 @@ func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manife
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
-	t.fullReplace.withoutDuplicates = once.Object
+	t.fullReplace.applicable = once.Object
 	for _, n := range res.Duplicates {
 		r.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
 	}
@@ -41,9 +41,9 @@ func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manife
 
 // prepareFullReplace adds the duplicate items, which an apply can't have, to the predicted object.
 func (u *updateDecision) prepareFullReplace() {
-	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.prediction.Predicted.Object)
+	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.applicable.Object, u.prediction.Predicted.Object)
 	desired := u.prediction.Desired.DeepCopy()
-	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, desired.Object)
+	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.applicable.Object, desired.Object)
 	u.change.Desired, u.change.TakenFrom = desired, nil
 }
 

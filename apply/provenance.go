@@ -11,12 +11,15 @@ import (
 	"deployer/internal/kube"
 )
 
-// Where the objects of a release came from, and how that is recorded.
 type (
-	Owner      = provenance.Owner
+	// Owner is the release on whose behalf objects are applied: see provenance.Owner.
+	Owner = provenance.Owner
+	// A Provenance says whether the release created or adopted an object.
 	Provenance = provenance.Provenance
-	Adoption   = provenance.Adoption
-	Prior      = provenance.Prior
+	// An Adoption describes how an object that the release didn't create became part of it.
+	Adoption = provenance.Adoption
+	// A Prior is what an adopted object was before anything of it was written.
+	Prior = provenance.Prior
 )
 
 // rememberPrior records what an update overwrites in an object that may have to be given

@@ -49,8 +49,8 @@ type targetOrdering struct {
 // A fullReplacement is why an object is not applied, but written whole. The zero value is
 // of an object that is applied.
 type fullReplacement struct {
-	withoutDuplicates *unstructured.Unstructured // what would be applied, without items whose keys another one has
-	reason            string
+	applicable *unstructured.Unstructured // what could be applied of it: it has no items whose keys another one has
+	reason     string
 }
 
 // A progress records what has happened to a target since it was first decided.
@@ -64,7 +64,7 @@ type progress struct {
 }
 
 // isReplacedWhole reports whether an object is not applied, but written whole.
-func (t *target) isReplacedWhole() bool { return t.fullReplace.withoutDuplicates != nil }
+func (t *target) isReplacedWhole() bool { return t.fullReplace.applicable != nil }
 
 func (t *target) reject(err error) *Rejection {
 	return &Rejection{ID: t.id, Source: t.source, Err: err}

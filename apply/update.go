@@ -39,7 +39,7 @@ func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *u
 // policy, an autoscaler or the cluster gives them, and lists the conflicts.
 func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, error) {
 	if !t.isReplacedWhole() && storedWithoutManagedFields(live) {
-		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
+		t.fullReplace.applicable, t.fullReplace.reason = desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
 	u := &updateDecision{p: p, t: t, fullDesired: desired, live: live, adopting: adopting, change: p.newChange(t, Update)}
@@ -51,7 +51,7 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 	if u.policy == FailOnConflict && p.req.Undo {
 		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
-	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.withoutDuplicates, desired).DeepCopy(), live); err != nil {
+	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.applicable, desired).DeepCopy(), live); err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	if err := p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {

@@ -29,15 +29,15 @@ func TestContribution(t *testing.T) {
 	if !added.Describes(both) || added.Describes(theirs) {
 		t.Error("the contribution describes another definition than the one that was left")
 	}
-	if gone := added.LossesOfOthers(LossesOf(both, ours)); gone.String() != "v1 spec.a" {
-		t.Errorf("losses of others: %s", gone)
+	if lost := added.LossesOfOthers(LossesOf(both, ours)); lost.String() != "v1 spec.a" {
+		t.Errorf("losses of others: %s", lost)
 	}
-	if gone := none.LossesOfOthers(LossesOf(both, ours)); gone.String() != "v1 spec.a, v1 spec.c" {
-		t.Errorf("losses of others without a contribution: %s", gone)
+	if lost := none.LossesOfOthers(LossesOf(both, ours)); lost.String() != "v1 spec.a, v1 spec.c" {
+		t.Errorf("losses of others without a contribution: %s", lost)
 	}
 	whole := ContributionOf(both)
-	if gone := whole.LossesOfOthers(LossesOf(both, ours)); len(gone) > 0 {
-		t.Errorf("losses of others in a definition of the release: %s", gone)
+	if lost := whole.LossesOfOthers(LossesOf(both, ours)); len(lost) > 0 {
+		t.Errorf("losses of others in a definition of the release: %s", lost)
 	}
 	if after := whole.After(both, ours); after == nil || !after.Whole || !after.Describes(ours) {
 		t.Errorf("after an update of its own definition: %+v", after)

@@ -145,8 +145,8 @@ func (l *lossFinder) add(path, text string) {
 
 // compareNodes compares two nodes of structural schemas at one path.
 func (l *lossFinder) compareNodes(path string, was, is map[string]any, except ...string) {
-	if gone := lostTypes(was, is); gone != "" {
-		l.add(path, gone)
+	if lost := lostTypes(was, is); lost != "" {
+		l.add(path, lost)
 		return
 	}
 	if was["nullable"] == true && is["nullable"] != true && !preservesUnknownFields(is) {

@@ -70,7 +70,7 @@ func TestLossesOf(t *testing.T) {
 func TestPlaceCovers(t *testing.T) {
 	field := Loss{version: "v1", path: "spec.a"}
 	for _, tt := range []struct {
-		brought, gone Loss
+		brought, lost Loss
 		want          bool
 	}{
 		{field, field, true},
@@ -87,8 +87,8 @@ func TestPlaceCovers(t *testing.T) {
 		{Loss{version: "v2", text: notServedAnyMore}, Loss{version: "v2beta1", path: "spec"}, false},
 		{Loss{version: "v1", text: "subresource status"}, field, false},
 	} {
-		if got := placeCovers(tt.brought.place(), tt.gone.place()); got != tt.want {
-			t.Errorf("%q covers %q: %v, want %v", tt.brought.place(), tt.gone.place(), got, tt.want)
+		if got := placeCovers(tt.brought.place(), tt.lost.place()); got != tt.want {
+			t.Errorf("%q covers %q: %v, want %v", tt.brought.place(), tt.lost.place(), got, tt.want)
 		}
 	}
 }

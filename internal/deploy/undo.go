@@ -89,7 +89,7 @@ func keptCRDWarnings(failed Outcome) []string {
 			continue
 		}
 		text := c.ID.String() + ": stays as the failed run left it, because objects may already use it"
-		if gone := c.TakesAway(); gone != "" {
+		if gone := c.DefinitionLosses(); gone != "" {
 			text += "; removed parts are not restored: " + gone + " (objects keep these fields until their next write: if they need them, apply the former definition soon)"
 		}
 		out = append(out, text)
