@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -36,6 +37,14 @@ type call struct {
 	asHelm  bool     // by the name helm: defaults and texts are Helm's
 	command string   // the words of the command, such as "repo add"
 	flags   []string // each with its value: --timeout=5m
+}
+
+// hasFlag reports whether a flag is on the command line. One in the environment isn't.
+func (c call) hasFlag(name string) bool {
+	return slices.ContainsFunc(c.flags, func(given string) bool {
+		first, _, _ := strings.Cut(given, "=")
+		return first == "--"+name
+	})
 }
 
 func newEnv(streams output.Streams, path string) *env {

@@ -58,7 +58,7 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 				return usagef("plan", "--rollback and --uninstall can't be combined")
 			case uninstall:
 				return o.uninstallAction(e, removal)(c)
-			case c.IsSet("keep-history") || c.IsSet("cascade"):
+			case e.call.hasFlag("keep-history") || e.call.hasFlag("cascade"): // in the environment they are for uninstall
 				return usagef("plan", "--keep-history and --cascade need --uninstall")
 			case rollback:
 				return o.rollbackAction(e, "plan", &o.request.Description)(c)
