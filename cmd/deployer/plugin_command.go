@@ -128,11 +128,14 @@ Examples:
 	}
 }
 
-// forEach does the same with each plugin that a command line names. One that
+// forEach does the same with each plugin that a command line names, once. One that
 // fails doesn't keep the others from it.
 func (ps plugins) forEach(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
 	var failed []error
-	for _, name := range slices.Compact(names) {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue // it is done
+		}
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
