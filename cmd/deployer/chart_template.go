@@ -18,7 +18,7 @@ import (
 // A templateOptions is the command line of template.
 type templateOptions struct {
 	chartRequest
-	show         chart.TemplateOptions
+	options      chart.TemplateOptions
 	validate     bool
 	dryRun       string
 	isUpgrade    bool
@@ -34,13 +34,13 @@ type templateOptions struct {
 func templateCommand(e *env) *cli.Command {
 	o := &templateOptions{}
 	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: stringList(&o.show.ShowOnly)},
-		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.show.OutputDir},
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: stringList(&o.options.ShowOnly)},
+		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.options.OutputDir},
 		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
 		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},
 		&cli.BoolFlag{Name: "skip-crds", Usage: "leave out crds/, even with --include-crds", Destination: &o.skipCRDs},
-		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.show.SkipTests},
-		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.show.NoHooks},
+		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.options.SkipTests},
+		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.options.NoHooks},
 		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: use its version, its kinds and lookup", Destination: &o.validate},
 		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: dryRunChoice(&o.dryRun)},
 		&cli.DurationFlag{Name: "timeout", Usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", Value: readTimeout, Destination: &o.timeout},
@@ -95,9 +95,9 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 		return err
 	}
 	if o.releaseName {
-		o.show.Release = name
+		o.options.Release = name
 	}
-	out, err := chart.FormatTemplateOutput(rendered, o.show)
+	out, err := chart.FormatTemplateOutput(rendered, o.options)
 	if err != nil {
 		return err
 	}

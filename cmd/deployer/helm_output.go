@@ -17,11 +17,11 @@ import (
 
 // writesAsHelm reports whether the outcome is written as Helm writes it: that of
 // installs and upgrades under Helm's name. Programs and people parse it.
-func (o *operation) writesAsHelm(e *env) bool { return e.call.asHelm && o.failurePrefix != "" }
+func (o *operationFlags) writesAsHelm(e *env) bool { return e.call.asHelm && o.failurePrefix != "" }
 
 // showAsHelm shows what would be deployed: hooks and manifest, and with --debug
 // the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
-func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Format) error {
+func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation, format output.Format) error {
 	for _, w := range op.Warnings {
 		e.warn(w)
 	}
@@ -47,7 +47,7 @@ func hideSecretsOf(record *release.Record) *release.Record {
 
 // announceInstall tells people that an upgrade installs what isn't there.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
-func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
+func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
 	isFirstInstall := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
 	if !isFirstInstall || o.failurePrefix != upgradeFailed || format != output.FormatTable {
 		return nil
@@ -57,7 +57,7 @@ func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.
 
 // writeResult writes what Helm writes to standard output after a success, and after
 // tests in any case.
-func (o *operation) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
+func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
 	out := e.streams.Out
 	if format == output.FormatTable && !show.Manifest {
 		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for

@@ -17,7 +17,7 @@ import (
 
 // An applyOptions is the command line of apply.
 type applyOptions struct {
-	operation
+	operationFlags
 	chartRequest
 	digest     string
 	identities []string
@@ -36,7 +36,7 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 		o.undo.onInterruptFlag(),
 		hideNotesFlag("Release", &o.hideNotes),
 	}
-	deploying := slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool { return slices.Contains(fixedByPlan, f.Names()[0]) })
+	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f cli.Flag) bool { return slices.Contains(fixedByPlan, f.Names()[0]) })
 	return slices.Concat(flags, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // flags are those of every command that changes a release.
-func (o *operation) flags(e *env) []cli.Flag {
+func (o *operationFlags) flags(e *env) []cli.Flag {
 	const group = "Deploying"
 	s := &o.settings
 	o.wait = strconv.FormatBool(e.call.waitsByDefault())

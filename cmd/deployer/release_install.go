@@ -12,7 +12,7 @@ import (
 )
 
 func installCommand(e *env) *cli.Command {
-	o := &upgradeOptions{operation: operation{failurePrefix: installFailed}}
+	o := &upgradeOptions{operationFlags: operationFlags{failurePrefix: installFailed}}
 	return &cli.Command{
 		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
 		Description: `Does the same as upgrade --install, but fails if the name is in use.

@@ -20,7 +20,7 @@ type listQuery struct {
 	all     bool
 	states  map[helmrelease.Status]*bool
 	pending bool
-	show    helm.ListOptions
+	options helm.ListOptions
 }
 
 func listCommand(e *env) *cli.Command {
@@ -28,9 +28,9 @@ func listCommand(e *env) *cli.Command {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list the releases of all namespaces", Destination: &q.AllNamespaces},
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list releases in every status", Destination: &q.all},
-		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "print names only", Destination: &q.show.Short},
-		&cli.BoolFlag{Name: "no-headers", Usage: "don't print the header row", Destination: &q.show.NoHeaders},
-		&cli.StringFlag{Name: "time-format", Usage: "Go time `LAYOUT`, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.show.TimeFormat},
+		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "print names only", Destination: &q.options.Short},
+		&cli.BoolFlag{Name: "no-headers", Usage: "don't print the header row", Destination: &q.options.NoHeaders},
+		&cli.StringFlag{Name: "time-format", Usage: "Go time `LAYOUT`, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.options.TimeFormat},
 		&cli.BoolFlag{Name: "date", Aliases: []string{"d"}, Usage: "sort by the time of the last deployment", Destination: &q.ByDate},
 		&cli.BoolFlag{Name: "reverse", Aliases: []string{"r"}, Usage: "reverse the sort order", Destination: &q.Reverse},
 		&cli.IntFlag{Name: "max", Aliases: []string{"m"}, Value: 256, Usage: "maximum number of releases to list; 0 lists all", Destination: &q.Limit},
@@ -55,7 +55,7 @@ Examples:
   deployer list -n prod --pending -o json`,
 		Flags: flags,
 		Action: formatted(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
-			q.show.Format = format
+			q.options.Format = format
 			return q.run(ctx, e)
 		}),
 	}
@@ -77,7 +77,7 @@ func (q *listQuery) run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	e.warnUnreadable(releases)
-	return errors.Join(helm.Releases(e.streams.Out, releases, q.show), err)
+	return errors.Join(helm.Releases(e.streams.Out, releases, q.options), err)
 }
 
 // wanted lists the statuses to show; nil means all.

@@ -13,9 +13,9 @@ import (
 	"deployer/internal/view/run"
 )
 
-// An operation is what the commands share that change a release, or show how
+// operationFlags are what the commands share that change a release, or show how
 // they would.
-type operation struct {
+type operationFlags struct {
 	settings      deploy.Settings
 	lockTimeout   time.Duration
 	wait          string
@@ -54,7 +54,7 @@ type planFlags struct {
 type reportFlags struct{ result, junit string }
 
 // checkFlags looks at the flags before anything is read or written, and returns the format of -o.
-func (o *operation) checkFlags(e *env) (output.Format, error) {
+func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
 	parse := output.ParseFormat
 	if o.isPlanning() && !o.writesAsHelm(e) {
 		parse = document.ParsePlanFormat
@@ -70,11 +70,11 @@ func (o *operation) checkFlags(e *env) (output.Format, error) {
 	return format, errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit))
 }
 
-func (o *operation) isPlanning() bool { return o.plan.only || o.dryRun.isOn() }
+func (o *operationFlags) isPlanning() bool { return o.plan.only || o.dryRun.isOn() }
 
 // operate runs a command that changes a release: it plans and shows the plan, or carries it
 // out.
-func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
+func (o *operationFlags) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
 	format, err := o.checkFlags(e)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 }
 
 // operateChecked is operate for a command that has called checkFlags, which returned format.
-func (o *operation) operateChecked(ctx context.Context, e *env, name string, format output.Format, decide deploy.DecideFunc) error {
+func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string, format output.Format, decide deploy.DecideFunc) error {
 	o.settings.Wait = o.wait == "true" || o.undo.atomic
 	d, err := e.newDeployer(o.settings)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *operation) operateChecked(ctx context.Context, e *env, name string, for
 	if o.writesAsHelm(e) {
 		shown = output.FormatTable
 	}
-	o.show(ctx, e, shown, e.isQuiet())
+	o.startView(ctx, e, shown, e.isQuiet())
 	done := d.Do(ctx, name, decide, o.doOptions(e, format))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
 	err = errors.Join(err, e.view.Close(err))
@@ -115,8 +115,8 @@ func (o *operation) operateChecked(ctx context.Context, e *env, name string, for
 	return errors.Join(err, o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)}))
 }
 
-// show begins to show what happens in the run that follows.
-func (o *operation) show(ctx context.Context, e *env, format output.Format, quiet bool) {
+// startView begins to show the run that follows.
+func (o *operationFlags) startView(ctx context.Context, e *env, format output.Format, quiet bool) {
 	e.view = run.New(e.streams, run.Options{
 		Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
@@ -124,7 +124,7 @@ func (o *operation) show(ctx context.Context, e *env, format output.Format, quie
 	})
 }
 
-func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
+func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
 	o.plan.options.Format, o.plan.options.Colour = format, e.colour
 	if err := d.PrepareToShow(ctx, op); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 }
 
 // doOptions is how the operation is carried out.
-func (o *operation) doOptions(e *env, format output.Format) deploy.DoOptions {
+func (o *operationFlags) doOptions(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
 		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt,
 		BeforeExecute: func(op *deploy.Operation) error { return o.announceInstall(e, op, format) },

@@ -12,7 +12,7 @@ import (
 )
 
 func rollbackCommand(e *env) *cli.Command {
-	o := &operation{}
+	o := &operationFlags{}
 	var description string
 	return &cli.Command{
 		Name: "rollback", Usage: "roll back a release to an earlier revision", ArgsUsage: "NAME [REVISION]",
@@ -32,7 +32,7 @@ Exit codes: the same as upgrade's`,
 }
 
 // rollbackAction is the action of rollback, and of plan for one.
-func (o *operation) rollbackAction(e *env, command string, description *string) cli.ActionFunc {
+func (o *operationFlags) rollbackAction(e *env, command string, description *string) cli.ActionFunc {
 	return action(1, 2, "a release name and a revision", func(ctx context.Context, args []string) error {
 		request := deploy.RollbackRequest{Name: args[0], Description: *description}
 		if len(args) == 2 {

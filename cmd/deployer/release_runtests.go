@@ -41,7 +41,7 @@ func (f *testFilters) set(text string) error {
 }
 
 func testCommand(e *env) *cli.Command {
-	o := &operation{}
+	o := &operationFlags{}
 	var filters testFilters
 	var logs bool
 	return &cli.Command{

@@ -15,7 +15,7 @@ import (
 )
 
 func uninstallCommand(e *env) *cli.Command {
-	o := &operation{}
+	o := &operationFlags{}
 	var ignoreMissing bool
 	var description string
 	removal := &uninstallOptions{}
@@ -69,7 +69,7 @@ the release; 130, 143 stopped by a signal`,
 }
 
 // uninstall uninstalls a release, or shows how it would.
-func (o *operation) uninstall(ctx context.Context, e *env, request deploy.UninstallRequest) error {
+func (o *operationFlags) uninstall(ctx context.Context, e *env, request deploy.UninstallRequest) error {
 	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Uninstall(ctx, request)
 	})

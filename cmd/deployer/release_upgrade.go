@@ -12,7 +12,7 @@ import (
 
 // An upgradeOptions is the command line of upgrade, install and plan.
 type upgradeOptions struct {
-	operation
+	operationFlags
 	chartRequest
 	request        deploy.UpgradeRequest
 	install        bool
@@ -45,13 +45,13 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		hideNotesFlag(group, &o.hideNotes),
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run, leave out Secrets (a plan never shows their values)", Destination: &o.dryRun.hideSecrets},
 	}
-	return slices.Concat(flags, o.operation.flags(e), revisionFlags(&o.settings), []cli.Flag{generatedFlag(e, &o.settings)},
+	return slices.Concat(flags, o.operationFlags.flags(e), revisionFlags(&o.settings), []cli.Flag{generatedFlag(e, &o.settings)},
 		o.valueFlags(), o.chartFlags(), o.renderFlags(),
 		noOpFlags(e, "recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "server-side", "force-conflicts"))
 }
 
 func upgradeCommand(e *env) *cli.Command {
-	o := &upgradeOptions{operation: operation{failurePrefix: upgradeFailed}}
+	o := &upgradeOptions{operationFlags: operationFlags{failurePrefix: upgradeFailed}}
 	return &cli.Command{
 		Name: "upgrade", Usage: "deploy a chart as the next revision of a release", ArgsUsage: "NAME CHART",
 		Description: upgradeHelp,
