@@ -113,7 +113,7 @@ guides: devcluster helm3 ## rewrite what the guides show, and the picture of the
 	bin/devcluster run -- $(GO) test -count=1 -run '^(TestGuides|TestSessionIsDrawn)$$' ./internal/e2e -update
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
-	bin/devcluster run -- $(GO) test ./internal/view/plan ./internal/view/inspection ./internal/view/document ./internal/view/run ./cmd/deployer ./chart -update
+	bin/devcluster run -- $(GO) test ./internal/view/plan ./internal/view/inspection ./internal/view/page ./internal/view/run ./cmd/deployer ./chart -update
 
 clean: ## what was built
 	rm -rf bin

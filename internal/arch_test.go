@@ -60,10 +60,10 @@ var inside = map[string][]string{
 	"track/pods":               {"track/class"},
 	"track/rules":              {"track/class"},
 	"internal/view/output":     {"internal/view/textfmt"},
-	"internal/view/document":   {"internal/view/diff", "internal/view/output", "internal/view/textfmt"},
-	"internal/view/plan":       {"internal/view/diff", "internal/view/document", "internal/view/output", "internal/view/textfmt"},
-	"internal/view/inspection": {"internal/view/diff", "internal/view/document", "internal/view/output", "internal/view/textfmt"},
-	"internal/view/run":        {"internal/view/diff", "internal/view/document", "internal/view/output", "internal/view/plan", "internal/view/textfmt"},
+	"internal/view/page":       {"internal/view/diff", "internal/view/output", "internal/view/textfmt"},
+	"internal/view/plan":       {"internal/view/diff", "internal/view/output", "internal/view/page", "internal/view/textfmt"},
+	"internal/view/inspection": {"internal/view/diff", "internal/view/output", "internal/view/page", "internal/view/textfmt"},
+	"internal/view/run":        {"internal/view/diff", "internal/view/output", "internal/view/page", "internal/view/plan", "internal/view/textfmt"},
 	"internal/view/helm":       {"internal/view/output", "internal/view/run"},
 }
 

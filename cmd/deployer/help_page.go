@@ -11,16 +11,16 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// A page is the help of a command: what it does and how, examples, its commands or flags, the flags
+// A helpPage is the help of a command: what it does and how, examples, its commands or flags, the flags
 // that every command has, exit codes. The page of the program has no more than a usage and groups.
-type page struct {
+type helpPage struct {
 	usage, line, aliases, steps, examples string
 	groups                                []string // titled lists, laid out
 	codes, footer                         string
 }
 
 // text is the page as it is printed, with an empty line between its parts.
-func (p page) text() string {
+func (p helpPage) text() string {
 	line := "Usage: " + p.line
 	if p.aliases != "" {
 		line += "\nAlso:  " + p.aliases
@@ -72,7 +72,7 @@ func (c call) helpText(app *cli.App, words []string, width int, brief bool) (str
 		commands = command.Subcommands
 	}
 	line := strings.Join(path, " ")
-	p := page{usage: app.Usage, line: line + " COMMAND [flags] [arguments]", footer: line + " COMMAND --help tells more about a command."}
+	p := helpPage{usage: app.Usage, line: line + " COMMAND [flags] [arguments]", footer: line + " COMMAND --help tells more about a command."}
 	switch {
 	case command == nil:
 		p.groups = layOutGroups(app.Commands, width)
@@ -92,8 +92,8 @@ func (c call) helpText(app *cli.App, words []string, width int, brief bool) (str
 	return p.text(), nil
 }
 
-func commandPage(c *cli.Command, line string, width int) page {
-	p := page{usage: c.Usage, line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), aliases: strings.Join(c.Aliases, ", ")}
+func commandPage(c *cli.Command, line string, width int) helpPage {
+	p := helpPage{usage: c.Usage, line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), aliases: strings.Join(c.Aliases, ", ")}
 	p.steps, p.examples, p.codes = sections(c.Description)
 	p.codes = strings.Join(wrap(p.codes, width), "\n")
 	var titles []string

@@ -6,9 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/inspection"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 )
 
 func explainCommand(e *env) *cli.Command {
@@ -44,7 +44,7 @@ Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 			if err != nil {
 				return err
 			}
-			return inspection.ShowExplanation(e.streams, found, document.Options{Format: format, Colour: e.colour})
+			return inspection.ShowExplanation(e.streams, found, page.Options{Format: format, Colour: e.colour})
 		}),
 	}
 }

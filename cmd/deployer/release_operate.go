@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/run"
 )
@@ -45,7 +45,7 @@ func (d dryRunFlags) isOn() bool { return d.mode == "client" || d.mode == "serve
 // planFlags are those of plan, and of plan uninstall and plan rollback.
 type planFlags struct {
 	only             bool // the command is plan: show, don't do
-	options          document.Options
+	options          page.Options
 	detailedExitCode bool       // 2 when there are changes
 	file             *savedPlan // where the plan is saved; nil for other commands
 }
@@ -57,7 +57,7 @@ type reportFlags struct{ result, junit string }
 func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
 	parse := output.ParseFormat
 	if o.isPlanning() && !o.writesAsHelm(e) {
-		parse = document.ParsePlanFormat
+		parse = page.ParsePlanFormat
 	}
 	format, err := e.outputFormat(parse)
 	if err != nil {

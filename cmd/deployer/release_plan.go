@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/inspection"
+	"deployer/internal/view/page"
 )
 
 func planCommand(e *env) *cli.Command {
@@ -80,7 +80,7 @@ func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.Action
 // asked to be answered by programs too, the exit code answers it unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
-		if o.plan.options.Format, err = e.outputFormat(document.ParseDriftFormat); err != nil {
+		if o.plan.options.Format, err = e.outputFormat(page.ParseDriftFormat); err != nil {
 			return err
 		}
 		o.plan.options.Colour = e.colour

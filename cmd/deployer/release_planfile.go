@@ -13,8 +13,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 )
 
@@ -62,7 +62,7 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 		return err
 	}
 	var shown strings.Builder
-	if err := plan.Show(output.Streams{Out: &shown}, op, document.Options{Format: output.FormatJSON}); err != nil {
+	if err := plan.Show(output.Streams{Out: &shown}, op, page.Options{Format: output.FormatJSON}); err != nil {
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
@@ -90,9 +90,9 @@ func applyCommandLine(f *planfile.File, path string) string {
 }
 
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
-func (s *savedPlan) showAction(e *env, o document.Options) cli.ActionFunc {
+func (s *savedPlan) showAction(e *env, o page.Options) cli.ActionFunc {
 	return action(0, 0, "", func(context.Context, []string) (err error) {
-		if o.Format, err = e.outputFormat(document.ParsePlanFormat); err != nil {
+		if o.Format, err = e.outputFormat(page.ParsePlanFormat); err != nil {
 			return err
 		}
 		o.Colour = e.colour

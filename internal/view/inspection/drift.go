@@ -8,36 +8,36 @@ import (
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
 // ShowDrift writes how the cluster differs from what a release has deployed.
-func ShowDrift(s output.Streams, drift *deploy.Drift, o document.Options) error {
+func ShowDrift(s output.Streams, drift *deploy.Drift, o page.Options) error {
 	d := newDrift(drift)
 	switch o.Format {
 	case output.FormatJSON, output.FormatYAML:
 		return output.Encode(s.Out, o.Format, d)
-	case document.FormatMarkdown:
-		return document.Write(s, o, d.page(o.Context).Markdown())
-	case document.FormatHTML:
-		return document.HTMLPage{Page: d.page(o.Context)}.Write(s.Out)
+	case page.FormatMarkdown:
+		return page.Write(s, o, d.page(o.Context).Markdown())
+	case page.FormatHTML:
+		return page.HTMLPage{Page: d.page(o.Context)}.Write(s.Out)
 	}
-	return document.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
+	return page.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
 }
 
 // page has a section for each origin.
-func (d driftDocument) page(context int) document.Page {
-	p := document.Page{Title: d.title(), Conclusion: d.conclusion()}
+func (d driftDocument) page(context int) page.Page {
+	p := page.Page{Title: d.title(), Conclusion: d.conclusion()}
 	for _, w := range d.Warnings {
 		p.Warnings = append(p.Warnings, w.String())
 	}
 	for _, from := range append(origins, originWords{title: "Unknown"}) {
-		section := document.Section{Title: from.title}
+		section := page.Section{Title: from.title}
 		for _, o := range d.Objects {
 			if o.Origin == from.origin {
-				section.Entries = append(section.Entries, document.Entry{Heading: o.heading(), Lines: o.lines(context), Class: string(o.State)})
+				section.Entries = append(section.Entries, page.Entry{Heading: o.heading(), Lines: o.lines(context), Class: string(o.State)})
 			}
 		}
 		if len(section.Entries) > 0 {
@@ -123,7 +123,7 @@ func counted(n driftCount) string {
 }
 
 // heading says of an object how it differs, and who it was.
-func (o driftObject) heading() document.Heading {
+func (o driftObject) heading() page.Heading {
 	sign, words := byte('~'), "changed"
 	switch o.State {
 	case inspect.DriftMissing, inspect.DriftDeleting:
@@ -146,17 +146,17 @@ func (o driftObject) heading() document.Heading {
 	if o.Expected && o.Origin != "" {
 		words += "; the next upgrade leaves it unchanged"
 	}
-	return document.Heading{Sign: sign, Name: textfmt.CleanLine(o.Object), Words: textfmt.CleanLine(words), Source: textfmt.CleanLine(o.Source)}
+	return page.Heading{Sign: sign, Name: textfmt.CleanLine(o.Object), Words: textfmt.CleanLine(words), Source: textfmt.CleanLine(o.Source)}
 }
 
-func (o driftObject) lines(context int) []document.Line {
-	var out []document.Line
+func (o driftObject) lines(context int) []page.Line {
+	var out []page.Line
 	if o.Unverified != "" {
-		out = append(out, document.Remark("not verified: %s", o.Unverified))
+		out = append(out, page.Remark("not verified: %s", o.Unverified))
 	}
 	for _, f := range o.Fields {
 		shown := diff.Field{Path: f.Path, Type: f.Type, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
-		out = append(out, document.FieldLines(shown, context)...)
+		out = append(out, page.FieldLines(shown, context)...)
 	}
 	return out
 }

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"deployer/apply"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
 
 // shownAs shows something in a format; JSON with indentation.
-func shownAs(t *testing.T, format output.Format, show func(output.Streams, document.Options) error) []byte {
+func shownAs(t *testing.T, format output.Format, show func(output.Streams, page.Options) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, document.Options{Format: format, Context: 3, Getenv: viewtest.NoEnv}); err != nil {
+	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, page.Options{Format: format, Context: 3, Getenv: viewtest.NoEnv}); err != nil {
 		t.Fatal(err)
 	}
 	viewtest.CheckSecrets(t, out.String())
@@ -32,15 +32,15 @@ func shownAs(t *testing.T, format output.Format, show func(output.Streams, docum
 
 func TestDriftFormats(t *testing.T) {
 	for format, file := range map[output.Format]string{
-		output.FormatTable: "drift.txt", output.FormatJSON: "drift.json", output.FormatYAML: "drift.yaml", document.FormatMarkdown: "drift.md", document.FormatHTML: "drift.html",
+		output.FormatTable: "drift.txt", output.FormatJSON: "drift.json", output.FormatYAML: "drift.yaml", page.FormatMarkdown: "drift.md", page.FormatHTML: "drift.html",
 	} {
-		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o document.Options) error { return ShowDrift(s, viewtest.Drift(t), o) }))
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o page.Options) error { return ShowDrift(s, viewtest.Drift(t), o) }))
 	}
 }
 
 func TestExplanationFormats(t *testing.T) {
 	for format, file := range map[output.Format]string{output.FormatTable: "explain.txt", output.FormatJSON: "explain.json", output.FormatYAML: "explain.yaml"} {
-		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o document.Options) error {
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o page.Options) error {
 			return ShowExplanation(s, viewtest.Explanation(t), o)
 		}))
 	}

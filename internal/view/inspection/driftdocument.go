@@ -7,8 +7,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/release"
 )
 
@@ -24,7 +24,7 @@ type head struct {
 
 func headOf(documentName, releaseName, namespace string, r *release.Record) head {
 	return head{
-		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Chart: document.ChartName(r), Revision: r.Version,
+		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Chart: page.ChartName(r), Revision: r.Version,
 	}
 }
 
@@ -32,12 +32,12 @@ func headOf(documentName, releaseName, namespace string, r *release.Record) head
 // see docs/json.md. No confidential value is in it.
 type driftDocument struct {
 	head
-	LatestRevision int                `json:"latest_revision"`
-	LatestStatus   string             `json:"latest_status"`
-	HasDrift       bool               `json:"has_drift"`
-	Summary        driftSummary       `json:"summary"`
-	Objects        []driftObject      `json:"objects"`
-	Warnings       []document.Warning `json:"warnings"`
+	LatestRevision int            `json:"latest_revision"`
+	LatestStatus   string         `json:"latest_status"`
+	HasDrift       bool           `json:"has_drift"`
+	Summary        driftSummary   `json:"summary"`
+	Objects        []driftObject  `json:"objects"`
+	Warnings       []page.Warning `json:"warnings"`
 }
 
 type driftSummary struct {
@@ -57,17 +57,17 @@ type driftCount struct {
 
 // A driftObject is the drift of one object by one field manager.
 type driftObject struct {
-	Object     string                 `json:"object"`
-	Group      string                 `json:"group"`
-	State      inspect.DriftState     `json:"state"`
-	Origin     inspect.Origin         `json:"origin,omitempty"`
-	Source     string                 `json:"source,omitempty"`
-	Reason     string                 `json:"reason,omitempty"`
-	Revision   int                    `json:"revision,omitempty"`
-	Expected   bool                   `json:"expected"`
-	Unverified string                 `json:"unverified,omitempty"`
-	By         *document.FieldManager `json:"by,omitempty"`
-	Fields     []driftField           `json:"fields,omitempty"`
+	Object     string             `json:"object"`
+	Group      string             `json:"group"`
+	State      inspect.DriftState `json:"state"`
+	Origin     inspect.Origin     `json:"origin,omitempty"`
+	Source     string             `json:"source,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	Revision   int                `json:"revision,omitempty"`
+	Expected   bool               `json:"expected"`
+	Unverified string             `json:"unverified,omitempty"`
+	By         *page.FieldManager `json:"by,omitempty"`
+	Fields     []driftField       `json:"fields,omitempty"`
 }
 
 type driftField struct {
@@ -85,14 +85,14 @@ func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
 		head:           headOf("drift", f.Release, f.Namespace, f.Record),
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
-		Objects: []driftObject{}, Warnings: []document.Warning{},
+		Objects: []driftObject{}, Warnings: []page.Warning{},
 	}
 	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[inspect.Origin]driftCount{}}
 	for _, o := range f.Objects {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
 	}
 	for _, w := range f.Warnings {
-		d.Warnings = append(d.Warnings, document.Warning{Text: f.Hidden.Hide(w.Text), Source: w.Source})
+		d.Warnings = append(d.Warnings, page.Warning{Text: f.Hidden.Hide(w.Text), Source: w.Source})
 	}
 	d.count()
 	return d
@@ -122,7 +122,7 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 			at[key] = i
 			part := whole
 			part.Origin, part.Expected = f.Origin, true
-			if by := document.FieldManagerOf(f.Owner); by.Manager != "" {
+			if by := page.FieldManagerOf(f.Owner); by.Manager != "" {
 				part.By = &by
 			}
 			out = append(out, part)

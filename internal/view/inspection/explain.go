@@ -10,8 +10,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
@@ -29,15 +29,15 @@ type explanation struct {
 }
 
 type explainedField struct {
-	Path     string                  `json:"path"`
-	Value    any                     `json:"value,omitempty"`
-	Hidden   bool                    `json:"hidden,omitempty"`
-	Owners   []document.FieldManager `json:"owners"`
-	Revision int                     `json:"revision,omitempty"`
-	Earlier  bool                    `json:"or_earlier,omitempty"`
-	Source   string                  `json:"source,omitempty"`
-	Upgrade  apply.FieldOutcome      `json:"upgrade"`
-	Becomes  any                     `json:"becomes,omitempty"`
+	Path     string              `json:"path"`
+	Value    any                 `json:"value,omitempty"`
+	Hidden   bool                `json:"hidden,omitempty"`
+	Owners   []page.FieldManager `json:"owners"`
+	Revision int                 `json:"revision,omitempty"`
+	Earlier  bool                `json:"or_earlier,omitempty"`
+	Source   string              `json:"source,omitempty"`
+	Upgrade  apply.FieldOutcome  `json:"upgrade"`
+	Becomes  any                 `json:"becomes,omitempty"`
 	// Generated says that the template generates the value.
 	Generated bool `json:"generated,omitempty"`
 	KeptFrom  int  `json:"kept_from_revision,omitempty"`
@@ -47,12 +47,12 @@ type explainedField struct {
 }
 
 // ShowExplanation writes who set the fields of an object.
-func ShowExplanation(s output.Streams, e *deploy.Explanation, o document.Options) error {
+func ShowExplanation(s output.Streams, e *deploy.Explanation, o page.Options) error {
 	d := newExplanation(e)
 	if o.Format != output.FormatTable && o.Format != "" {
 		return output.Encode(s.Out, o.Format, d)
 	}
-	return document.Write(s, o, d.text(s.OutPalette(o.Colour)))
+	return page.Write(s, o, d.text(s.OutPalette(o.Colour)))
 }
 
 func newExplanation(e *deploy.Explanation) explanation {
@@ -82,10 +82,10 @@ func newExplanation(e *deploy.Explanation) explanation {
 func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: secret.HidePath(f.Path, hidden), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: f.Outcome,
-		Owners: []document.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
+		Owners: []page.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
 	}
 	for _, w := range f.Owners {
-		out.Owners = append(out.Owners, document.FieldManagerOf(w))
+		out.Owners = append(out.Owners, page.FieldManagerOf(w))
 	}
 	out.Value, out.Becomes, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
@@ -107,7 +107,7 @@ var upgradeWords = map[apply.FieldOutcome]struct {
 
 // heading says who owns a field, since which revision it is declared, and what an upgrade
 // does to it.
-func (f explainedField) heading() document.Heading {
+func (f explainedField) heading() page.Heading {
 	owners := "no manager"
 	var names []string
 	for _, w := range f.Owners {
@@ -136,42 +136,42 @@ func (f explainedField) heading() document.Heading {
 	case f.Generated:
 		prefix += "generated; "
 	}
-	return document.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: prefix + words.words, Source: textfmt.CleanLine(f.Source)}
+	return page.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: prefix + words.words, Source: textfmt.CleanLine(f.Source)}
 }
 
 // lines tells of the value, and of what it would become.
-func (f explainedField) lines() []document.Line {
+func (f explainedField) lines() []page.Line {
 	shown := diff.Field{Path: f.Path, Type: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
-		return []document.Line{document.Context("%s: %s", f.Path, hide.Placeholder)}
+		return []page.Line{page.Context("%s: %s", f.Path, hide.Placeholder)}
 	case f.Upgrade == inspect.OutcomeRemoved:
 		shown.Type = compare.Removed
 	case !f.has:
 		shown.Type = compare.Added
 	case !f.becomes:
-		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
+		return page.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
 	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
-		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
+		return page.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+page.Inline(f.Becomes)+")")
 	}
-	return document.FieldLines(shown, 3)
+	return page.FieldLines(shown, 3)
 }
 
 // text has an entry for the object, and one for each group of fields with the same heading.
 func (d explanation) text(palette output.Palette) string {
-	title := document.Heading{Sign: ' ', Name: textfmt.CleanLine(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.CleanLine(d.Source)}
+	title := page.Heading{Sign: ' ', Name: textfmt.CleanLine(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.CleanLine(d.Source)}
 	if d.Chart != "" {
 		title.Words += ", chart " + textfmt.CleanLine(d.Chart)
 	}
-	entries := []document.Entry{{Heading: title, Lines: d.remarks()}}
-	at := map[document.Heading]int{}
+	entries := []page.Entry{{Heading: title, Lines: d.remarks()}}
+	at := map[page.Heading]int{}
 	for _, f := range d.Fields {
 		h := f.heading()
 		i, known := at[h]
 		if !known {
 			i = len(entries)
 			at[h] = i
-			entries = append(entries, document.Entry{Heading: h})
+			entries = append(entries, page.Entry{Heading: h})
 		}
 		entries[i].Lines = append(entries[i].Lines, f.lines()...)
 	}
@@ -183,16 +183,16 @@ func (d explanation) text(palette output.Palette) string {
 }
 
 // remarks are what there is to say about the object as a whole.
-func (d explanation) remarks() []document.Line {
-	var out []document.Line
+func (d explanation) remarks() []page.Line {
+	var out []page.Line
 	if d.Reason != "" {
-		out = append(out, document.Remark("%s", d.Reason))
+		out = append(out, page.Remark("%s", d.Reason))
 	}
 	if d.State == string(inspect.DriftMissing) {
-		out = append(out, document.Remark("an upgrade creates it"))
+		out = append(out, page.Remark("an upgrade creates it"))
 	}
 	if d.Unverified != "" {
-		out = append(out, document.Remark("not verified: %s", d.Unverified))
+		out = append(out, page.Remark("not verified: %s", d.Unverified))
 	}
 	return out
 }

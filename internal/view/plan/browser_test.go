@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
 
@@ -45,7 +45,7 @@ type seen struct {
 
 // browse opens a page in a real browser, without network, and runs a script in
 // it: the body of a function that gets helpers and returns a value.
-func browse(t *testing.T, page, script string, width int) seen {
+func browse(t *testing.T, text, script string, width int) seen {
 	t.Helper()
 	browser := tool(t, "chromium", "chromium-browser", "google-chrome")
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ document.getElementById("f").addEventListener("load", async function () {
   out.fetched = view.performance.getEntriesByType("resource").map(r => r.name).join();
   document.getElementById("result").textContent = JSON.stringify(out);
 });
-</script>`, width, html.EscapeString(page), script)
+</script>`, width, html.EscapeString(text), script)
 	if err := os.WriteFile(file, []byte(driver), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (s seen) quiet(t *testing.T) {
 }
 
 func htmlOf(t *testing.T, op *deploy.Operation) string {
-	return planOf(t, op, document.Options{Format: document.FormatHTML, Context: 3})
+	return planOf(t, op, page.Options{Format: page.FormatHTML, Context: 3})
 }
 
 // TestBrowserPlan drives the page of a plan: search, folding, links, keys.
@@ -186,7 +186,7 @@ func TestGraphviz(t *testing.T) {
 	dot := tool(t, "dot")
 	for name, op := range map[string]*deploy.Operation{"plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t), "nothing": {Verb: deploy.Uninstall, Release: "web"}} {
 		cmd := exec.CommandContext(t.Context(), dot, "-Tsvg")
-		cmd.Stdin = strings.NewReader(planOf(t, op, document.Options{Format: document.FormatDot}))
+		cmd.Stdin = strings.NewReader(planOf(t, op, page.Options{Format: page.FormatDot}))
 		var complaints strings.Builder
 		cmd.Stderr = &complaints
 		svg, err := cmd.Output()

@@ -9,14 +9,14 @@ import (
 	"deployer/apply"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
 // details lists what there is to say about an object below its name.
-func (o object) details(opts document.Options, created bool) []document.Line {
-	var out []document.Line
-	remark := func(format string, args ...any) { out = append(out, document.Remark(format, args...)) }
+func (o object) details(opts page.Options, created bool) []page.Line {
+	var out []page.Line
+	remark := func(format string, args ...any) { out = append(out, page.Remark(format, args...)) }
 	for _, n := range o.After {
 		remark("after %s", n)
 	}
@@ -30,16 +30,16 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 		remark("not verified: %s", o.Unverified)
 	}
 	for _, g := range o.Generated {
-		out = append(out, document.Context("%s", g))
+		out = append(out, page.Context("%s", g))
 	}
 	conflictsByPath := map[string][]Conflict{}
 	for _, c := range o.Conflicts {
 		conflictsByPath[c.Path] = append(conflictsByPath[c.Path], c)
 	}
 	for _, f := range o.Fields {
-		out = append(out, document.FieldLines(f, opts.Context)...)
+		out = append(out, page.FieldLines(f, opts.Context)...)
 		for _, c := range conflictsByPath[f.Path] {
-			out = append(out, document.Line{Sign: '?', Text: "  " + textfmt.CleanLine(c.outcomeText())})
+			out = append(out, page.Line{Sign: '?', Text: "  " + textfmt.CleanLine(c.outcomeText())})
 		}
 		delete(conflictsByPath, f.Path)
 	}
@@ -97,7 +97,7 @@ var conflictWords = map[apply.FieldOutcome]struct{ owner, field, item string }{
 }
 
 // manifest writes a new object out, without what its name says already.
-func (o object) manifest() []document.Line {
+func (o object) manifest() []page.Line {
 	shown := maps.Clone(o.Manifest)
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(shown, key)
@@ -108,7 +108,7 @@ func (o object) manifest() []document.Line {
 	if len(shown) == 0 {
 		return nil
 	}
-	lines := document.ValueBlock('+', shown)
+	lines := page.ValueBlock('+', shown)
 	for i := range lines {
 		lines[i].Text = strings.TrimPrefix(lines[i].Text, "    ")
 	}

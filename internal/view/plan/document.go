@@ -14,29 +14,29 @@ import (
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 )
 
 // A Document is an operation as all formats of a plan show it. Its JSON is
 // a promise, see docs/json.md. No value of a Secret is in it.
 type Document struct {
-	Format           int                `json:"format"`
-	Document         string             `json:"document"` // "plan"
-	Verb             deploy.Verb        `json:"verb"`
-	Release          string             `json:"release"`
-	Namespace        string             `json:"namespace"`
-	Chart            string             `json:"chart,omitempty"`
-	Revision         int                `json:"revision,omitempty"`
-	BaseRevision     int                `json:"base_revision,omitempty"`
-	TargetRevision   int                `json:"target_revision,omitempty"`
-	HasChanges       bool               `json:"has_changes"`
-	CreatesNamespace bool               `json:"creates_namespace"`
-	KeepsHistory     bool               `json:"keeps_history"`
-	Cascade          string             `json:"cascade,omitempty"` // uninstall: background, foreground or orphan
-	Summary          Summary            `json:"summary"`
-	Steps            []step             `json:"stages"`
-	Warnings         []document.Warning `json:"warnings"`
+	Format           int            `json:"format"`
+	Document         string         `json:"document"` // "plan"
+	Verb             deploy.Verb    `json:"verb"`
+	Release          string         `json:"release"`
+	Namespace        string         `json:"namespace"`
+	Chart            string         `json:"chart,omitempty"`
+	Revision         int            `json:"revision,omitempty"`
+	BaseRevision     int            `json:"base_revision,omitempty"`
+	TargetRevision   int            `json:"target_revision,omitempty"`
+	HasChanges       bool           `json:"has_changes"`
+	CreatesNamespace bool           `json:"creates_namespace"`
+	KeepsHistory     bool           `json:"keeps_history"`
+	Cascade          string         `json:"cascade,omitempty"` // uninstall: background, foreground or orphan
+	Summary          Summary        `json:"summary"`
+	Steps            []step         `json:"stages"`
+	Warnings         []page.Warning `json:"warnings"`
 }
 
 type Summary struct {
@@ -101,7 +101,7 @@ type generatedField struct {
 
 type Conflict struct {
 	Path string `json:"path"`
-	document.FieldManager
+	page.FieldManager
 	Before  string             `json:"before" text:"free"`
 	After   string             `json:"after" text:"free"`
 	Outcome apply.FieldOutcome `json:"outcome"` // taken, yielded or refused
@@ -128,9 +128,9 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
 		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
-		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
+		Chart: page.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
-		Steps:   []step{}, Warnings: []document.Warning{},
+		Steps:   []step{}, Warnings: []page.Warning{},
 	}
 	if op.Next != nil {
 		d.Revision = op.Next.Version
@@ -228,10 +228,10 @@ func (d *Document) addWait(op *deploy.Operation) {
 
 func (d *Document) addWarnings(op *deploy.Operation, plan *apply.Plan) {
 	for _, text := range op.Warnings {
-		d.Warnings = append(d.Warnings, document.Warning{Text: text})
+		d.Warnings = append(d.Warnings, page.Warning{Text: text})
 	}
 	for _, w := range plan.Warnings {
-		d.Warnings = append(d.Warnings, document.WarningOf(w))
+		d.Warnings = append(d.Warnings, page.WarningOf(w))
 	}
 }
 

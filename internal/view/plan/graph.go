@@ -6,28 +6,28 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
-// maxStepLines is how many objects of a step a picture names; the rest is counted.
-const maxStepLines = 12
+// maxBoxLines is how many objects of a step a picture names; the rest is counted.
+const maxBoxLines = 12
 
-// steps are the steps of a plan as boxes in order, with links to the entries of
+// boxes are the steps of a plan as boxes in order, with links to the entries of
 // what they name; what stays as it is, is counted.
-func (d Document) steps() []document.Step {
-	out := make([]document.Step, 0, len(d.Steps))
+func (d Document) boxes() []page.Box {
+	out := make([]page.Box, 0, len(d.Steps))
 	for i, s := range d.Steps {
-		box := document.Step{Title: s.Name, Lines: s.needLines()}
+		box := page.Box{Title: s.Name, Lines: s.needLines()}
 		omitted, unchanged := 0, 0
 		for j, o := range s.Objects {
 			switch {
 			case o.sign() == ' ':
 				unchanged++
-			case len(box.Lines) >= maxStepLines+min(len(s.After), maxStepLines+1):
+			case len(box.Lines) >= maxBoxLines+min(len(s.After), maxBoxLines+1):
 				omitted++
 			default:
-				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: string(o.Action), Anchor: document.Anchor(i, j)})
+				box.Lines = append(box.Lines, page.BoxLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: string(o.Action), Anchor: page.Anchor(i, j)})
 			}
 		}
 		if omitted > 0 {
@@ -42,8 +42,8 @@ func (d Document) steps() []document.Step {
 }
 
 // remarkLine is a line in a box that is about no single object.
-func remarkLine(format string, args ...any) document.StepLine {
-	return document.StepLine{Sign: " ", Text: textfmt.CleanLine(fmt.Sprintf(format, args...)), Class: "more"}
+func remarkLine(format string, args ...any) page.BoxLine {
+	return page.BoxLine{Sign: " ", Text: textfmt.CleanLine(fmt.Sprintf(format, args...)), Class: "more"}
 }
 
 // deletedAfter names the objects of the same step that must be deleted first.
@@ -55,14 +55,14 @@ func (o object) deletedAfter() string {
 }
 
 // needLines say what a step waits for.
-func (s step) needLines() []document.StepLine {
-	var out []document.StepLine
+func (s step) needLines() []page.BoxLine {
+	var out []page.BoxLine
 	word := "after"
 	if s.Kind == deploy.StepWait {
 		word = "until"
 	}
 	for i, n := range s.After {
-		if i == maxStepLines {
+		if i == maxBoxLines {
 			return append(out, remarkLine("%s %d more", word, len(s.After)-i))
 		}
 		out = append(out, remarkLine("%s %s", word, n))
@@ -75,7 +75,7 @@ func (s step) needLines() []document.StepLine {
 func (d Document) mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	for i, box := range d.steps() {
+	for i, box := range d.boxes() {
 		fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n    direction TB\n", i, escapeMermaid(box.Title))
 		for j, l := range box.Lines {
 			fmt.Fprintf(&b, "    s%do%d[\"%s\"]\n", i, j, escapeMermaid(strings.TrimSpace(l.Sign+" "+l.Text)))
@@ -109,7 +109,7 @@ func (d Document) graphviz() string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n")
-	for i, box := range d.steps() {
+	for i, box := range d.boxes() {
 		label := escape(box.Title) + `\n\n`
 		for _, l := range box.Lines {
 			label += escape(strings.TrimSpace(l.Sign+" "+l.Text)) + `\l`

@@ -10,7 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
 
@@ -30,7 +30,7 @@ func TestMermaid(t *testing.T) {
 	entity := regexp.MustCompile(`#(\d+);`)
 	var labels []string
 	for name, op := range map[string]*deploy.Operation{"odd": op, "plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t)} {
-		for _, l := range strings.Split(strings.TrimSuffix(planOf(t, op, document.Options{Format: document.FormatMermaid}), "\n"), "\n") {
+		for _, l := range strings.Split(strings.TrimSuffix(planOf(t, op, page.Options{Format: page.FormatMermaid}), "\n"), "\n") {
 			if m := label.FindStringSubmatch(l); m != nil {
 				labels = append(labels, html.UnescapeString(entity.ReplaceAllString(m[1], "&#$1;")))
 				l = strings.TrimSuffix(l, m[0]) + `["TEXT"]`

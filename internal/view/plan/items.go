@@ -8,7 +8,7 @@ import (
 	"deployer/apply"
 	"deployer/apply/ordering"
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
@@ -17,14 +17,14 @@ type item struct {
 	object object
 	step   string
 	others []string // the names of the objects besides the first
-	lines  []document.Line
+	lines  []page.Line
 	count  int // if not 0, the number of objects of one kind that aren't named
 }
 
-func (i item) entry() document.Entry {
+func (i item) entry() page.Entry {
 	name, words := i.headline()
-	heading := document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}
-	return document.Entry{Heading: heading, Lines: i.lines, Class: string(i.object.Action)}
+	heading := page.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}
+	return page.Entry{Heading: heading, Lines: i.lines, Class: string(i.object.Action)}
 }
 
 // headline is the object and what happens to it, or how many objects.
@@ -49,7 +49,7 @@ const unlimited = -1
 // objects of which the same is to be said share an entry; when the budget is used
 // up, objects are only named, and those that are created or updated only
 // counted. What is deleted or made anew is always named.
-func (d Document) items(o document.Options, budget int) []item {
+func (d Document) items(o page.Options, budget int) []item {
 	created := d.BaseRevision > 0  // on a first install, where all are new, objects are only named
 	unverified := map[string]int{} // by reason, how many objects aren't verified for it
 	for _, s := range d.Steps {
@@ -170,7 +170,7 @@ func shorten(items []item, budget int) []item {
 		i.lines = i.firstLines(longObject)
 		switch used += 1 + len(i.lines); {
 		case o.needsAttention() && used > budget:
-			i.lines = slices.DeleteFunc(i.lines, func(l document.Line) bool { return l.Sign != '?' })
+			i.lines = slices.DeleteFunc(i.lines, func(l page.Line) bool { return l.Sign != '?' })
 		case o.needsAttention():
 		case nth[key] > maxOfKind:
 			used -= 1 + len(i.lines)
@@ -200,18 +200,18 @@ func (o object) needsAttention() bool {
 }
 
 // firstLines are the names of the other objects, and as many of the lines.
-func (i item) firstLines(most int) []document.Line {
+func (i item) firstLines(most int) []page.Line {
 	named := 4
 	if i.object.needsAttention() {
 		named = 50
 	}
-	var out []document.Line
+	var out []page.Line
 	if len(i.others) > 0 {
-		out = append(out, document.Remark("also %s", textfmt.First(i.others, named)))
+		out = append(out, page.Remark("also %s", textfmt.First(i.others, named)))
 	}
 	if len(i.lines) <= most {
 		return append(out, i.lines...)
 	}
 	out = append(out, i.lines[:most]...)
-	return append(out, document.Context("... %s more", textfmt.Count(len(i.lines)-most, "line")))
+	return append(out, page.Context("... %s more", textfmt.Count(len(i.lines)-most, "line")))
 }

@@ -6,20 +6,20 @@ import (
 	"testing"
 
 	"deployer/apply"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
 
 // TestPlanOfManyChanges holds that a long plan can be read, that it says where
 // the rest is, and that what is deleted or made anew is named all the same.
 func TestPlanOfManyChanges(t *testing.T) {
-	text := planOf(t, viewtest.ManyChanges(t), document.Options{Context: 3})
+	text := planOf(t, viewtest.ManyChanges(t), page.Options{Context: 3})
 	viewtest.Golden(t, "plan-many.txt.golden", []byte(text))
 	if n := strings.Count(text, "\n"); n > longPlan+50 {
 		t.Errorf("the plan has %d lines", n)
 	}
-	markdown := planOf(t, viewtest.ManyChanges(t), document.Options{Format: document.FormatMarkdown, Context: 3})
-	if len(markdown) > document.MaxMarkdown {
+	markdown := planOf(t, viewtest.ManyChanges(t), page.Options{Format: page.FormatMarkdown, Context: 3})
+	if len(markdown) > page.MaxMarkdown {
 		t.Errorf("the Markdown has %d bytes", len(markdown))
 	}
 	for name, shown := range map[string]string{"text": text, "markdown": markdown} {
@@ -29,14 +29,14 @@ func TestPlanOfManyChanges(t *testing.T) {
 			}
 		}
 	}
-	full := planOf(t, viewtest.ManyChanges(t), document.Options{Context: 3, Full: true})
-	page := planOf(t, viewtest.ManyChanges(t), document.Options{Format: document.FormatHTML, Context: 3})
+	full := planOf(t, viewtest.ManyChanges(t), page.Options{Context: 3, Full: true})
+	html := planOf(t, viewtest.ManyChanges(t), page.Options{Format: page.FormatHTML, Context: 3})
 	for i := range 1000 {
 		name := fmt.Sprintf("ConfigMap/prod/same-%03d", i)
 		if i%4 == 0 {
 			name = fmt.Sprintf("ConfigMap/prod/other-%03d", i)
 		}
-		if !strings.Contains(full, name) || !strings.Contains(page, name) {
+		if !strings.Contains(full, name) || !strings.Contains(html, name) {
 			t.Fatalf("%s is missing in what shows everything", name)
 		}
 	}
@@ -50,8 +50,8 @@ func TestMarkdownFits(t *testing.T) {
 		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: viewtest.ID("", "Service", fmt.Sprintf("gone-%d", i)), Action: apply.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
 		op.Warnings = append(op.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("long ", 30)))
 	}
-	text := planOf(t, op, document.Options{Format: document.FormatMarkdown, Context: 3})
-	if len(text) > document.MaxMarkdown || !strings.Contains(text, "too long for a comment") || !strings.Contains(text, "warnings more") {
+	text := planOf(t, op, page.Options{Format: page.FormatMarkdown, Context: 3})
+	if len(text) > page.MaxMarkdown || !strings.Contains(text, "too long for a comment") || !strings.Contains(text, "warnings more") {
 		t.Errorf("%d bytes of Markdown, ending in:\n%s", len(text), text[max(0, len(text)-400):])
 	}
 	if opened, closed := strings.Count(text, "<details>"), strings.Count(text, "</details>"); opened != closed {

@@ -3,16 +3,16 @@ package plan
 import (
 	"strings"
 
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 )
 
 // budgets are the numbers of lines to which a plan is shortened until it fits.
 var budgets = []int{unlimited, 600, 300, 150, 60, 0}
 
 // markdown is the plan for a comment on a pull request.
-func (d Document) markdown(o document.Options) string {
-	page := d.page()
-	head := page.MarkdownHead()
+func (d Document) markdown(o page.Options) string {
+	p := d.page()
+	head := p.MarkdownHead()
 	text := ""
 	for _, budget := range budgets {
 		items := d.items(o, budget)
@@ -27,13 +27,13 @@ func (d Document) markdown(o document.Options) string {
 		if budget != unlimited {
 			text += "\nThis plan is shortened to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
 		}
-		if len(head)+len(text) <= document.MaxMarkdown {
+		if len(head)+len(text) <= page.MaxMarkdown {
 			break
 		}
 	}
 	const leastWarnings = 10
-	warnings := document.MarkdownWarnings(page.Warnings, leastWarnings, document.MaxMarkdown-len(head)-len(text))
-	return head + warnings + truncate(text, document.MaxMarkdown-len(head)-len(warnings))
+	warnings := page.MarkdownWarnings(p.Warnings, leastWarnings, page.MaxMarkdown-len(head)-len(text))
+	return head + warnings + truncate(text, page.MaxMarkdown-len(head)-len(warnings))
 }
 
 // truncate cuts text at an entry when it is still too long: for thousands of

@@ -11,7 +11,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 )
 
 func objectsOf(changes []apply.Change, describe func(apply.Change) object) []object {
@@ -99,7 +99,7 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
-		Path: f.Path, FieldManager: document.FieldManagerOf(f.FieldManager),
+		Path: f.Path, FieldManager: page.FieldManagerOf(f.FieldManager),
 		Before: f.Before, After: f.After, Outcome: f.Outcome, CollidesWith: f.CollidesWith,
 	}
 	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {

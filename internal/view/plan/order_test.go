@@ -8,7 +8,7 @@ import (
 	"deployer/apply"
 	"deployer/apply/ordering"
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
 
@@ -33,6 +33,6 @@ func TestPlanOrder(t *testing.T) {
 		},
 	}
 	for format, file := range planFormats {
-		viewtest.Golden(t, "order-"+file+".golden", []byte(planOf(t, op, document.Options{Format: format})))
+		viewtest.Golden(t, "order-"+file+".golden", []byte(planOf(t, op, page.Options{Format: format})))
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"strings"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 )
 
 // Show writes to s.Out what op would do. Values of Secrets are never written,
 // in no format. The error is that of writing.
-func Show(s output.Streams, op *deploy.Operation, o document.Options) error {
+func Show(s output.Streams, op *deploy.Operation, o page.Options) error {
 	return newDocument(op).show(s, o)
 }
 
 // ShowSaved is Show for a plan that was written as JSON before.
-func ShowSaved(s output.Streams, saved string, o document.Options) error {
+func ShowSaved(s output.Streams, saved string, o page.Options) error {
 	if o.Format == output.FormatJSON {
 		_, err := io.WriteString(s.Data(), saved)
 		return err
@@ -34,18 +34,18 @@ func ShowSaved(s output.Streams, saved string, o document.Options) error {
 	return d.show(s, o)
 }
 
-func (d Document) show(s output.Streams, o document.Options) error {
+func (d Document) show(s output.Streams, o page.Options) error {
 	switch o.Format {
 	case output.FormatJSON, output.FormatYAML:
 		return output.Encode(s.Out, o.Format, d)
-	case document.FormatMarkdown:
-		return document.Write(s, o, d.markdown(o))
-	case document.FormatHTML:
+	case page.FormatMarkdown:
+		return page.Write(s, o, d.markdown(o))
+	case page.FormatHTML:
 		return d.html(o).Write(s.Out)
-	case document.FormatMermaid:
-		return document.Write(s, o, d.mermaid())
-	case document.FormatDot:
-		return document.Write(s, o, d.graphviz())
+	case page.FormatMermaid:
+		return page.Write(s, o, d.mermaid())
+	case page.FormatDot:
+		return page.Write(s, o, d.graphviz())
 	}
-	return document.Write(s, o, d.text(s.OutPalette(o.Colour), o))
+	return page.Write(s, o, d.text(s.OutPalette(o.Colour), o))
 }

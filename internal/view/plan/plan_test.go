@@ -16,13 +16,13 @@ import (
 	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/internal/view/viewtest"
 )
 
-func planOf(t *testing.T, op *deploy.Operation, o document.Options) string {
+func planOf(t *testing.T, op *deploy.Operation, o page.Options) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	if err := Show(output.Streams{Out: &out, Err: &errOut, Width: 80, Height: 24}, op, o); err != nil {
@@ -36,14 +36,14 @@ func planOf(t *testing.T, op *deploy.Operation, o document.Options) string {
 
 // planFormats are all formats and how their golden files are called.
 var planFormats = map[output.Format]string{
-	output.FormatTable: "plan.txt", output.FormatJSON: "plan.json", output.FormatYAML: "plan.yaml", document.FormatMarkdown: "plan.md",
-	document.FormatHTML: "plan.html", document.FormatMermaid: "plan.mmd", document.FormatDot: "plan.dot",
+	output.FormatTable: "plan.txt", output.FormatJSON: "plan.json", output.FormatYAML: "plan.yaml", page.FormatMarkdown: "plan.md",
+	page.FormatHTML: "plan.html", page.FormatMermaid: "plan.mmd", page.FormatDot: "plan.dot",
 }
 
 func TestPlanFormats(t *testing.T) {
 	for format, file := range planFormats {
 		t.Run(string(format), func(t *testing.T) {
-			got := planOf(t, viewtest.UpgradePlan(t), document.Options{Format: format, Context: 1})
+			got := planOf(t, viewtest.UpgradePlan(t), page.Options{Format: format, Context: 1})
 			viewtest.CheckSecrets(t, got)
 			if format == output.FormatJSON {
 				var b bytes.Buffer
@@ -58,9 +58,9 @@ func TestPlanFormats(t *testing.T) {
 }
 
 func TestPlanColours(t *testing.T) {
-	got := planOf(t, viewtest.UpgradePlan(t), document.Options{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
+	got := planOf(t, viewtest.UpgradePlan(t), page.Options{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
 	viewtest.Golden(t, "plan-colour.txt.golden", []byte(got))
-	plain := planOf(t, viewtest.UpgradePlan(t), document.Options{ShowUnchanged: true, Context: 1})
+	plain := planOf(t, viewtest.UpgradePlan(t), page.Options{ShowUnchanged: true, Context: 1})
 	if textfmt.CleanText(got) != plain {
 		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.CleanText(got), plain)
 	}
@@ -76,7 +76,7 @@ func TestReasonOfManyIsToldOnce(t *testing.T) {
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
 		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{changes})},
 	}
-	got := planOf(t, install, document.Options{})
+	got := planOf(t, install, page.Options{})
 	if strings.Count(got, "doesn't exist yet") != 1 || !strings.Contains(got, "not verified: namespace prod doesn't exist yet; the same for 49 more objects") {
 		t.Errorf("got\n%s", got)
 	}
@@ -115,9 +115,9 @@ func TestPlanVerbs(t *testing.T) {
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder
 	for name, op := range map[string]*deploy.Operation{"install": install, "rollback": rollback, "uninstall": uninstall, "same": same, "empty": empty} {
-		viewtest.Golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, document.Options{Context: 3})))
+		viewtest.Golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, page.Options{Context: 3})))
 		for format := range planFormats {
-			all.WriteString(planOf(t, op, document.Options{Format: format, ShowUnchanged: true}))
+			all.WriteString(planOf(t, op, page.Options{Format: format, ShowUnchanged: true}))
 		}
 	}
 	viewtest.CheckSecrets(t, all.String())
@@ -128,8 +128,8 @@ func TestPlanHTML(t *testing.T) {
 	op := viewtest.Upgrade(t)
 	op.Plan.Waves[0].Changes[0].Action, op.Plan.Waves[0].Changes[0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
 	op.Warnings = append(op.Warnings, "<img src=x onerror=alert(1)>")
-	page := planOf(t, op, document.Options{Format: document.FormatHTML})
-	d := xml.NewDecoder(strings.NewReader(page))
+	text := planOf(t, op, page.Options{Format: page.FormatHTML})
+	d := xml.NewDecoder(strings.NewReader(text))
 	d.Entity = xml.HTMLEntity
 	for {
 		token, err := d.Token()
@@ -157,29 +157,29 @@ func TestPlanHTML(t *testing.T) {
 
 func TestPlanInjection(t *testing.T) {
 	for format := range planFormats {
-		got := planOf(t, viewtest.HostileOperation(t), document.Options{Format: format})
+		got := planOf(t, viewtest.HostileOperation(t), page.Options{Format: format})
 		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), textfmt.IsControl) && format != output.FormatJSON && format != output.FormatYAML {
 			t.Errorf("%s: control characters in the output: %q", format, got)
 		}
 		if strings.ContainsAny(got, "\x1b\x00\x07\r") {
 			t.Errorf("%s: escape characters in the output: %q", format, got)
 		}
-		if (format == document.FormatHTML || format == document.FormatMermaid) && strings.Contains(got, "<script>alert") {
+		if (format == page.FormatHTML || format == page.FormatMermaid) && strings.Contains(got, "<script>alert") {
 			t.Errorf("%s: markup from outside in the output", format)
 		}
-		if format == document.FormatMarkdown && strings.Contains(strings.Split(got, "\n\n<details>")[0], "<script>") {
+		if format == page.FormatMarkdown && strings.Contains(strings.Split(got, "\n\n<details>")[0], "<script>") {
 			t.Errorf("markup from outside in the Markdown")
 		}
 	}
 }
 
 func TestParsePlanFormat(t *testing.T) {
-	for in, want := range map[string]output.Format{"": output.FormatTable, "text": output.FormatTable, "md": document.FormatMarkdown, "html": document.FormatHTML, "dot": document.FormatDot, "json": output.FormatJSON} {
-		if got, err := document.ParsePlanFormat(in); got != want || err != nil {
+	for in, want := range map[string]output.Format{"": output.FormatTable, "text": output.FormatTable, "md": page.FormatMarkdown, "html": page.FormatHTML, "dot": page.FormatDot, "json": output.FormatJSON} {
+		if got, err := page.ParsePlanFormat(in); got != want || err != nil {
 			t.Errorf("ParsePlanFormat(%q) = %q, %v, want %q", in, got, err, want)
 		}
 	}
-	if _, err := document.ParsePlanFormat("pdf"); err == nil {
+	if _, err := page.ParsePlanFormat("pdf"); err == nil {
 		t.Error("ParsePlanFormat(pdf) gave no error")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/release"
 	"deployer/track"
@@ -276,7 +276,7 @@ func (t *runState) cause(from track.Cause) Cause {
 	}
 	for _, e := range p.Events {
 		out.Events = append(out.Events, CauseEvent{
-			Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count, Last: document.Timestamp(e.Last),
+			Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count, Last: page.Timestamp(e.Last),
 		})
 	}
 	for _, l := range p.Logs {

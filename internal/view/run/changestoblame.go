@@ -9,7 +9,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/track/class"
 )
@@ -59,7 +59,7 @@ func changesToBlame(c *apply.Change, container string, of class.Class, hidden *h
 	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	var out []string
 	for _, f := range fields[:min(len(fields), maxChanged)] {
-		lines := document.FieldLines(f, 0)
+		lines := page.FieldLines(f, 0)
 		if len(lines) > maxChanged { // a file: that it changed is news enough
 			lines = lines[:1]
 		}

@@ -6,8 +6,8 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/track"
 	"deployer/track/class"
@@ -202,7 +202,7 @@ func StatusFieldsOf(s track.Status) StatusFields {
 	if p := s.Problem; p != nil {
 		out.Problem = &Problem{
 			Class: p.Class, Title: p.Title, Message: p.Message, FailingPods: failingPods(*p), Attempts: p.Attempts, Limit: p.Limit,
-			FinalAt: document.Timestamp(p.FinalAt),
+			FinalAt: page.Timestamp(p.FinalAt),
 		}
 	}
 	return out

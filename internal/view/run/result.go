@@ -12,8 +12,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
 	"deployer/track/class"
@@ -99,7 +99,7 @@ func (v *View) summedUp() Result {
 		cause = rolled.Cause
 	}
 	r := first.result(cause)
-	r.Began = document.Timestamp(v.display.began)
+	r.Began = page.Timestamp(v.display.began)
 	r.Seconds = roundedSeconds(v.display.now().Sub(v.display.began))
 	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
 	if err != nil && r.ExitCode > signalCodes {
@@ -188,9 +188,9 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Chart: document.ChartName(t.op.Next),
+		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Chart: page.ChartName(t.op.Next),
 		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
-		Began: document.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
+		Began: page.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
 	_, _, r.Revision = t.name()
 	if t.ended != nil {

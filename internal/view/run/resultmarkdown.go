@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"deployer/internal/view/document"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 )
 
@@ -30,7 +30,7 @@ func resultMarkdown(r Result) string {
 		}
 		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(string(undo.Verb)), textfmt.EscapeMarkdown(outcome))
 	}
-	return b.String() + document.MarkdownWarnings(r.Warnings, len(r.Warnings), 0) + "\n"
+	return b.String() + page.MarkdownWarnings(r.Warnings, len(r.Warnings), 0) + "\n"
 }
 
 // markdown is a table of what was done. What hardly any run does has a column only where it was done.

@@ -11,8 +11,8 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -131,7 +131,7 @@ func (t *runState) start(op *deploy.Operation) {
 	}
 	for _, w := range op.Plan.Warnings {
 		w.Text = op.Hidden.Hide(w.Text)
-		t.warn(document.WarningOf(w).String())
+		t.warn(page.WarningOf(w).String())
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
-	"deployer/internal/view/document"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/viewtest"
 	"deployer/release"
@@ -263,11 +263,11 @@ func TestEventsNone(t *testing.T) {
 }
 
 func TestEventsGitHub(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "summary.md")
-	s := newStudio(Options{Getenv: viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": page, "CI": "true"})}, true)
+	summaryPath := filepath.Join(t.TempDir(), "summary.md")
+	s := newStudio(Options{Getenv: viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": summaryPath, "CI": "true"})}, true)
 	s.fail(t, failedError())
 	viewtest.Golden(t, "run-github.txt.golden", s.closed(t))
-	summary, err := os.ReadFile(page)
+	summary, err := os.ReadFile(summaryPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -728,7 +728,7 @@ func TestEventsWriteError(t *testing.T) {
 	if err := e.end(); err == nil {
 		t.Error("Close didn't report the failed write")
 	}
-	if err := plan.Show(output.Streams{Out: failingWriter{}}, viewtest.Upgrade(t), document.Options{}); err == nil {
+	if err := plan.Show(output.Streams{Out: failingWriter{}}, viewtest.Upgrade(t), page.Options{}); err == nil {
 		t.Error("Plan didn't report the failed write")
 	}
 }

@@ -1,4 +1,4 @@
-package document
+package page
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ var pageTemplate string
 type HTMLPage struct {
 	Page   Page
 	Counts []Count
-	Steps  []Step // the picture of the order of work; none draws none
+	Boxes  []Box // the picture of the order of work; none draws none
 }
 
 // A Count is a number at the head of the page.
@@ -24,14 +24,14 @@ type Count struct {
 	Class, Word string
 }
 
-// A Step is a box in the picture of the order of work.
-type Step struct {
+// A Box is a step in the picture of the order of work.
+type Box struct {
 	Title string
-	Lines []StepLine
+	Lines []BoxLine
 }
 
-// A StepLine is a line in a box.
-type StepLine struct {
+// A BoxLine is a line in a box.
+type BoxLine struct {
 	Sign, Text string
 	Class      string
 	Anchor     string // of the entry that it is about; empty for what isn't one object

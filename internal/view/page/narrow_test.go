@@ -1,4 +1,4 @@
-package document_test
+package page_test
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/document"
 	"deployer/internal/view/inspection"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/internal/view/viewtest"
@@ -27,11 +27,11 @@ func longWords(t *testing.T) *deploy.Operation {
 }
 
 // on shows something on a terminal.
-func on(t *testing.T, columns int, colour output.Colour, env func(string) string, show func(output.Streams, document.Options) error) string {
+func on(t *testing.T, columns int, colour output.Colour, env func(string) string, show func(output.Streams, page.Options) error) string {
 	t.Helper()
 	var out bytes.Buffer
 	s := output.Streams{Out: &out, Err: &out, OutTTY: true, Width: columns, Height: 24}
-	if err := show(s, document.Options{Colour: colour, Context: 1, ShowUnchanged: true, Getenv: env}); err != nil {
+	if err := show(s, page.Options{Colour: colour, Context: 1, ShowUnchanged: true, Getenv: env}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -41,11 +41,11 @@ func on(t *testing.T, columns int, colour output.Colour, env func(string) string
 // shows neither colours nor UTF-8, and say there what they say elsewhere.
 func TestNarrowTerminals(t *testing.T) {
 	posix, utf8 := viewtest.Environment(map[string]string{"LANG": "C"}), viewtest.Environment(map[string]string{"LANG": "C.UTF-8"})
-	for name, show := range map[string]func(output.Streams, document.Options) error{
-		"plan":  func(s output.Streams, o document.Options) error { return plan.Show(s, longWords(t), o) },
-		"many":  func(s output.Streams, o document.Options) error { return plan.Show(s, viewtest.ManyChanges(t), o) },
-		"drift": func(s output.Streams, o document.Options) error { return inspection.ShowDrift(s, viewtest.Drift(t), o) },
-		"explain": func(s output.Streams, o document.Options) error {
+	for name, show := range map[string]func(output.Streams, page.Options) error{
+		"plan":  func(s output.Streams, o page.Options) error { return plan.Show(s, longWords(t), o) },
+		"many":  func(s output.Streams, o page.Options) error { return plan.Show(s, viewtest.ManyChanges(t), o) },
+		"drift": func(s output.Streams, o page.Options) error { return inspection.ShowDrift(s, viewtest.Drift(t), o) },
+		"explain": func(s output.Streams, o page.Options) error {
 			return inspection.ShowExplanation(s, viewtest.Explanation(t), o)
 		},
 	} {
@@ -76,7 +76,7 @@ func TestNarrowTerminals(t *testing.T) {
 // What goes to a file keeps its lines, whatever the width of the terminal.
 func TestFilesKeepLines(t *testing.T) {
 	var out bytes.Buffer
-	if err := plan.Show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, longWords(t), document.Options{}); err != nil {
+	if err := plan.Show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, longWords(t), page.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.Contains(text, strings.Repeat("x", 120)) {

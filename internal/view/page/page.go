@@ -1,7 +1,7 @@
-// Package document is a page about objects: sections of entries, each a heading
-// and lines about one object. It is written as text, Markdown or HTML. Plans,
-// drifts and explanations are such pages.
-package document
+// Package page lays out a page about objects: sections of entries, each a heading
+// and lines about one object. It is written as text, Markdown or HTML. Plans and
+// drifts are such pages, and explanations have such lines.
+package page
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// A Page is a document for people. All text in it is free of control characters.
+// A Page is what people read of a plan or a drift. All text in it is free of control characters.
 type Page struct {
 	Title      string
 	Conclusion string // one sentence at its end, or below the title

@@ -1,4 +1,4 @@
-package document
+package page
 
 import (
 	"time"
@@ -32,7 +32,7 @@ func FieldManagerOf(w ownership.FieldManager) FieldManager {
 	return FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource, Since: Timestamp(w.Time)}
 }
 
-// Timestamp is a time as documents write it; empty when it isn't known.
+// Timestamp is a time in RFC 3339; empty when it isn't known.
 func Timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

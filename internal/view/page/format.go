@@ -1,4 +1,4 @@
-package document
+package page
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func ParsePlanFormat(s string) (output.Format, error) {
 	return "", fmt.Errorf("invalid format type %q: use table, json, yaml, markdown, html, mermaid or dot", s)
 }
 
-// Options say how documents are shown. The zero value is text, coloured on a
+// Options say how plans, drifts and explanations are shown. The zero value is text, coloured on a
 // terminal.
 type Options struct {
 	Format output.Format
@@ -58,7 +58,7 @@ type Options struct {
 	Getenv func(string) string
 }
 
-// Write writes a finished document to standard output.
+// Write writes a finished text to standard output.
 func Write(s output.Streams, o Options, text string) error {
 	if o.Format == output.FormatTable || o.Format == "" {
 		return s.WriteText(text, o.Getenv)
