@@ -50,7 +50,7 @@ func (c *console) warn(text string) {
 
 // printWarning prints a warning at once, for warnings that Helm prints, too.
 func (c *console) printWarning(text string) {
-	output.PrintWarning(c.streams.Err, c.palette(), c.hidden.Hide(text))
+	fmt.Fprint(c.streams.Err, output.WarningLine(c.palette(), c.hidden.Hide(text)))
 }
 
 // printHeldWarnings prints the held warnings if the command failed or isn't quiet.

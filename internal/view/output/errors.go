@@ -28,9 +28,9 @@ func cleanLines(text string) []string {
 	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.CleanText(text), "\n")), "\n")
 }
 
-// PrintWarning writes a warning.
-func PrintWarning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(cleanLines(textfmt.CleanLine(text)), ""))
+// WarningLine is a warning as it is written, without passwords.
+func WarningLine(p Palette, text string) string {
+	return p.Warn.Sprint("Warning:") + " " + WithoutPasswords(textfmt.CleanLine(text)) + "\n"
 }
 
 // password is that of a URL with one: scheme://user:password@host.
@@ -46,7 +46,7 @@ func WithoutPasswords(text string) string {
 	return queryCredential().ReplaceAllString(password().ReplaceAllString(text, "${1}xxxxx@"), "${1}xxxxx")
 }
 
-// Hint is the first next step that err or an error inside it knows.
+// Hint is the first hint of err or an error inside it; empty when there is none.
 func Hint(err error) string {
 	if all := hints(err); len(all) > 0 {
 		return all[0]
@@ -54,7 +54,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// hints collects the next steps of a tree of errors, each once, outermost first.
+// hints collects the hints of a tree of errors, each once, outermost first.
 func hints(err error) []string {
 	if err == nil {
 		return nil

@@ -161,7 +161,7 @@ func TestErrorInCI(t *testing.T) {
 	var out strings.Builder
 	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 	PrintError(s.Err, s.ErrPalette(ColourNever), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
-	PrintWarning(s.Err, s.ErrPalette(ColourNever), "odd ##[warning]z")
+	fmt.Fprint(s.Err, WarningLine(s.ErrPalette(ColourNever), "odd ##[warning]z"))
 	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -62,7 +62,7 @@ func (p Page) Text(palette output.Palette) string {
 		}
 	}
 	for _, warning := range p.Warnings {
-		output.PrintWarning(&b, palette, warning)
+		b.WriteString(output.WarningLine(palette, warning))
 	}
 	return b.String() + palette.Bold.Sprint(p.Conclusion) + "\n"
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"deployer/apply"
+	"deployer/internal/deploy"
 	"deployer/internal/view/textfmt"
 )
 
@@ -20,7 +23,7 @@ func (o object) headline() (name, words string) {
 		if o.Hook.Weight != 0 {
 			words += fmt.Sprintf(", weight %d", o.Hook.Weight)
 		}
-		if !slices.Equal(o.Hook.DeletePolicies, []string{"before-hook-creation"}) {
+		if !slices.Equal(o.Hook.DeletePolicies, []string{string(helmrelease.HookBeforeHookCreation)}) {
 			words += ", deleted by " + textfmt.List(o.Hook.DeletePolicies)
 		}
 	}
@@ -54,7 +57,7 @@ func (o object) sign() byte { return cmp.Or(signs[o.Action], ' ') }
 func (d Document) title() string {
 	text := textfmt.Capitalized(string(d.Verb)) + " of " + d.Release + " in " + d.Namespace
 	switch {
-	case d.Verb == "uninstall":
+	case d.Verb == deploy.Uninstall:
 		text += d.removal()
 	case d.TargetRevision > 0:
 		text += fmt.Sprintf(" to revision %d, as revision %d", d.TargetRevision, d.Revision)
@@ -63,7 +66,7 @@ func (d Document) title() string {
 	default:
 		text += fmt.Sprintf(", revision %d", d.Revision)
 	}
-	if d.Chart != "" && d.Verb != "uninstall" {
+	if d.Chart != "" && d.Verb != deploy.Uninstall {
 		text += ", chart " + d.Chart
 	}
 	return textfmt.CleanLine(text)

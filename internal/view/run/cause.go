@@ -42,7 +42,7 @@ type Cause struct {
 	BeforeRelease bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
 	Events        []CauseEvent `json:"events,omitempty"`
 	Logs          []CauseLog   `json:"logs,omitempty"`
-	Next          []NextStep   `json:"next,omitempty"`
+	Next          []Suggestion `json:"next,omitempty"`
 }
 
 // FailingPods are pods that have a problem, and which container of them.
@@ -88,18 +88,23 @@ type CauseLog struct {
 	UnavailableReason string   `json:"why,omitempty" text:"free"` // there are none
 }
 
-// A NextStep is something to do, and the command for it if there is one.
-type NextStep struct {
+// A Suggestion is something to do, and the command for it if there is one.
+type Suggestion struct {
 	What    string `json:"what"`
 	Command string `json:"command,omitempty" text:"command"`
 	about   string // what it needs: a pod, an object, or the failed run; empty for none of them
 }
 
-// stoppedVerdict is that of a run that a signal has ended.
-const stoppedVerdict = "STOPPED"
+// The verdicts on runs that didn't succeed, as their reports have them.
+const (
+	verdictFailed   = "FAILED"
+	verdictRejected = "REJECTED"
+	verdictTimedOut = "TIMED OUT"
+	verdictStopped  = "STOPPED" // a signal has ended it
+)
 
-// A collector takes the causes out of an error.
-type collector struct {
+// A causeCollector takes the causes out of an error.
+type causeCollector struct {
 	state   *runState
 	causes  []Cause
 	verdict string
@@ -107,16 +112,16 @@ type collector struct {
 }
 
 // collect finds at least one cause in err.
-func (c *collector) collect(err error) {
-	c.verdict = "FAILED"
+func (c *causeCollector) collect(err error) {
+	c.verdict = verdictFailed
 	if !c.walk(err) {
 		c.plain(err)
 	}
-	if c.verdict == "FAILED" && c.state.neverBegan() {
-		c.verdict = "REJECTED"
+	if c.verdict == verdictFailed && c.state.neverBegan() {
+		c.verdict = verdictRejected
 	}
-	if len(c.causes) > 0 && c.verdict != "REJECTED" && !overtaken(err) {
-		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSteps(c.causes[0].BeforeRelease)...)
+	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) {
+		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSuggestion(c.causes[0].BeforeRelease)...)
 	}
 }
 
@@ -126,7 +131,7 @@ func overtaken(err error) bool {
 }
 
 // walk reports whether it found an error that it knows.
-func (c *collector) walk(err error) bool {
+func (c *causeCollector) walk(err error) bool {
 	switch e := err.(type) {
 	case nil:
 		return false
@@ -146,14 +151,14 @@ func (c *collector) walk(err error) bool {
 	case *apply.RejectedError:
 		title := "Rejected by the API server"
 		if !e.Late {
-			c.verdict, title = "REJECTED", "Rejected before the first change"
+			c.verdict, title = verdictRejected, "Rejected before the first change"
 		}
 		for _, r := range e.Rejections {
 			c.add(classRejected, title, r.ID, r.Source, r.Err)
 		}
 		return true
 	case *release.PendingError, *release.BusyError:
-		c.verdict = "REJECTED"
+		c.verdict = verdictRejected
 		c.append(Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
 		return true
 	case *apply.ObjectError:
@@ -174,20 +179,20 @@ func (c *collector) walk(err error) bool {
 }
 
 // plain makes a cause of an error that isn't known: of its message.
-func (c *collector) plain(err error) {
+func (c *causeCollector) plain(err error) {
 	cause := Cause{Class: classError, Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
 	if errors.Is(err, context.Canceled) {
 		if slices.ContainsFunc(c.causes, func(c Cause) bool { return c.Class == classStopped }) {
 			return // each request under way ends with the same signal
 		}
-		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", stoppedVerdict
+		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", verdictStopped
 	}
 	c.append(cause)
 }
 
 // add makes a cause of a failure at one object. Failures of the same kind with
 // the same words are one cause.
-func (c *collector) add(of class.Class, title string, id kube.ID, source string, err error) {
+func (c *causeCollector) add(of class.Class, title string, id kube.ID, source string, err error) {
 	message := err.Error()
 	for i := range c.causes {
 		if known := &c.causes[i]; known.Class == of && known.Message == message && known.Title == title {
@@ -199,7 +204,7 @@ func (c *collector) add(of class.Class, title string, id kube.ID, source string,
 }
 
 // inHook collects the causes of a failed hook.
-func (c *collector) inHook(e *deploy.HookError) bool {
+func (c *causeCollector) inHook(e *deploy.HookError) bool {
 	c.hook = e
 	defer func() { c.hook = nil }()
 	if !c.walk(e.Err) {
@@ -213,7 +218,7 @@ func (c *collector) inHook(e *deploy.HookError) bool {
 }
 
 // append adds a cause, with the hook in which it happened.
-func (c *collector) append(cause Cause) {
+func (c *causeCollector) append(cause Cause) {
 	if c.hook != nil {
 		cause.Hook = fmt.Sprintf("%s hook %s", c.hook.Event, c.hook.Hook)
 		cause.Source = c.hook.Hook
@@ -224,17 +229,17 @@ func (c *collector) append(cause Cause) {
 	c.causes = append(c.causes, cause)
 }
 
-func (c *collector) tracked(causes []track.Cause) {
+func (c *causeCollector) tracked(causes []track.Cause) {
 	for _, from := range causes {
 		c.append(c.state.cause(from))
 	}
 }
 
 // timeout adds to the known causes what else is not ready.
-func (c *collector) timeout(e *track.TimeoutError) {
-	c.verdict = "TIMED OUT"
+func (c *causeCollector) timeout(e *track.TimeoutError) {
+	c.verdict = verdictTimedOut
 	if errors.Is(e.Err, context.Canceled) {
-		c.verdict = stoppedVerdict
+		c.verdict = verdictStopped
 	}
 	alreadyNamed := map[string]bool{}
 	c.tracked(e.Causes)
@@ -244,7 +249,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		}
 	}
 	of, title := class.Timeout, fmt.Sprintf("Not %s in time", e.Goal)
-	if c.verdict == stoppedVerdict {
+	if c.verdict == verdictStopped {
 		of, title = classStopped, fmt.Sprintf("Not %s when the run was stopped", e.Goal)
 	}
 	for _, s := range e.NotReady {
@@ -260,7 +265,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
 		c.append(Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message,
-			Source: c.state.changes[s.ID].source, Next: nextSteps(of, s.ID, track.Problem{})})
+			Source: c.state.changes[s.ID].source, Next: suggestions(of, s.ID, track.Problem{})})
 	}
 }
 
@@ -290,7 +295,7 @@ func (t *runState) cause(from track.Cause) Cause {
 		out.Impact = nothingAvailable
 	}
 	out.Changed = changesToBlame(change.update, p.Container, p.Class, t.op.Hidden)
-	out.Next = nextSteps(p.Class, id, p)
+	out.Next = suggestions(p.Class, id, p)
 	return out
 }
 

@@ -36,7 +36,7 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	for _, l := range c.Logs {
 		out = append(out, l.lines()...)
 	}
-	return append(out, nextLines(c.Next)...)
+	return append(out, suggestionLines(c.Next)...)
 }
 
 // labelled puts a label before the first of several lines, and as much space before the others.
@@ -154,14 +154,14 @@ func (l CauseLog) lines() []string {
 	return labelled("logs", out...)
 }
 
-// nextLines align the commands.
-func nextLines(steps []NextStep) []string {
+// suggestionLines are the lines of suggestions, their commands aligned.
+func suggestionLines(suggestions []Suggestion) []string {
 	longest := 0
-	for _, s := range steps {
+	for _, s := range suggestions {
 		longest = max(longest, textfmt.Width(s.What))
 	}
 	var out []string
-	for _, s := range steps {
+	for _, s := range suggestions {
 		text := textfmt.CleanLine(s.What)
 		if s.Command != "" {
 			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.CleanLine(s.Command)

@@ -48,7 +48,7 @@ func writeJUnit(path string, r Result) error {
 	if err != nil {
 		return err
 	}
-	return writeReportFile(path, []byte(xml.Header+string(data)+"\n"))
+	return writeOutcomeFile(path, []byte(xml.Header+string(data)+"\n"))
 }
 
 func junitOf(r Result) junitSuites {
@@ -72,7 +72,7 @@ func junitOf(r Result) junitSuites {
 		case failed:
 			test.Failure = note(cause)
 			suite.Failures++
-		case o.State == "waiting" || o.State == "progressing":
+		case o.isUnfinished():
 			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
 			suite.Skipped++
 		}

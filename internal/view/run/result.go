@@ -45,7 +45,7 @@ type Result struct {
 	// Rollback is the run that undid this one; nil when there was none.
 	Rollback *Result `json:"rollback,omitempty"`
 
-	verdict string // FAILED, TIMED OUT, REJECTED or STOPPED
+	verdict string // one of the verdicts
 }
 
 // ResultSummary counts objects.
@@ -74,6 +74,11 @@ type ObjectResult struct {
 	Class      class.Class  `json:"class,omitempty"`
 	Seconds    float64      `json:"seconds,omitempty"` // until that state
 	Unverified bool         `json:"unverified,omitempty"`
+}
+
+// isUnfinished reports whether an object that was waited for was not yet ready or gone, and hadn't failed.
+func (o ObjectResult) isUnfinished() bool {
+	return o.State == string(track.Waiting) || o.State == string(track.Progressing)
 }
 
 // signalCodes is less than all exit codes of programs that a signal has ended.
@@ -110,9 +115,9 @@ func (v *View) summedUp() Result {
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
-			r.dropSteps(func(s NextStep, _ *Cause) bool { return s.about == aboutRun && overtaken(err) })
+			r.dropSuggestions(func(s Suggestion, _ *Cause) bool { return s.about == aboutRun && overtaken(err) })
 		} else {
-			r.dropStaleSteps()
+			r.dropStaleSuggestions()
 		}
 	}
 	return r
@@ -128,7 +133,7 @@ func (r *Result) recordUnwritten(err error, code int) {
 
 // stopped sets the verdict of a run that a signal has ended.
 func (r *Result) stopped() {
-	r.verdict = stoppedVerdict
+	r.verdict = verdictStopped
 	for i := range r.Causes {
 		if c := &r.Causes[i]; c.Class == classError {
 			c.Class, c.Title = classStopped, "The run was stopped"
@@ -136,24 +141,24 @@ func (r *Result) stopped() {
 	}
 }
 
-// dropStaleSteps drops next steps that a rollback has made obsolete: to roll back, and to look
+// dropStaleSuggestions drops what a rollback has made obsolete: to roll back, and to look
 // at deleted objects and at pods. Pods of hooks stay.
-func (r *Result) dropStaleSteps() {
+func (r *Result) dropStaleSuggestions() {
 	deleted := map[string]bool{}
 	for _, o := range r.Rollback.Objects {
 		deleted[o.Object] = o.Action == apply.Delete
 	}
-	r.dropSteps(func(s NextStep, c *Cause) bool {
+	r.dropSuggestions(func(s Suggestion, c *Cause) bool {
 		object := len(c.Objects) > 0 && deleted[c.Objects[0]]
 		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
 		return gone[s.about]
 	})
 }
 
-func (r *Result) dropSteps(isStale func(NextStep, *Cause) bool) {
+func (r *Result) dropSuggestions(isStale func(Suggestion, *Cause) bool) {
 	for i := range r.Causes {
 		c := &r.Causes[i]
-		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool { return isStale(s, c) })
+		c.Next = slices.DeleteFunc(c.Next, func(s Suggestion) bool { return isStale(s, c) })
 	}
 }
 
@@ -198,7 +203,7 @@ func (t *runState) result(err error) Result {
 	}
 	if err != nil {
 		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
-		c := &collector{state: t}
+		c := &causeCollector{state: t}
 		c.collect(err)
 		r.Causes, r.verdict = append(r.Causes, c.causes...), c.verdict
 	}
@@ -262,11 +267,11 @@ func (t *runState) objectResult(id kube.ID, c changeSummary) ObjectResult {
 
 func roundedSeconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
 
-// writeResult writes r to a file as indented JSON: see writeReportFile.
+// writeResult writes r to a file as indented JSON: see writeOutcomeFile.
 func writeResult(path string, r Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeReportFile(path, append(data, '\n'))
+	return writeOutcomeFile(path, append(data, '\n'))
 }

@@ -215,7 +215,7 @@ func (v *View) conclude() {
 		w.release()
 	}
 	if ran && v.display.opts.Format != output.FormatJSON {
-		v.outputs.write((&reporter{display: v.display, state: v.runs.current}).report(result))
+		v.outputs.write((&finalReport{display: v.display, state: v.runs.current}).text(result))
 	}
 	if v.display.opts.ResultFile != "" {
 		v.outputs.check(writeResult(v.display.opts.ResultFile, result))
@@ -281,7 +281,7 @@ func (w *warningsOnly) warn(text string) {
 		w.held = append(w.held, text)
 		return
 	}
-	w.outputs.write(w.display.palette.Warn.Sprint("Warning:") + " " + textfmt.CleanLine(text) + "\n")
+	w.outputs.write(output.WarningLine(w.display.palette, text))
 }
 
 // release writes what was held back.

@@ -369,7 +369,7 @@ func TestHeartbeat(t *testing.T) {
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
 		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
-		steps := nextSteps(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
+		steps := suggestions(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
 			t.Errorf("%d crashes: %s", crashes, steps[0].Command)
 		}
@@ -379,8 +379,8 @@ func TestLogOfAnEarlierRun(t *testing.T) {
 // TestNothingGoneIsPointedAt after a rollback: neither pods, but those of hooks that
 // stay, nor what was deleted.
 func TestNothingGoneIsPointedAt(t *testing.T) {
-	steps := func() []NextStep {
-		return []NextStep{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
+	steps := func() []Suggestion {
+		return []Suggestion{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
 	}
 	r := Result{
 		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
@@ -390,7 +390,7 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: steps()},
 		},
 	}
-	r.dropStaleSteps()
+	r.dropStaleSuggestions()
 	for i, want := range []string{"object registry", "pod object registry", "registry"} {
 		var got []string
 		for _, s := range r.Causes[i].Next {

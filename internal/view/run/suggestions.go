@@ -14,18 +14,18 @@ import (
 	"deployer/track/class"
 )
 
-// A nextStepRule is a next step with places for names: {ns}, {kind}, {name}, {pod},
-// {container}, {image}, {node}, {needs}. A step whose place has no name is left out.
-type nextStepRule struct{ what, command string }
+// A suggestionRule is a suggestion with places for names: {ns}, {kind}, {name}, {pod},
+// {container}, {image}, {node}, {needs}. One whose place has no name is left out.
+type suggestionRule struct{ what, command string }
 
-// What next steps are about.
+// What suggestions are about.
 const (
 	aboutPod    = "pod"
 	aboutObject = "object"
 	aboutRun    = "run" // its undoing
 )
 
-func (r nextStepRule) about() string {
+func (r suggestionRule) about() string {
 	switch {
 	case strings.Contains(r.command, "{pod}"):
 		return aboutPod
@@ -35,57 +35,57 @@ func (r nextStepRule) about() string {
 	return ""
 }
 
-// The steps that several classes share.
+// The rules that several classes share.
 var (
-	describePod        = nextStepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
-	describeObject     = nextStepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
-	listStorageClasses = nextStepRule{"list the storage classes", "kubectl get storageclass"}
+	describePod        = suggestionRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
+	describeObject     = suggestionRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
+	listStorageClasses = suggestionRule{"list the storage classes", "kubectl get storageclass"}
 )
 
-// wholeLog is that of the container's earlier run when it runs again.
-func wholeLog(again bool) nextStepRule {
+// wholeLog shows the whole log of a container; of one that was restarted, that of its previous run.
+func wholeLog(restarted bool) suggestionRule {
 	command := "kubectl -n {ns} logs {pod} -c {container}"
-	if again {
+	if restarted {
 		command += " --previous"
 	}
-	return nextStepRule{"show its full log", command}
+	return suggestionRule{"show its full log", command}
 }
 
-// nextStepRules are the next steps by class of problem.
-func nextStepRules(of class.Class, p track.Problem) []nextStepRule {
+// suggestionRules are the rules for a class of problem.
+func suggestionRules(of class.Class, p track.Problem) []suggestionRule {
 	switch of {
 	case class.ImagePullPermanent, class.InvalidImageName:
-		return []nextStepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
+		return []suggestionRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
 	case class.ImagePullTransient, class.ImageNeverPull:
-		return []nextStepRule{describePod, {"check that the registry answers", "crane manifest {image}"}}
+		return []suggestionRule{describePod, {"check that the registry answers", "crane manifest {image}"}}
 	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand:
-		return []nextStepRule{wholeLog(p.Attempts > 1), describePod} // a Job makes new pods instead
+		return []suggestionRule{wholeLog(p.Attempts > 1), describePod} // a Job makes new pods instead
 	case class.ConfigError, class.MountedObjectMissing:
-		return []nextStepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
+		return []suggestionRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
 	case class.ReadinessProbeFailed:
-		return []nextStepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
+		return []suggestionRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
 	case class.Unschedulable, class.NoNodeFits:
-		return []nextStepRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
+		return []suggestionRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
-		return []nextStepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
+		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
 	case class.ProvisioningFailed:
-		return []nextStepRule{describeObject, listStorageClasses}
+		return []suggestionRule{describeObject, listStorageClasses}
 	case class.QuotaExceeded, class.QuotaDeadlock, class.LimitRangeViolated:
-		return []nextStepRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
+		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
-		return []nextStepRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
+		return []suggestionRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
 	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode:
-		return []nextStepRule{describePod, {"describe the node", "kubectl describe node {node}"}}
+		return []suggestionRule{describePod, {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
-		return []nextStepRule{wholeLog(false), describeObject}
+		return []suggestionRule{wholeLog(false), describeObject}
 	case class.Deleted, class.Replaced:
-		return []nextStepRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
+		return []suggestionRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
 	}
-	return []nextStepRule{describePod, describeObject}
+	return []suggestionRule{describePod, describeObject}
 }
 
-// nextSteps fills in the steps of a class of problem of an object.
-func nextSteps(of class.Class, id kube.ID, problem track.Problem) []NextStep {
+// suggestions fills in the rules for a class of problem of an object.
+func suggestions(of class.Class, id kube.ID, problem track.Problem) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
 		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "",
@@ -104,10 +104,10 @@ func nextSteps(of class.Class, id kube.ID, problem track.Problem) []NextStep {
 	if n := problem.MissingObject; n != nil {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
-	var out []NextStep
-	for _, rule := range nextStepRules(of, problem) {
+	var out []Suggestion
+	for _, rule := range suggestionRules(of, problem) {
 		if command, ok := filled(rule.command, names); ok {
-			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
+			out = append(out, Suggestion{What: rule.what, Command: command, about: rule.about()})
 		}
 	}
 	return out
@@ -130,10 +130,10 @@ func filled(command string, names map[string]string) (string, bool) {
 	return command, true
 }
 
-// rollbackSteps suggests a rollback to the last working revision. It suggests none if the
+// rollbackSuggestion suggests a rollback to the last working revision. It suggests none if the
 // failure is older than the release and the release changed nothing: the rollback would
 // return to the same failure.
-func (t *runState) rollbackSteps(before bool) []NextStep {
+func (t *runState) rollbackSuggestion(before bool) []Suggestion {
 	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback || t.neverBegan() || t.onlyRecordFailed() {
 		return nil
 	}
@@ -145,5 +145,5 @@ func (t *runState) rollbackSteps(before bool) []NextStep {
 		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)
 	}
 	command := fmt.Sprintf(program.Name+" rollback %s%s -n %s", textfmt.ShellWord(t.op.Release), revision, textfmt.ShellWord(t.op.Namespace))
-	return []NextStep{{What: "roll back", Command: command, about: aboutRun}}
+	return []Suggestion{{What: "roll back", Command: command, about: aboutRun}}
 }

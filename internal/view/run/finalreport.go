@@ -17,14 +17,14 @@ const (
 	maxPods, maxEvents, maxLog = 3, 5, 20
 )
 
-// A reporter writes how a run ended, for people.
-type reporter struct {
+// A finalReport writes how a run ended, for people.
+type finalReport struct {
 	display *display
 	state   *runState // of the last run
 }
 
-// report is empty when a success isn't to be reported.
-func (rep *reporter) report(r Result) string {
+// text is empty when a success isn't to be reported.
+func (rep *finalReport) text(r Result) string {
 	switch o := rep.display.opts; {
 	case r.Error != "" || r.Rollback != nil:
 		return rep.failure(r)
@@ -35,9 +35,9 @@ func (rep *reporter) report(r Result) string {
 }
 
 // success is the line that stays of a run that went well.
-func (rep *reporter) success(r Result) string {
+func (rep *finalReport) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
-	verb := cmp.Or(map[deploy.Verb]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb], "deployed to")
+	verb := cmp.Or(map[deploy.Verb]string{deploy.Uninstall: "uninstalled from", deploy.Rollback: "rolled back in", deploy.Test: "tested in", deploy.Watch: "ready in"}[r.Verb], "deployed to")
 	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.CleanLine(r.Release)), verb, textfmt.CleanLine(r.Namespace), took(r))
 	what, n := "object", len(r.Objects)-rep.state.hookObjects()
 	if r.Verb == deploy.Test {
@@ -84,7 +84,7 @@ func (t *runState) hookObjects() int {
 }
 
 // failure is the report of a run that went wrong. The last line is the verdict.
-func (rep *reporter) failure(r Result) string {
+func (rep *finalReport) failure(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	var b strings.Builder
 	b.WriteString("\n" + rep.display.fit(p.Bad.Sprint(g.Bad)+" "+p.Bold.Sprint(headlineOf(r, g)), 2) + "\n")
@@ -105,16 +105,16 @@ func (rep *reporter) failure(r Result) string {
 		fmt.Fprintf(&b, "\n%s not shown\n", textfmt.Count(more, "more cause"))
 	}
 	rep.otherObjects(&b, r)
-	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
+	if r.verdict == verdictStopped && r.Summary.NotReady > 0 && r.Status == "failed" {
 		b.WriteString("\nwhat was applied stays, and its rollout continues in the cluster\n")
 	}
-	b.WriteString("\n" + rep.display.fit(rep.verdict(r), 2) + "\n")
+	b.WriteString("\n" + rep.display.fit(rep.verdictLine(r), 2) + "\n")
 	return b.String()
 }
 
 // details writes the lines of a cause, its log folded where that is possible. Lines of a log,
 // and commands, which are copied, aren't broken.
-func (rep *reporter) details(b *strings.Builder, c Cause) {
+func (rep *finalReport) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
 	for _, l := range c.lines(rep.display.glyphs) {
@@ -129,7 +129,7 @@ func (rep *reporter) details(b *strings.Builder, c Cause) {
 		}
 		b.WriteString(rep.display.ci.end(title, now))
 	}
-	for _, l := range nextLines(next) {
+	for _, l := range suggestionLines(next) {
 		fmt.Fprintf(b, "   %s\n", l)
 	}
 }
@@ -140,11 +140,11 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	if r.Release == "" {
 		text = "run"
 	}
-	if r.Revision > 0 && r.Verb != "uninstall" && r.Verb != "watch" {
+	if r.Revision > 0 && r.Verb != deploy.Uninstall && r.Verb != deploy.Watch {
 		text += fmt.Sprintf(" (revision %d)", r.Revision)
 	}
-	verdict := cmp.Or(r.verdict, "FAILED")
-	if verdict == "REJECTED" {
+	verdict := cmp.Or(r.verdict, verdictFailed)
+	if verdict == verdictRejected {
 		text += " REJECTED, nothing was changed"
 	} else {
 		text += fmt.Sprintf(" %s after %s", verdict, took(r))
@@ -175,7 +175,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 }
 
 // otherObjects names objects that are blocked by others, and unfinished ones.
-func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
+func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 	named := map[string]bool{}
 	var blocked, unfinished []string
 	for _, c := range r.Causes {
@@ -190,7 +190,7 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		}
 	}
 	for _, o := range r.Objects {
-		if named[o.Object] || o.State != "waiting" && o.State != "progressing" {
+		if named[o.Object] || !o.isUnfinished() {
 			continue
 		}
 		unfinished = append(unfinished, textfmt.WithNotes(textfmt.CleanLine(o.Object), textfmt.CleanLine(o.Message)))
@@ -203,8 +203,8 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 	}
 }
 
-// verdict is the last line.
-func (rep *reporter) verdict(r Result) string {
+// verdictLine is the last line.
+func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", textfmt.CleanLine(r.Release), textfmt.CleanLine(r.Namespace))
@@ -217,7 +217,7 @@ func (rep *reporter) verdict(r Result) string {
 		what := map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Rollback: "rolled back"}[undo.Verb]
 		if undo.Error != "" {
 			text += dot + "the " + textfmt.CleanLine(string(undo.Verb)) + " failed too: " + textfmt.CleanLine(undo.Error)
-		} else if text += dot + what; undo.Verb == "rollback" && undo.Revision > 0 {
+		} else if text += dot + what; undo.Verb == deploy.Rollback && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)
 		}
 	}
@@ -225,5 +225,5 @@ func (rep *reporter) verdict(r Result) string {
 	if rep.display.opts.ResultFile != "" {
 		text += dot + "report: " + textfmt.CleanLine(rep.display.opts.ResultFile)
 	}
-	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, "FAILED")) + text
+	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, verdictFailed)) + text
 }

@@ -25,7 +25,7 @@ func TestReportsReplaceNoDevice(t *testing.T) {
 		}
 		got <- string(data)
 	}()
-	if err := errors.Join(CheckWritable(pipe), writeReportFile(pipe, []byte("told"))); err != nil {
+	if err := errors.Join(CheckWritable(pipe), writeOutcomeFile(pipe, []byte("told"))); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-got; text != "told" {
@@ -38,7 +38,7 @@ func TestReportsReplaceNoDevice(t *testing.T) {
 	if err := os.Symlink("/dev/full", link); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeReportFile(link, []byte("told")); !errors.As(err, new(*output.WriteError)) {
+	if err := writeOutcomeFile(link, []byte("told")); !errors.As(err, new(*output.WriteError)) {
 		t.Errorf("a full device: %v", err)
 	}
 }
@@ -50,7 +50,7 @@ func TestReportsFollowLinks(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o644), os.Symlink("file", link)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeReportFile(link, []byte("new")); err != nil {
+	if err := writeOutcomeFile(link, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "new" {

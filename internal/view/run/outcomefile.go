@@ -11,8 +11,8 @@ import (
 	"deployer/internal/view/output"
 )
 
-// CheckWritable reports whether a report can be written to path, before there is one;
-// path is empty when there is to be none.
+// CheckWritable reports whether an outcome can be written to path, before there is one.
+// The path is empty when none is to be written.
 func CheckWritable(path string) error {
 	if path == "" {
 		return nil
@@ -20,7 +20,7 @@ func CheckWritable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("writing %s: it is a directory", path)
 	}
-	path, isStream := reportTarget(path)
+	path, isStream := outcomeTarget(path)
 	if isStream {
 		return nil // opening a pipe waits for its reader
 	}
@@ -31,9 +31,9 @@ func CheckWritable(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// reportTarget returns the file that a path leads to, and whether it is written as a stream: a
+// outcomeTarget returns the file that a path leads to, and whether it is written as a stream: a
 // pipe, a device or an open file such as /dev/stdout can't be replaced.
-func reportTarget(path string) (string, bool) {
+func outcomeTarget(path string) (string, bool) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return path, false
@@ -56,10 +56,10 @@ func createBeside(path string) (*os.File, error) {
 	return f, nil
 }
 
-// writeReportFile writes a file. A regular file is replaced in one step, so that a reader never finds
+// writeOutcomeFile writes a file. A regular file is replaced in one step, so that a reader never finds
 // half of it, and only its owner may read it. Its errors are *WriteErrors.
-func writeReportFile(path string, data []byte) error {
-	target, isStream := reportTarget(path)
+func writeOutcomeFile(path string, data []byte) error {
+	target, isStream := outcomeTarget(path)
 	write := replaceFile
 	if isStream {
 		write = appendTo
