@@ -92,11 +92,6 @@ func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFu
 		if err != nil {
 			return err
 		}
-		if len(drift.Objects) > 0 {
-			if err := d.HideStoredRevisions(ctx, args[0], nil); err != nil {
-				return err
-			}
-		}
 		if err := inspection.ShowDrift(e.streams, drift, o.plan.options); err != nil {
 			return err
 		}

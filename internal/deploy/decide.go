@@ -85,7 +85,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 }
 
 // prefetchForShow begins to read the records that showing a plan with changes takes, see
-// HideStoredRevisions, while the plan is made. Call the function that it returns, which waits
+// hideStoredRevisions, while the plan is made. Call the function that it returns, which waits
 // for them, before history is used again.
 func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
 	deployed := history.Deployed()

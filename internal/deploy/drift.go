@@ -25,7 +25,8 @@ type Drift struct {
 	Hidden *hide.Texts // what must not be shown
 }
 
-// Drift compares the live objects of a release with its deployed revision. It only reads.
+// Drift compares the live objects of a release with its deployed revision. If they differ, it makes known
+// the confidential values of all stored revisions, for showing the differences. It only reads.
 // The error is a *release.NotFoundError, a *release.NoDeployedError or an
 // *UninstalledError when there is no such revision, or a *StepTimeoutError.
 func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error) {
@@ -46,6 +47,11 @@ func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error)
 	found, err := inspect.DriftOf(ctx, d.newApplier(upgradeOperation(history)), req, record.Version)
 	if err != nil {
 		return nil, err
+	}
+	if len(found.Objects) > 0 {
+		if _, err := d.storedRevisions(ctx, history); err != nil {
+			return nil, err
+		}
 	}
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }

@@ -14,18 +14,15 @@ import (
 	"deployer/release"
 )
 
-// HideStoredRevisions makes known the confidential values of all stored revisions, for
-// showing changes: an old value may be a former password. decided may be nil; its records
-// aren't read again. It only reads.
-func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided *Operation) (err error) {
+// hideStoredRevisions makes known the confidential values of all stored revisions, for
+// showing changes: an old value may be a former password. It only reads, and no record that
+// the operation was decided on again.
+func (d *Deployer) hideStoredRevisions(ctx context.Context, op *Operation) (err error) {
 	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = done(err) }()
-	var history *release.History
-	if decided != nil {
-		history = decided.history
-	}
+	history := op.history
 	if history == nil {
-		if history, err = d.Releases.History(ctx, name); err != nil {
+		if history, err = d.Releases.History(ctx, op.Release); err != nil {
 			return err
 		}
 	}

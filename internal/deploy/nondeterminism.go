@@ -32,7 +32,7 @@ func (d *Deployer) PrepareToShow(ctx context.Context, op *Operation) error {
 	if !op.HasChanges() {
 		return nil
 	}
-	return d.HideStoredRevisions(ctx, op.Release, op)
+	return d.hideStoredRevisions(ctx, op)
 }
 
 // findNondeterminism finds the objects of the operation that differ between renderings,
