@@ -57,22 +57,15 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if s == nil || s.path == "" {
 		return nil
 	}
-	known, err := planfile.ReadClusterUIDs(ctx, d.Cluster, d.Namespace, op.Basis.Latest)
-	if err != nil {
-		return err
-	}
 	var shown strings.Builder
 	if err := plan.Show(output.Streams{Out: &shown}, op, page.Options{Format: output.FormatJSON}); err != nil {
 		return err
 	}
-	f, err := planfile.New(op, planfile.Options{
-		Tool: "deployer " + buildVersion, Server: d.Cluster.Host(), Known: known, Policies: d.Settings.Policies, Reuse: string(*s.reuse),
-		EncryptTo: s.recipients, Shown: map[string]string{string(output.FormatJSON): shown.String()}, Now: time.Now(),
+	f, err := planfile.Save(ctx, d, op, s.path, planfile.Options{
+		Tool: "deployer " + buildVersion, Reuse: string(*s.reuse), EncryptTo: s.recipients,
+		Shown: map[string]string{string(output.FormatJSON): shown.String()},
 	})
 	if err != nil {
-		return err
-	}
-	if err := f.Write(s.path); err != nil {
 		return err
 	}
 	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\nto apply it, run: %s\n", s.path, f.Digest(), applyCommandLine(f, s.path)))

@@ -11,7 +11,7 @@ import (
 	"deployer/internal/hide"
 )
 
-// differences says what has moved since the plan was made, as far as it matters to
+// differences returns what has changed since the plan was made, as far as it matters to
 // the plan: what would be done to each object, which object it is, and the
 // values and owners of the fields that change. Status, other fields and numbers
 // of replicas that are left to an autoscaler don't matter.
@@ -116,9 +116,11 @@ func (o Object) field(other Field) *Field {
 	return nil
 }
 
-// fieldDifferences compares the fields of a planned change with those of the current one. If only one of them
-// is an estimate, it compares the live values of fields that both change, and what the API server would change
-// now of the fields that the chart states. An estimate doesn't know the defaults of the server.
+// fieldDifferences compares the fields of a planned change with those of the current one.
+//
+// If only one of the two is an estimate, which lacks the defaults of the API server, less is compared: the live
+// values and owners of fields that both change. If the estimate is the planned one, other fields that the chart
+// states and that would change now are differences too.
 func (o Object) fieldDifferences(now Object) []Difference {
 	var out []Difference
 	estimated := o.Unverified != now.Unverified

@@ -58,8 +58,8 @@ func (e *StaleError) Error() string {
 		noun = "thing has"
 	}
 	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s changed since it was made", len(e.Differences), noun)}
-	for _, m := range e.Differences {
-		lines = append(lines, "  "+m.String())
+	for _, d := range e.Differences {
+		lines = append(lines, "  "+d.String())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -80,15 +80,15 @@ type Difference struct {
 	Now     string `json:"now"`               // in words
 }
 
-func (m Difference) String() string {
-	what := m.Subject
-	if m.Path != "" {
-		what += "  " + m.Path
+func (d Difference) String() string {
+	what := d.Subject
+	if d.Path != "" {
+		what += "  " + d.Path
 	}
-	if m.Planned == "" {
-		return fmt.Sprintf("%s: %s", what, m.Now)
+	if d.Planned == "" {
+		return fmt.Sprintf("%s: %s", what, d.Now)
 	}
-	return fmt.Sprintf("%s: planned %s; %s", what, m.Planned, m.Now)
+	return fmt.Sprintf("%s: planned %s; %s", what, d.Planned, d.Now)
 }
 
 // A ContentMismatchError says that the rendered or stored content differs from the plan.

@@ -38,15 +38,7 @@ func (f *File) sign(k key) error {
 
 func digestOf(line []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(line)) }
 
-// Write writes the plan atomically to a file that only its owner can read. It replaces an
-// older file, but nothing else.
-func (f *File) Write(path string) error {
-	if err := f.write(path); err != nil {
-		return fmt.Errorf("writing the plan: %w", err)
-	}
-	return nil
-}
-
+// write writes the plan to a file: see Save.
 func (f *File) write(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -118,7 +110,7 @@ func parse(path string, data []byte) (*File, error) {
 	if err := json.Unmarshal(line, f); err != nil {
 		return nil, &TamperedError{Path: path, Why: err.Error()}
 	}
-	if again, err := json.Marshal(h); err != nil || !bytes.Equal(again, first) {
+	if encoded, err := json.Marshal(h); err != nil || !bytes.Equal(encoded, first) {
 		return nil, &TamperedError{Path: path, Why: "its first line was altered"}
 	}
 	return f, nil

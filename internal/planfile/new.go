@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,25 +14,46 @@ import (
 
 // Options say how a plan is saved.
 type Options struct {
-	Tool     string      // deployer and its version
-	Server   string      // address of the API server
-	Known    ClusterUIDs // as ReadClusterUIDs gives them
-	Policies deploy.Policies
-	Reuse    string // how values of the base are used again
+	Tool  string // deployer and its version
+	Reuse string // how values of the base are used again
 	// EncryptTo are the recipients who can carry out the plan from the file alone.
 	// Without any, values and Secrets are left out of the file.
 	EncryptTo []age.Recipient
 	Shown     map[string]string // the plan as it is printed, by format: nothing confidential is in it
-	Now       time.Time
 }
 
-// New makes a File of an operation. It does no I/O. It fails if confidential content has
-// to be left out and there is no source for the key of its digests.
-func New(op *deploy.Operation, o Options) (*File, error) {
+// Save writes the plan of an operation to a file that only its owner can read. It replaces an
+// older file at once, but nothing else. It reads the UIDs that identify the cluster. It fails if
+// confidential content has to be left out and there is no source for the key of its digests.
+func Save(ctx context.Context, d *deploy.Deployer, op *deploy.Operation, path string, o Options) (*File, error) {
+	uids, err := readClusterUIDs(ctx, d.Cluster, d.Namespace, op.Basis.Latest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(op, o, origin{server: d.Cluster.Host(), uids: uids, policies: d.Settings.Policies, now: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.write(path); err != nil {
+		return nil, fmt.Errorf("writing the plan: %w", err)
+	}
+	return f, nil
+}
+
+// An origin is where, when and by which policies a plan is made.
+type origin struct {
+	server   string // address of the API server
+	uids     clusterUIDs
+	policies deploy.Policies
+	now      time.Time
+}
+
+// newFile makes a File of an operation.
+func newFile(op *deploy.Operation, o Options, from origin) (*File, error) {
 	f := &File{
-		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
+		Tool: o.Tool, Created: from.now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
 		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.Removal.KeepHistory, Reuse: o.Reuse,
-		Base: baseOf(op), Policies: o.Policies, Shown: o.Shown,
+		Base: baseOf(op), Policies: from.policies, Shown: o.Shown,
 	}
 	// The file has the rendered output, so the plan renders nothing again.
 	f.Policies.PartialDiscovery = f.Policies.PartialDiscovery || op.Rendered.ClusterIndependent
@@ -43,7 +65,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	if op.Verb != deploy.Uninstall && op.Next.Info != nil {
 		f.Description = op.Next.Info.Description
 	}
-	k, err := f.setContent(op, o)
+	k, err := f.setContent(op, o.EncryptTo, from)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +74,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 }
 
 // setContent sets the content, or leaves it out, and returns the key.
-func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
+func (f *File) setContent(op *deploy.Operation, encryptTo []age.Recipient, from origin) (key, error) {
 	secret, err := hasConfidential(op)
 	if err != nil {
 		return nil, err
@@ -60,7 +82,7 @@ func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
 	switch {
 	case op.Verb == deploy.Rollback || op.Verb == deploy.Uninstall:
 		f.Content.Mode = ContentStored
-	case len(o.EncryptTo) > 0:
+	case len(encryptTo) > 0:
 		f.Content.Mode = ContentEncrypted
 	case secret:
 		f.Content.Mode = ContentRerendered
@@ -72,7 +94,7 @@ func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
 		c.Key = randomBytes()
 	}
 	var k key
-	if f.Cluster, k, err = newCluster(o.Server, o.Known, c.Key); err != nil {
+	if f.Cluster, k, err = newCluster(from.server, from.uids, c.Key); err != nil {
 		return nil, err
 	}
 	f.Records = f.Cluster.recordsOf(op)
@@ -84,7 +106,7 @@ func (f *File) setContent(op *deploy.Operation, o Options) (key, error) {
 		return k, nil
 	}
 	if f.Content.Data, err = c.pack(); err == nil && f.Content.Mode == ContentEncrypted {
-		f.Content.Data, err = encrypt(f.Content.Data, o.EncryptTo)
+		f.Content.Data, err = encrypt(f.Content.Data, encryptTo)
 	}
 	return k, err
 }

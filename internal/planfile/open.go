@@ -35,15 +35,15 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 	if err != nil {
 		return nil, err
 	}
-	known, err := ReadClusterUIDs(ctx, d.Cluster, f.Namespace, history.Latest())
+	known, err := readClusterUIDs(ctx, d.Cluster, f.Namespace, history.Latest())
 	if err != nil {
 		return nil, err
 	}
-	if moved := f.Cluster.differences(f, d.Cluster.Host(), known); len(moved) > 0 {
-		return nil, &StaleError{Differences: moved}
+	if differences := f.Cluster.differences(f, d.Cluster.Host(), known); len(differences) > 0 {
+		return nil, &StaleError{Differences: differences}
 	}
-	if moved := f.recordDifferences(history.Revisions); len(moved) > 0 {
-		return nil, &StaleError{Differences: moved}
+	if differences := f.recordDifferences(history.Revisions); len(differences) > 0 {
+		return nil, &StaleError{Differences: differences}
 	}
 	p := &Plan{File: f}
 	if err := p.authenticate(known, digest, with); err != nil {
@@ -54,7 +54,7 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 
 // authenticate decrypts encrypted content, checks that the file is unchanged, and unpacks
 // the content.
-func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identity) error {
+func (p *Plan) authenticate(known clusterUIDs, digest string, with []age.Identity) error {
 	var err error
 	if p.Content.Mode == ContentEncrypted {
 		data, err := decrypt(p.Content.Data, with)
@@ -86,8 +86,9 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 	return nil
 }
 
-// DecideFunc returns what decides by the plan for deploy.Do. Asked first, before the release is locked, it opens
-// the file as Open does, and otherwise decides as Plan.Decide does. With dryRun it decides at once.
+// DecideFunc returns a function for deploy.Do that decides by the plan. Its first call, before the release is locked,
+// opens the file, as Open does; each later call decides, as Plan.Decide does. With dryRun, or if the plan
+// creates the namespace, the first call decides too.
 func (f *File) DecideFunc(digest string, identities []age.Identity, rerender deploy.DecideFunc, dryRun bool) deploy.DecideFunc {
 	var p *Plan
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
@@ -99,7 +100,7 @@ func (f *File) DecideFunc(digest string, identities []age.Identity, rerender dep
 			return nil, err
 		}
 		p = opened
-		// The lock is in the namespace: none is made for a plan that is stale.
+		// The lock is in the namespace, which isn't created for a plan that is stale.
 		if dryRun || p.CreateNamespace {
 			return p.Decide(ctx, d, rerender)
 		}
@@ -128,8 +129,8 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render deploy.Dec
 	op, err := p.decideAsPlanned(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also after an error: other inputs may be the reason for it.
-		if moved := p.recordDifferences(op.Basis.Revisions); len(moved) > 0 {
-			return nil, &StaleError{Differences: moved}
+		if differences := p.recordDifferences(op.Basis.Revisions); len(differences) > 0 {
+			return nil, &StaleError{Differences: differences}
 		}
 		if parts := differingParts(p.Parts, partsOf(p.key, op)); len(parts) > 0 {
 			return nil, &ContentMismatchError{Mode: p.Content.Mode, Parts: parts}
@@ -141,8 +142,8 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render deploy.Dec
 	if op == nil {
 		return nil, &StaleError{Differences: []Difference{{Subject: "release " + p.Release, Now: "there is nothing left to do"}}}
 	}
-	if moved := p.differences(op); len(moved) > 0 {
-		return nil, &StaleError{Differences: moved}
+	if differences := p.differences(op); len(differences) > 0 {
+		return nil, &StaleError{Differences: differences}
 	}
 	return op, nil
 }

@@ -1,10 +1,9 @@
 // Package planfile saves a decided operation in a file and later checks whether it still
 // fits the cluster.
 //
-// New creates a File from an operation. Write and Read store it. Open verifies that the
-// file is genuine and belongs to this cluster. Decide decides the operation again and
-// reports all differences. None of them changes the cluster. docs/plan-file.md describes
-// the format.
+// Save writes the file of an operation and Read reads it. Open verifies that the file is
+// genuine and belongs to this cluster. Decide decides the operation again and reports all
+// differences. None of them changes the cluster. docs/plan-file.md describes the format.
 package planfile
 
 import (
@@ -67,9 +66,9 @@ type Base struct {
 
 // A Record is one of the release's records when the plan was made. Older files have none.
 type Record struct {
-	Revision int    `json:"revision"`
-	Status   string `json:"status"`
-	Identity string `json:"identity"` // salted digest of its UID
+	Revision  int    `json:"revision"`
+	Status    string `json:"status"`
+	UIDDigest string `json:"identity"` // salted
 }
 
 // An Object is the planned change of one object, and what that depends on. Digests are

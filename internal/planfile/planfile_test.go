@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"filippo.io/age"
 	"golang.org/x/crypto/ssh"
@@ -190,7 +189,7 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 const secretManifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter22}\n"
 
 func TestWhereContentIs(t *testing.T) {
-	known := ClusterUIDs{sourceCluster: "one", sourceNamespace: "two", sourceRevision: ""}
+	known := clusterUIDs{sourceCluster: "one", sourceNamespace: "two", sourceRevision: ""}
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -198,21 +197,21 @@ func TestWhereContentIs(t *testing.T) {
 	tests := []struct {
 		name string
 		op   *deploy.Operation
-		o    Options
+		to   []age.Recipient
 		want ContentMode
 	}{
-		{"defaults", operation(nil, ""), Options{Known: known}, ContentPlain},
-		{"values", operation(map[string]any{"a": 1}, ""), Options{Known: known}, ContentRerendered},
-		{"a Secret", operation(nil, secretManifest), Options{Known: known}, ContentRerendered},
-		{"encrypted", operation(nil, secretManifest), Options{Known: known, EncryptTo: []age.Recipient{id.Recipient()}}, ContentEncrypted},
+		{"defaults", operation(nil, ""), nil, ContentPlain},
+		{"values", operation(map[string]any{"a": 1}, ""), nil, ContentRerendered},
+		{"a Secret", operation(nil, secretManifest), nil, ContentRerendered},
+		{"encrypted", operation(nil, secretManifest), []age.Recipient{id.Recipient()}, ContentEncrypted},
 	}
 	for _, test := range tests {
-		f, err := New(test.op, test.o)
+		f, err := newFile(test.op, Options{EncryptTo: test.to}, origin{uids: known})
 		if err != nil || f.Content.Mode != test.want {
 			t.Errorf("%s: %v, %v, want %s", test.name, f, err, test.want)
 		}
 	}
-	if _, err := New(operation(nil, secretManifest), Options{Known: ClusterUIDs{sourceRevision: ""}}); err == nil {
+	if _, err := newFile(operation(nil, secretManifest), Options{}, origin{uids: clusterUIDs{sourceRevision: ""}}); err == nil {
 		t.Error("a plan with Secrets and nothing to key them by was made")
 	}
 }
@@ -259,7 +258,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
 		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Predicted: conf("4711"),
 	})}}}
-	f, err := New(op, Options{Known: ClusterUIDs{sourceCluster: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
+	f, err := newFile(op, Options{Shown: map[string]string{"json": shown}}, origin{uids: clusterUIDs{sourceCluster: "one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,13 +277,13 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	f, err := New(operation(nil, ""), Options{Known: ClusterUIDs{sourceCluster: "one"}})
+	f, err := newFile(operation(nil, ""), Options{}, origin{uids: clusterUIDs{sourceCluster: "one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "a.plan")
 	for range 2 { // the second replaces the first
-		if err := f.Write(path); err != nil {
+		if err := f.write(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -308,14 +307,14 @@ func TestFiles(t *testing.T) {
 			t.Fatalf("byte %d was altered from %q, and nobody noticed", i, data[i])
 		}
 	}
-	if err := f.Write(filepath.Dir(path)); err == nil {
+	if err := f.write(filepath.Dir(path)); err == nil {
 		t.Error("a directory was replaced")
 	}
 	link := filepath.Join(t.TempDir(), "link.plan")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Write(link); err == nil {
+	if err := f.write(link); err == nil {
 		t.Error("a plan was written where somebody else's link is")
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".plan-*")); len(left) > 0 {

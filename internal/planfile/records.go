@@ -15,7 +15,7 @@ import (
 func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	var out []Record
 	for _, r := range op.Basis.Revisions {
-		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(sourceRevision, r.UID)})
+		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), UIDDigest: c.uidDigest(sourceRevision, r.UID)})
 	}
 	return out
 }
@@ -27,8 +27,8 @@ func (f *File) recordDifferences(now []release.Summary) []Difference {
 	if len(now) > 0 {
 		latest = &now[len(now)-1]
 	}
-	if moved := f.baseDifferences(latest); len(moved) > 0 || len(f.Records) == 0 {
-		return moved
+	if differences := f.baseDifferences(latest); len(differences) > 0 || len(f.Records) == 0 {
+		return differences
 	}
 	found := map[int]release.Summary{}
 	for _, r := range now {
@@ -55,7 +55,7 @@ func (f *File) recordDifferenceText(planned Record, now release.Summary, found b
 	switch {
 	case !found:
 		return "it no longer exists"
-	case planned.Identity != f.Cluster.identity(sourceRevision, now.UID):
+	case planned.UIDDigest != f.Cluster.uidDigest(sourceRevision, now.UID):
 		return "it was deleted and recreated"
 	case sameStatus(planned.Status, now.Status.String()), f.superseded(planned) && now.Status == helmrelease.StatusSuperseded:
 		return ""
@@ -73,25 +73,25 @@ func (f *File) superseded(r Record) bool {
 
 // baseDifferences returns how the latest record has changed.
 func (f *File) baseDifferences(latest *release.Summary) []Difference {
-	m := Difference{Subject: "release " + f.Release, Planned: "based on no revision"}
+	d := Difference{Subject: "release " + f.Release, Planned: "based on no revision"}
 	if f.Base != nil {
-		m.Planned = fmt.Sprintf("based on revision %d, %s", f.Base.Revision, f.Base.Status)
+		d.Planned = fmt.Sprintf("based on revision %d, %s", f.Base.Revision, f.Base.Status)
 	}
 	switch {
 	case f.Base == nil && latest == nil:
 		return nil
 	case latest == nil:
-		m.Now = "it no longer exists"
+		d.Now = "it no longer exists"
 	case f.Base == nil || latest.Revision != f.Base.Revision:
-		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
-	case f.Cluster.Identities[sourceRevision] != f.Cluster.identity(sourceRevision, latest.UID):
-		m.Now = fmt.Sprintf("revision %d was deleted and recreated", latest.Revision)
+		d.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
+	case f.Cluster.UIDDigests[sourceRevision] != f.Cluster.uidDigest(sourceRevision, latest.UID):
+		d.Now = fmt.Sprintf("revision %d was deleted and recreated", latest.Revision)
 	case sameStatus(f.Base.Status, latest.Status.String()):
 		return nil
 	default:
-		m.Now = fmt.Sprintf("it is %s", latest.Status)
+		d.Now = fmt.Sprintf("it is %s", latest.Status)
 	}
-	return []Difference{m}
+	return []Difference{d}
 }
 
 // sameStatus reports whether a status is unchanged. It also accepts failed for a record

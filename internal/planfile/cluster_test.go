@@ -14,7 +14,7 @@ import (
 func TestClusterUIDsInKubeSystem(t *testing.T) {
 	c := kubetest.Start(t)
 	cluster := kube.New(c.Config(), metav1.NamespaceSystem)
-	known, err := ReadClusterUIDs(t.Context(), cluster, metav1.NamespaceSystem, nil)
+	known, err := readClusterUIDs(t.Context(), cluster, metav1.NamespaceSystem, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
