@@ -51,11 +51,11 @@ func (f Field) WithoutHidden(hidden *hide.Texts) Field {
 }
 
 // Fields lists the field changes of an object. Added values don't include the server's
-// defaults. v is nil for an object that is rendered the same each time.
-func Fields(c apply.Change, v *Nondeterminism) []Field {
+// defaults. n is nil for an object that is rendered the same each time.
+func Fields(c apply.Change, n *Nondeterminism) []Field {
 	w := &walker{
 		afterIsPartial: c.After() == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
-		hidden: hide.ConfidentialFields(c.Live, c.After(), c.Desired), nondeterminism: v,
+		hidden: hide.ConfidentialFields(c.Live, c.After(), c.Desired), nondeterminism: n,
 	}
 	for _, f := range c.Fields {
 		w.change(f, c.Desired)
@@ -144,7 +144,7 @@ func (w *walker) emit(f Field, path fieldpath.Path) {
 	f.Path, f.Random = fields.String(path), w.nondeterminism.explains(path, f)
 	if w.hidden.Any() {
 		f.Path = w.hidden.HidePath(f.Path, nil)
-		f.Before, f.After, f.Hidden = HidePair(w.hidden, nil, fields.Names(path), f.Before, f.After)
+		f.Before, f.After, f.Hidden = ShownPair(w.hidden, nil, fields.Names(path), f.Before, f.After)
 	}
 	w.out = append(w.out, f)
 }
@@ -159,7 +159,7 @@ func RestrictToDesired(predicted, desired *unstructured.Unstructured) *unstructu
 	return &unstructured.Unstructured{Object: out}
 }
 
-// restrictTo returns those parts of v that stated names too.
+// restrictTo returns the parts of v that desired has too.
 func restrictTo(v, desired any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -187,7 +187,7 @@ data: {a: cGxhbnRlZA==}
 stringData: {b: planted}
 status: {}
 `)
-	got, err := yaml.Marshal(Masked(in))
+	got, err := yaml.Marshal(ShownManifest(in))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func FuzzFields(f *testing.F) {
 				t.Errorf("differs from itself: %s", lines(same))
 			}
 		}
-		Masked(x)
+		ShownManifest(x)
 		Unified(before, after, 2)
 	})
 }

@@ -15,21 +15,21 @@ import (
 	"deployer/internal/hide"
 )
 
-// A Nondeterminism is how an object differs from itself rendered again.
+// A Nondeterminism is how an object differs between renderings of the same templates.
 type Nondeterminism struct {
 	secret       bool
 	first        map[string]any
 	otherRenders []map[string]any
 }
 
-// NewNondeterminism compares an object with what the same templates gave again.
-func NewNondeterminism(first *unstructured.Unstructured, again ...*unstructured.Unstructured) *Nondeterminism {
-	v := &Nondeterminism{secret: hide.IsSecret(first)}
-	v.first = encoded(first.Object, v.secret)
-	for _, other := range again {
-		v.otherRenders = append(v.otherRenders, encoded(other.Object, v.secret))
+// NewNondeterminism compares an object with other renderings of the same templates.
+func NewNondeterminism(first *unstructured.Unstructured, others ...*unstructured.Unstructured) *Nondeterminism {
+	n := &Nondeterminism{secret: hide.IsSecret(first)}
+	n.first = encoded(first.Object, n.secret)
+	for _, other := range others {
+		n.otherRenders = append(n.otherRenders, encoded(other.Object, n.secret))
 	}
-	return v
+	return n
 }
 
 // encoded puts stringData of a Secret where the server puts it: into data.
@@ -55,35 +55,35 @@ func encoded(object map[string]any, secret bool) map[string]any {
 
 // explains reports whether a field changes only because of nondeterministic templates. A text
 // must change only in the parts that differ between renderings.
-func (v *Nondeterminism) explains(path fieldpath.Path, f Field) bool {
-	if v == nil {
+func (n *Nondeterminism) explains(path fieldpath.Path, f Field) bool {
+	if n == nil {
 		return false
 	}
-	first, had := fields.Value(v.first, path)
+	first, had := fields.Value(n.first, path)
 	random := false
-	var again []string
-	for _, other := range v.otherRenders {
+	var otherTexts []string
+	for _, other := range n.otherRenders {
 		value, has := fields.Value(other, path)
 		if had != has {
 			return true // it isn't always there
 		}
 		random = random || has && !equal(first, value)
-		if text, ok := v.text(path, value); ok {
-			again = append(again, text)
+		if text, ok := n.text(path, value); ok {
+			otherTexts = append(otherTexts, text)
 		}
 	}
 	if !random || f.Type != compare.Changed {
 		return false
 	}
-	was, ok := v.text(path, f.Before)
-	is, alsoText := v.text(path, first)
-	return !ok || !alsoText || onlyRandom(was, is, again) // a number or the like has no parts
+	was, ok := n.text(path, f.Before)
+	is, alsoText := n.text(path, first)
+	return !ok || !alsoText || onlyRandom(was, is, otherTexts) // a number or the like has no parts
 }
 
 // text is a value if it is text; of a Secret's data, decoded.
-func (v *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
+func (n *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	text, ok := value.(string)
-	if ok && v.secret && fields.Names(path)[0] == "data" {
+	if ok && n.secret && fields.Names(path)[0] == "data" {
 		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
 			text = string(plain)
 		}
@@ -92,11 +92,11 @@ func (v *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 }
 
 // onlyRandom reports whether a text differs from before only in its random parts.
-func onlyRandom(before, first string, again []string) bool {
+func onlyRandom(before, first string, others []string) bool {
 	words := tokens(first)
 	made := make([]bool, len(words)+1) // by gap of the words: before each, and at the end
 	random := make([]bool, len(words))
-	for _, other := range again {
+	for _, other := range others {
 		for _, g := range tokenGaps(tokens(other), words) {
 			for i := g.b0; i < g.b1; i++ {
 				random[i] = true

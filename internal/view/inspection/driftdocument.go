@@ -141,7 +141,7 @@ func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) 
 	case !f.HasLive:
 		out.Type = compare.Removed
 	}
-	out.Released, out.Live, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
+	out.Released, out.Live, out.Hidden = diff.ShownPair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
 }
 

@@ -87,7 +87,7 @@ func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Te
 	for _, w := range f.Owners {
 		out.Owners = append(out.Owners, page.FieldManagerOf(w))
 	}
-	out.Value, out.Becomes, out.Hidden = diff.HidePair(secret, hidden, f.Names, f.Live, f.Predicted)
+	out.Value, out.Becomes, out.Hidden = diff.ShownPair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
 }
 

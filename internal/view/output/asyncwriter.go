@@ -34,6 +34,7 @@ type AsyncWriter struct {
 	closed  bool
 }
 
+// NewAsyncWriter returns a writer that queues up to limit bytes for another one. Close ends it.
 func NewAsyncWriter(to io.Writer, limit int, lossless bool) *AsyncWriter {
 	o := &AsyncWriter{to: to, limit: limit, lossless: lossless}
 	o.changed = sync.NewCond(&o.mu)

@@ -40,13 +40,13 @@ func (p Page) MarkdownHead() string {
 	return fmt.Sprintf("### %s\n\n**%s**\n", textfmt.EscapeMarkdown(p.Title), textfmt.EscapeMarkdown(p.Conclusion))
 }
 
-// MarkdownWarnings writes as many warnings as fit into some bytes, and some in any
-// case.
-func MarkdownWarnings(warnings []string, least, room int) string {
+// MarkdownWarnings writes the first warnings: so many in any case, and more while they fit into the
+// room, in bytes.
+func MarkdownWarnings(warnings []string, inAnyCase, room int) string {
 	var b strings.Builder
 	for i, warning := range warnings {
 		text := fmt.Sprintf("\n> **Warning:** %s\n", textfmt.EscapeMarkdown(warning))
-		if i >= least && b.Len()+len(text) > room {
+		if i >= inAnyCase && b.Len()+len(text) > room {
 			fmt.Fprintf(&b, "\n%s more.\n", textfmt.Count(len(warnings)-i, "warning"))
 			break
 		}

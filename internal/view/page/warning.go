@@ -7,12 +7,14 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
+// A Warning is a warning about an object, or about none.
 type Warning struct {
 	Text   string `json:"text"`
 	Object string `json:"object,omitempty"`
 	Source string `json:"source,omitempty"`
 }
 
+// WarningOf describes a warning of package apply.
 func WarningOf(w apply.Warning) Warning {
 	out := Warning{Text: w.Text, Source: w.Source}
 	if w.ID.Kind != "" {

@@ -39,6 +39,7 @@ type Document struct {
 	Warnings         []page.Warning `json:"warnings"`
 }
 
+// A Summary counts the objects of a plan by what happens to them, and their fields.
 type Summary struct {
 	Create     int `json:"create"`
 	Update     int `json:"update"`
@@ -99,6 +100,7 @@ type generatedField struct {
 	Reason   string `json:"reason,omitempty"`             // it isn't kept; empty when there was none
 }
 
+// A Conflict is a field that another manager owns, and what becomes of it.
 type Conflict struct {
 	Path string `json:"path"`
 	page.FieldManager
@@ -277,7 +279,7 @@ func (d *Document) addHooks(op *deploy.Operation, plan *apply.Plan, event helmre
 				if c.ID.Name != "" {
 					o.Object = c.ID.String()
 				}
-				o.Manifest, o.Generated = diff.Masked(c.Desired), generatedFields(op.GeneratedIn(c.ID))
+				o.Manifest, o.Generated = diff.ShownManifest(c.Desired), generatedFields(op.GeneratedIn(c.ID))
 			}
 			objects = append(objects, o)
 		}

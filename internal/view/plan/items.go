@@ -199,8 +199,8 @@ func (o object) needsAttention() bool {
 	return o.Hook != nil
 }
 
-// firstLines are the names of the other objects, and as many of the lines.
-func (i item) firstLines(most int) []page.Line {
+// firstLines are the names of the other objects, and the first of the lines.
+func (i item) firstLines(limit int) []page.Line {
 	named := 4
 	if i.object.needsAttention() {
 		named = 50
@@ -209,9 +209,9 @@ func (i item) firstLines(most int) []page.Line {
 	if len(i.others) > 0 {
 		out = append(out, page.Remark("also %s", textfmt.First(i.others, named)))
 	}
-	if len(i.lines) <= most {
+	if len(i.lines) <= limit {
 		return append(out, i.lines...)
 	}
-	out = append(out, i.lines[:most]...)
-	return append(out, page.Context("... %s more", textfmt.Count(len(i.lines)-most, "line")))
+	out = append(out, i.lines[:limit]...)
+	return append(out, page.Context("... %s more", textfmt.Count(len(i.lines)-limit, "line")))
 }

@@ -31,19 +31,19 @@ func (d Document) markdown(o page.Options) string {
 			break
 		}
 	}
-	const leastWarnings = 10
-	warnings := page.MarkdownWarnings(p.Warnings, leastWarnings, page.MaxMarkdown-len(head)-len(text))
+	const minWarnings = 10
+	warnings := page.MarkdownWarnings(p.Warnings, minWarnings, page.MaxMarkdown-len(head)-len(text))
 	return head + warnings + truncate(text, page.MaxMarkdown-len(head)-len(warnings))
 }
 
 // truncate cuts text at an entry when it is still too long: for thousands of
 // objects that are deleted.
-func truncate(text string, most int) string {
+func truncate(text string, limit int) string {
 	const note = "\nThe rest is left out: too long for a comment.\n"
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	text = text[:max(0, most-len(note))]
+	text = text[:max(0, limit-len(note))]
 	// Lines within an entry begin with a sign.
 	return text[:max(0, strings.LastIndex(text, "\n<details>"), strings.LastIndex(text, "\n<code>"))] + note
 }

@@ -39,7 +39,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 	o.Generated = generatedFields(made)
 	switch c.Action {
 	case apply.Create:
-		o.Manifest = diff.Masked(diff.RestrictToDesired(c.After(), c.Desired))
+		o.Manifest = diff.ShownManifest(diff.RestrictToDesired(c.After(), c.Desired))
 	case apply.Update, apply.Recreate:
 		o.Fields = FieldsOf(c, nondeterminism)
 		for i := range o.Fields {
@@ -90,13 +90,14 @@ func dependenciesOf(needs []ordering.Dependency) []dependency {
 
 // FieldsOf lists what a change makes of an object's fields.
 func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field {
-	var variation *diff.Nondeterminism
+	var n *diff.Nondeterminism
 	if nondeterminism.Rendered != nil {
-		variation = diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...)
+		n = diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...)
 	}
-	return diff.Fields(c, variation)
+	return diff.Fields(c, n)
 }
 
+// ConflictOf describes a conflict of a change, without the values of a Secret.
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
 		Path: f.Path, FieldManager: page.FieldManagerOf(f.FieldManager),

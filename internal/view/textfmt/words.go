@@ -28,6 +28,7 @@ func List(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
+// Quoted puts words in quotes.
 func Quoted(words []string) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -70,13 +71,14 @@ func AndMore(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
+// FirstLine is a text up to its first line end.
 func FirstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
 }
 
 // First names the first of many things, and says how many more there are.
-func First(names []string, most int) string {
-	most = min(most, len(names))
-	return strings.Join(names[:most], ", ") + AndMore(len(names)-most)
+func First(names []string, limit int) string {
+	limit = min(limit, len(names))
+	return strings.Join(names[:limit], ", ") + AndMore(len(names)-limit)
 }

@@ -85,6 +85,7 @@ func WrapLine(text string, cells, hanging int) string {
 	return out.String()
 }
 
+// WithoutColours takes escape sequences, such as those for colours, out of a text.
 func WithoutColours(text string) string {
 	return withoutControls(text, func(r rune) rune { return r })
 }

@@ -19,10 +19,9 @@ func (Hidden) String() string { return hide.Placeholder }
 // MarshalJSON writes the same words.
 func (h Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.String()) }
 
-// Masked returns the fields of obj that a person wrote: without those that
-// servers write, and with Hidden in place of all confidential values.
-// The object itself is not changed.
-func Masked(obj *unstructured.Unstructured) map[string]any {
+// ShownManifest returns the fields of an object as they may be shown: those that a person wrote,
+// with Hidden in place of confidential values. It doesn't change the object.
+func ShownManifest(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
 	}
@@ -54,9 +53,9 @@ func withoutBookkeeping(m map[string]any, path ...string) map[string]any {
 	return out
 }
 
-// HidePair returns two values of one field as they may be shown; true means that neither may,
+// ShownPair returns two values of one field as they may be shown; true means that neither may,
 // because one is confidential.
-func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
+func ShownPair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
 	if hasConfidential(secret, names, a) || hasConfidential(secret, names, b) {
 		return nil, nil, true
 	}
