@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/view/textfmt"
 )
 
 func commandRows(commands []*cli.Command, width int) string {
@@ -110,10 +111,10 @@ func defaultOf(f cli.Flag) string {
 // layOutRows writes rows of a name and a text in two columns. A name too long for
 // its column has the text below it.
 func layOutRows(rows [][2]string, width int) string {
-	const most = 30
+	const maxColumn = 30
 	column := 0
 	for _, r := range rows {
-		if n := utf8.RuneCountInString(r[0]); n <= most {
+		if n := utf8.RuneCountInString(r[0]); n <= maxColumn {
 			column = max(column, n)
 		}
 	}
@@ -124,28 +125,10 @@ func layOutRows(rows [][2]string, width int) string {
 			lines = append(lines, "  "+name)
 			name = ""
 		}
-		for _, line := range wrap(r[1], max(width-column-4, 24)) {
+		for _, line := range textfmt.WrapWords(r[1], max(width-column-4, 24)) {
 			lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-*s  %s", column, name, line), " "))
 			name = ""
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// wrap breaks a text between words.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
 }

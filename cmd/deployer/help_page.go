@@ -95,7 +95,7 @@ func (c call) helpText(app *cli.App, words []string, width int, brief bool) (str
 func commandPage(c *cli.Command, line string, width int) helpPage {
 	p := helpPage{usage: c.Usage, line: strings.TrimRight(line+" [flags] "+c.ArgsUsage, " "), aliases: strings.Join(c.Aliases, ", ")}
 	p.steps, p.examples, p.codes = sections(c.Description)
-	p.codes = strings.Join(wrap(p.codes, width), "\n")
+	p.codes = strings.Join(textfmt.WrapWords(p.codes, width), "\n")
 	var titles []string
 	byTitle := map[string][]cli.Flag{}
 	add := func(title string, f cli.Flag) {
@@ -161,14 +161,14 @@ var commonFlagNames = []string{
 
 // commonFlags picks the common ones of so many flags that they don't fit a screen.
 func commonFlags(flags []cli.Flag) []cli.Flag {
-	const most = 40 // with the global ones
+	const maxOnScreen = 40 // with the global ones
 	var visible, common []cli.Flag
 	for _, f := range flags {
 		if !isHidden(f) {
 			visible = append(visible, f)
 		}
 	}
-	if len(visible) <= most {
+	if len(visible) <= maxOnScreen {
 		return nil
 	}
 	for _, name := range commonFlagNames {

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"time"
-
 	"deployer/apply/ownership"
 	"deployer/internal/view/textfmt"
 )
@@ -30,12 +28,4 @@ func (w FieldManager) Described(name string) string {
 // FieldManagerOf is the writer of a managedFields entry.
 func FieldManagerOf(w ownership.FieldManager) FieldManager {
 	return FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource, Since: Timestamp(w.Time)}
-}
-
-// Timestamp is a time in RFC 3339; empty when it isn't known.
-func Timestamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"deployer/chart"
 	"deployer/internal/view/output"
-	"deployer/release"
 )
 
 // ParseDriftFormat accepts what plan --drift -o accepts.
@@ -65,12 +63,4 @@ func Write(s output.Streams, o Options, text string) error {
 	}
 	_, err := io.WriteString(s.Out, text)
 	return err
-}
-
-// ChartName names the chart of a revision; empty when that isn't known.
-func ChartName(record *release.Record) string {
-	if record == nil {
-		return ""
-	}
-	return (&chart.Chart{Helm: record.Chart}).Name()
 }

@@ -1,27 +1,12 @@
 package textfmt
 
 import (
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
 
-// ASCII replaces non-ASCII characters by escapes.
-func ASCII(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r < utf8.RuneSelf {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-	}
-	return b.String()
-}
-
-// narrowest is the narrowest terminal that lines are made to fit.
+// narrowest is the narrowest terminal that the lines of a text are made to fit.
 const narrowest = 40
 
 // Wrap breaks lines longer than a width, between words where there are any.
@@ -40,7 +25,15 @@ func Wrap(text string, cells int) string {
 // What follows is indented by as many cells as are given, but by no more than half of the
 // width. Colours take no room.
 func WrapLine(text string, cells, hanging int) string {
-	cells = max(cells, narrowest)
+	return wrapLine(text, max(cells, narrowest), hanging)
+}
+
+// WrapWords returns words as lines of a width. Only a word that is longer is broken.
+func WrapWords(text string, cells int) []string {
+	return strings.Split(wrapLine(strings.Join(strings.Fields(text), " "), cells, 0), "\n")
+}
+
+func wrapLine(text string, cells, hanging int) string {
 	if Width(WithoutColours(text)) <= cells {
 		return text
 	}
@@ -88,15 +81,4 @@ func WrapLine(text string, cells, hanging int) string {
 // WithoutColours takes escape sequences, such as those for colours, out of a text.
 func WithoutColours(text string) string {
 	return withoutControls(text, func(r rune) rune { return r })
-}
-
-// Width is how many cells of a terminal s takes.
-func Width(s string) int { return uniseg.StringWidth(s) }
-
-// Pad fills s up with blanks.
-func Pad(s string, cells int) string {
-	if missing := cells - Width(s); missing > 0 {
-		return s + strings.Repeat(" ", missing)
-	}
-	return s
 }

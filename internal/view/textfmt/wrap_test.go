@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFold(t *testing.T) {
+func TestWrap(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                   "",
 		"short":                              "short",
@@ -14,7 +14,7 @@ func TestFold(t *testing.T) {
 		"   " + strings.Repeat("漢", 20) + " end": "   " + strings.Repeat("漢", 16) + "\n       " + strings.Repeat("漢", 4) + " end",
 	} {
 		if got := Wrap(in, 40); got != want {
-			t.Errorf("folded(%q) =\n%s\nwant\n%s", in, got, want)
+			t.Errorf("Wrap(%q) =\n%s\nwant\n%s", in, got, want)
 		}
 	}
 }
