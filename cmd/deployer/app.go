@@ -45,8 +45,8 @@ func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
 	if len(c.Subcommands) == 0 {
-		if c.Category != pluginGroup && !strings.Contains(c.Description, exitCodes) {
-			c.Description += "\n\n" + exitCodes + " 0 done; 1 failed"
+		if c.Category != pluginGroup && !strings.Contains(c.Description, exitCodesHeading) {
+			c.Description += "\n\n" + exitCodesHeading + " 0 done; 1 failed"
 		}
 		c.Flags = append(c.Flags, global...)
 		tolerateBrokenPipes(e, c, path)
@@ -58,9 +58,9 @@ func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	}
 }
 
-// prepareToRun completes the one command that runs with what takes time: each flag gets its environment
-// variable. It also hides the flags from the library while that looks for their actions, which ours
-// don't have: it would look up each of them among all.
+// prepareToRun gives the flags of the command that runs their environment variables; for all commands that would
+// take too long. It also hides the flags between Before and Action. There the library looks up each flag among all,
+// to run an action of the flag, which ours don't have.
 func (e *env) prepareToRun(c *cli.Command) {
 	setUpVariables(e, c.Flags)
 	flags, body := c.Flags, c.Action
@@ -190,24 +190,24 @@ func outputFlag(e *env) *cli.StringFlag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json, yaml", Value: "table", Destination: &e.format}
 }
 
-// action is what a command does with its arguments, of which there are from least to most; -1 is any
-// number. names says in an error which they are.
-func action(least, most int, names string, do func(ctx context.Context, args []string) error) cli.ActionFunc {
+// action is the action of a command with at least minArgs and at most maxArgs arguments; -1 is any
+// number. names says in errors what they are.
+func action(minArgs, maxArgs int, names string, do func(ctx context.Context, args []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		args, command := c.Args().Slice(), commandPath(c)
 		switch {
-		case len(args) < least:
+		case len(args) < minArgs:
 			return usagef(command, "%q needs %s", c.App.Name+" "+command, names)
-		case most >= 0 && len(args) > most:
-			return usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[most])
+		case maxArgs >= 0 && len(args) > maxArgs:
+			return usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[maxArgs])
 		}
 		return do(c.Context, args)
 	}
 }
 
-// formatted is an action that is given the format of -o too.
-func formatted(e *env, least, most int, names string, do func(ctx context.Context, args []string, format output.Format) error) cli.ActionFunc {
-	return action(least, most, names, func(ctx context.Context, args []string) error {
+// actionWithFormat is action for a command with -o: do gets the format too.
+func actionWithFormat(e *env, minArgs, maxArgs int, names string, do func(ctx context.Context, args []string, format output.Format) error) cli.ActionFunc {
+	return action(minArgs, maxArgs, names, func(ctx context.Context, args []string) error {
 		format, err := e.outputFormat(output.ParseFormat)
 		if err != nil {
 			return err

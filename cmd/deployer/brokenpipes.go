@@ -89,11 +89,11 @@ func (c *console) splitOutcome(err error) (failure, unwritten error) {
 	return err, unwritten
 }
 
-// exitCode is the exit code of the program when err is how the command has ended.
+// exitCode is the exit code of the program when the command has ended with err.
 func (c *console) exitCode(ctx context.Context, err error) int {
 	failure, unwritten := c.splitOutcome(err)
 	if failure == nil && unwritten != nil {
 		return exitUnwritten
 	}
-	return exitCode(ctx, failure)
+	return exitCodeOf(ctx, failure)
 }

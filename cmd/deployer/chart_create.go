@@ -27,7 +27,7 @@ Examples:
 			}
 			warnings, err := develop.Create(args[0], starter)
 			for _, w := range warnings {
-				// Helm writes them to standard output, and so they read there.
+				// To standard output, as Helm does.
 				if err := printTo(e.streams.Out, w+"\n"); err != nil {
 					return err
 				}

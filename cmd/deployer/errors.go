@@ -59,9 +59,9 @@ type alreadyShown struct{ error }
 
 func (t alreadyShown) Unwrap() error { return t.error }
 
-// withAccountHint adds to an error of a cluster that doesn't let us in which settings choose the
-// account, and to a refused request, such as listing the Secrets with release records, which
-// permission the account lacks.
+// withAccountHint adds a hint to an error about the account: which settings choose it, if the cluster
+// rejects its credentials; which permission it lacks, if the cluster refuses a request, such as
+// listing the Secrets with release records.
 func withAccountHint(err error) error {
 	if output.Hint(err) != "" {
 		return err
@@ -75,8 +75,8 @@ func withAccountHint(err error) error {
 	return err
 }
 
-// exitCode turns an outcome into what the shell sees.
-func exitCode(ctx context.Context, err error) int {
+// exitCodeOf is the exit code for how a command has ended, whether or not its output could be written.
+func exitCodeOf(ctx context.Context, err error) int {
 	rejected, isRejected := errors.AsType[*apply.RejectedError](err)
 	rolled, isRolledBack := errors.AsType[*deploy.RolledBackError](err)
 	plugged, isOfPlugin := errors.AsType[*pluginError](err)

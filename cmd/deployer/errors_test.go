@@ -14,7 +14,7 @@ func TestRejectionsAfterAChangeAreFailures(t *testing.T) {
 		want int
 	}{{false, exitRejected}, {true, exitFailed}} {
 		err := fmt.Errorf("UPGRADE FAILED: %w", &apply.RejectedError{Late: c.late})
-		if got := exitCode(t.Context(), err); got != c.want {
+		if got := exitCodeOf(t.Context(), err); got != c.want {
 			t.Errorf("late %t: exit code %d, want %d", c.late, got, c.want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // isCalledHelm reports whether the program was started under the name helm, by a
-// link or a copy: then it is a drop-in.
+// link or a copy, and therefore has Helm's defaults and texts.
 func isCalledHelm(program string) bool { return baseName(program) == "helm" }
 
 // baseName is the name of a program without its directory, and without .exe.

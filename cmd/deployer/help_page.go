@@ -133,15 +133,15 @@ func (c call) underCalledName(description string) string {
 	return ownCommand().ReplaceAllString(description, c.name+" $1")
 }
 
-// exitCodes is the heading of a command's exit codes, the last part of its description.
-const exitCodes = "Exit codes:"
+// exitCodesHeading is the heading of a command's exit codes, the last part of its description.
+const exitCodesHeading = "Exit codes:"
 
 // sections cuts a description into what the command does, its examples and
 // its exit codes.
 func sections(description string) (steps, examples, codes string) {
-	rest, codes, found := strings.Cut("\n"+description, "\n"+exitCodes)
+	rest, codes, found := strings.Cut("\n"+description, "\n"+exitCodesHeading)
 	if found {
-		codes = exitCodes + codes
+		codes = exitCodesHeading + codes
 	}
 	steps, examples, found = strings.Cut(rest, "\nExamples:")
 	if found {

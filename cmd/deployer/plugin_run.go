@@ -199,14 +199,14 @@ func (ps plugins) helmBinary(cache string) string {
 		}
 		return ps.call.path
 	}
-	program, err := os.Executable()
+	self, err := os.Executable()
 	if err != nil {
 		return ps.call.path
 	}
-	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(program)))[:12], "helm")
-	if err := linkTo(program, link); err != nil {
+	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(self)))[:12], "helm")
+	if err := linkTo(self, link); err != nil {
 		ps.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
-		return program
+		return self
 	}
 	return absolutePath(link)
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// lastWords is how long the end of the program waits for what others write to standard
-// error: a process that a credential plugin has left running may hold it open.
-const lastWords = 100 * time.Millisecond
+// stderrGrace is how long the program waits at its end for what others still write to standard
+// error. A process that a credential plugin has left running may never close it.
+const stderrGrace = 100 * time.Millisecond
 
-// filterStderr sends what libraries and the credential plugins of client-go write to
-// standard error through the filter that all of our own text goes through. The function
-// it returns ends that. Where standard error isn't the program's, it does nothing.
+// filterStderr replaces os.Stderr, to which libraries and the credential plugins of client-go
+// write, by a pipe to filtered, the filter of our own text. The function that it returns undoes
+// that. If errOut isn't os.Stderr, as in tests, it does nothing.
 // (k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go)
 func filterStderr(errOut io.Writer, filtered io.Writer) func() {
 	own := os.Stderr
@@ -21,19 +21,19 @@ func filterStderr(errOut io.Writer, filtered io.Writer) func() {
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return func() {} // without files to open nothing will come of the run either
+		return func() {} // too many files are open, and the command will say so
 	}
 	os.Stderr = write
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(filtered, read) // who can't read it misses nothing that counts
-		_, _ = io.Copy(io.Discard, read)
+		_, _ = io.Copy(filtered, read)
+		_, _ = io.Copy(io.Discard, read) // so that nobody waits when filtered can't be written
 	}()
 	return func() {
 		os.Stderr = own
 		write.Close()
-		_ = read.SetReadDeadline(time.Now().Add(lastWords))
+		_ = read.SetReadDeadline(time.Now().Add(stderrGrace))
 		<-done
 		read.Close()
 	}

@@ -31,7 +31,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 		Flags: []cli.Flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
-		Action: formatted(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
+		Action: actionWithFormat(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err

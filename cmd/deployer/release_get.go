@@ -48,7 +48,7 @@ func revisionCommand(e *env, name, usage, example string, flags []cli.Flag, show
 		Description: "Shows what was recorded when the revision was deployed, not the live objects.\n\n" +
 			"Examples:\n  deployer get " + name + " " + example + "\n\nExit codes: 0 done; 1 failed, or there is no such release or revision",
 		Flags: append([]cli.Flag{revisionFlag(&revision)}, flags...),
-		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			record, err := e.readRecord(ctx, args[0], revision)
 			if err != nil {
 				return err

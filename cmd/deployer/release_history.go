@@ -24,7 +24,7 @@ Examples:
 			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),
 		},
-		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			store, err := e.store()
 			if err != nil {
 				return err

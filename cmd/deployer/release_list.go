@@ -54,7 +54,7 @@ Examples:
   deployer list -A
   deployer list -n prod --pending -o json`,
 		Flags: flags,
-		Action: formatted(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
+		Action: actionWithFormat(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
 			q.options.Format = format
 			return q.run(ctx, e)
 		}),

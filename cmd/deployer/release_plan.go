@@ -76,8 +76,8 @@ func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.Action
 	})
 }
 
-// driftAction shows how the cluster differs from what a release has deployed. As the question is
-// asked to be answered by programs too, the exit code answers it unless --detailed-exitcode=false.
+// driftAction shows how the cluster differs from what a release has deployed. Scripts see it by
+// the exit code, unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFunc {
 	return action(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
 		if o.plan.options.Format, err = e.outputFormat(page.ParseDriftFormat); err != nil {

@@ -52,7 +52,7 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			q.reports.resultFlag("", "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: formatted(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			if q.watch {
 				return q.run(ctx, e, args[0], format)
 			}

@@ -79,7 +79,7 @@ func repoList(e *env) *cli.Command {
 
 Exit codes: 0 done; 1 failed, or there are no repositories`,
 		Flags: []cli.Flag{outputFlag(e)},
-		Action: formatted(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+		Action: actionWithFormat(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err

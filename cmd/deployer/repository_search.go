@@ -65,7 +65,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.BoolFlag{Name: "devel", Usage: "also list development versions", Destination: &q.Devel},
 			&cli.StringFlag{Name: "version", Usage: "version `CONSTRAINT`, such as ^1.0.0", Destination: &q.Version},
 		}, o.flags(e)...),
-		Action: formatted(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
+		Action: actionWithFormat(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
@@ -97,7 +97,7 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "`URL` of the hub", Destination: &endpoint},
 			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the URLs of the repositories", Destination: &withRepo},
 		}, o.flags(e)...),
-		Action: formatted(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
+		Action: actionWithFormat(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
 			waiting := e.showTransfer("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()
