@@ -29,7 +29,7 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 			&cli.BoolFlag{Name: "strict", Usage: "treat warnings as failures", Destination: &o.Strict},
 			&cli.BoolFlag{Name: "with-subcharts", Usage: "also check the charts in charts/", Destination: &subcharts},
 			&cli.BoolFlag{Name: "quiet", Usage: "print only warnings and errors", Destination: &quiet},
-			&cli.BoolFlag{Name: "skip-schema-validation", Usage: "don't check the values against the chart's values.schema.json", Destination: &o.SkipSchema},
+			skipSchemaFlag("", &o.SkipSchema),
 			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for capabilities and deprecations", Destination: &o.Kubernetes},
 		}, request.valueFlags()...),
 		Action: action(0, -1, "", func(ctx context.Context, paths []string) error {

@@ -57,7 +57,7 @@ func locateFlags(o *chart.LoadOptions) []cli.Flag {
 		&cli.BoolFlag{Name: "verify", Category: group, Usage: "verify the chart's signature first", Destination: &o.Verify},
 		keyringFlag(&o.Keyring),
 		allowMismatchFlag(&o.AllowMismatch),
-		&cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "send the credentials to all hosts, not only the repository's", Destination: &o.Access.PassCredentials},
+		passCredentialsFlag(group, &o.Access),
 	}
 	return append(flags, accessFlags(&o.Access)...)
 }
@@ -71,6 +71,10 @@ func allowMismatchFlag(allow *bool) cli.Flag {
 		Usage: "only warn if the digest, name or version of a chart is not what its index or reference says", Destination: allow}
 }
 
+func passCredentialsFlag(group string, a *chart.Access) cli.Flag {
+	return &cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "send the credentials to all hosts, not only the repository's", Destination: &a.PassCredentials}
+}
+
 // accessFlags say how to reach a repository or registry.
 func accessFlags(a *chart.Access) []cli.Flag {
 	const group = "Access"
@@ -82,11 +86,15 @@ func accessFlags(a *chart.Access) []cli.Flag {
 
 func tlsFlags(a *chart.Access) []cli.Flag {
 	const group = "Access"
+	return append(certificateFlags(group, a),
+		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't verify the server's certificate", Destination: &a.InsecureSkipTLS})
+}
+
+func certificateFlags(group string, a *chart.Access) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "cert-file", Category: group, Usage: "`FILE` with the client certificate", Destination: &a.CertFile},
 		&cli.StringFlag{Name: "key-file", Category: group, Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
 		&cli.StringFlag{Name: "ca-file", Category: group, Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
-		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't verify the server's certificate", Destination: &a.InsecureSkipTLS},
 	}
 }
 
@@ -94,12 +102,16 @@ func tlsFlags(a *chart.Access) []cli.Flag {
 func (r *chartRequest) renderFlags() []cli.Flag {
 	const group = "Rendering"
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check the values against the chart's values.schema.json", Destination: &r.render.SkipSchema},
+		skipSchemaFlag(group, &r.render.SkipSchema),
 		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also print the notes of subcharts", Destination: &r.render.SubchartNotes},
 		&cli.BoolFlag{Name: "enable-dns", Category: group, Usage: "let templates look up host names", Destination: &r.render.DNS},
 		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "`PROGRAM` that the rendered manifest is piped through", Destination: &r.renderer},
 		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: verbatimList(&r.args)},
 	}
+}
+
+func skipSchemaFlag(group string, skip *bool) cli.Flag {
+	return &cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check the values against the chart's values.schema.json", Destination: skip}
 }
 
 // readInTime is read within a time limit for the step.

@@ -26,16 +26,13 @@ func registryLogin(e *env) *cli.Command {
 
 Examples:
   echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin`,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user `NAME` for the registry", Destination: &a.Username},
 			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "`PASSWORD` or identity token", Destination: &a.Password},
 			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password or token from standard input", Destination: &stdin},
 			&cli.BoolFlag{Name: "insecure", Usage: "don't verify the registry's certificate", Destination: &a.InsecureSkipTLS},
 			&cli.BoolFlag{Name: "plain-http", Usage: "use HTTP instead of HTTPS for the registry", Destination: &a.PlainHTTP},
-			&cli.StringFlag{Name: "cert-file", Usage: "`FILE` with the client certificate", Destination: &a.CertFile},
-			&cli.StringFlag{Name: "key-file", Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
-			&cli.StringFlag{Name: "ca-file", Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
-		},
+		}, certificateFlags("", a)...),
 		Action: action(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err

@@ -46,7 +46,7 @@ Examples:
 			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user `NAME` for the repository", Destination: &a.Access.Username},
 			&cli.StringFlag{Name: "password", Category: "Access", Usage: "`PASSWORD` for the repository", Destination: &a.Access.Password},
 			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
-			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "send the credentials to all hosts, not only the repository's", Destination: &a.Access.PassCredentials},
+			passCredentialsFlag("Access", &a.Access),
 		}, append(tlsFlags(&a.Access), noOpFlags(e, "no-update")...)...),
 		Action: action(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
