@@ -38,9 +38,9 @@ func newApp(e *env) *cli.App {
 	return app
 }
 
-// setUpCommand adds to a command what all commands have: the global flags, which they share because
-// only one of them runs, our usage errors, and the usual exit codes unless it tells its own. path is the
-// command with its parents, such as "repo add".
+// setUpCommand adds to a command what all commands have: the global flags, our usage errors, and the usual
+// exit codes unless its description has others. All share the flags, because only one command runs. path is
+// the command with its parents, such as "repo add".
 func setUpCommand(e *env, c *cli.Command, path string, global []cli.Flag) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
@@ -88,7 +88,7 @@ func (e *env) onUsageError(c *cli.Context, first error, _ bool) error {
 		set := flag.NewFlagSet("", flag.ContinueOnError)
 		set.SetOutput(io.Discard)
 		for _, f := range c.Command.Flags {
-			_ = f.Apply(set) // fails for a variable, and that is first
+			_ = f.Apply(set) // its error is about a variable, which is in first
 		}
 		if err := set.Parse([]string{given}); err != nil {
 			problems = append(problems, flagProblem(c, err))

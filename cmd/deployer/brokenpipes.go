@@ -69,8 +69,8 @@ func (c *console) failOnBrokenPipes() {
 	c.streams.IgnoreWriteErrors(false)
 }
 
-// An unwrittenError says that a command has done what it was asked for, and that
-// something of what it said could not be written.
+// An unwrittenError says that a command has succeeded, but not all of its output could be
+// written.
 type unwrittenError struct{ err error }
 
 func (e *unwrittenError) Error() string { return fmt.Sprintf("done, but %s", e.err) }

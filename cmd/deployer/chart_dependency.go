@@ -43,7 +43,7 @@ Exit codes: 0 done, even if some are missing; 1 failed`,
 			for _, d := range found {
 				rows = append(rows, []string{d.Name, d.Version, d.Repository, d.Status})
 			}
-			if err := output.Table(e.streams.Out, nil, clipCells(rows, int(width))); err != nil {
+			if err := output.Table(e.streams.Out, nil, output.ClipCells(rows, int(width))); err != nil {
 				return err
 			}
 			text := "\n"
@@ -105,16 +105,4 @@ func chartDirectory(args []string) string {
 		return "."
 	}
 	return filepath.Clean(args[0])
-}
-
-// clipCells shortens cells as Helm's tables do; 0 leaves them.
-func clipCells(rows [][]string, width int) [][]string {
-	for _, row := range rows {
-		for i, cell := range row {
-			if runes := []rune(cell); width > 3 && len(runes) > width {
-				row[i] = string(runes[:width-3]) + "..."
-			}
-		}
-	}
-	return rows
 }

@@ -143,6 +143,6 @@ func (e *env) loadChart(ctx context.Context, ref string, o chart.LoadOptions) (*
 	waiting := e.showTransfer("fetching", ref)
 	defer waiting.Stop()
 	out := waiting.Through(e.streams.Err)
-	o.Settings, o.Progress = e.helmFiles(), func(line string) { fmt.Fprintln(out, line) } // who can't read it misses nothing that counts
+	o.Settings, o.Progress = e.helmFiles(), func(line string) { fmt.Fprintln(out, line) } // a failed write is no failure of the command
 	return chart.Load(ctx, ref, o)
 }

@@ -88,7 +88,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in.Lookup.OnRead = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
 	if err != nil && e.debug && rendered != nil {
-		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
+		// So that one sees where the YAML goes wrong, as with Helm's --debug.
 		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *char
 	return loaded.Render(ctx, in)
 }
 
-// server is the cluster that the chart is told of.
+// server is the cluster whose version and kinds the templates see.
 func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, *kube.Cluster, error) {
 	if !o.validate && o.dryRun != "server" {
 		server, err := chart.OfflineServerInfo(o.kubeVersion, o.apiVersions...)

@@ -32,7 +32,7 @@ var argumentKinds = map[string]func(completionRequest) completion{
 	"DIR": completionRequest.files, "ARCHIVE": completionRequest.files,
 }
 
-// completedUsages take the place of usages where people are told something else than what is completed.
+// completedUsages replace the usages of commands that name something else than what is completed.
 var completedUsages = map[string]string{
 	"install": "NEW CHART", "plan": "NAME CHART", "apply": "FILE", "template": "CHART CHART", "create": "DIR", "package": "PATH...", "pull": "REFERENCE",
 	"dependency list": "DIR", "dependency update": "DIR", "dependency build": "DIR",
@@ -75,7 +75,7 @@ func (q completionRequest) without(words []string) []string {
 	})
 }
 
-// chartSchemes begin charts that are in no repository of the list.
+// chartSchemes begin references to charts that are in no repository of the list.
 var chartSchemes = []string{"oci://\tchart in an OCI registry", "https://\tURL of a chart", "http://\tURL of a chart", "file://\tURL of a local chart"}
 
 // chart completes a chart: repositories first, then the charts of the one that

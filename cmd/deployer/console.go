@@ -63,8 +63,8 @@ func (c *console) printHeldWarnings(err error) {
 	c.heldWarnings = nil
 }
 
-// warnUnreadable says why some revisions can't be read. That is no failure of what
-// shows them: all that can be known of them is shown.
+// warnUnreadable says why some revisions can't be read. The command that shows them doesn't
+// fail: it shows what it knows of them.
 func (c *console) warnUnreadable(revisions []release.Summary) {
 	for _, r := range revisions {
 		if r.Unreadable != nil {

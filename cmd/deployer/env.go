@@ -77,8 +77,8 @@ func (e *env) connect() (*kube.Cluster, error) {
 	return cluster, nil
 }
 
-// newDeployer connects, and returns a deployer of this run. What it comes to know to be
-// confidential is shown no more.
+// newDeployer connects, and returns a deployer of this run. Everything that it finds to be
+// confidential is hidden in the output from then on.
 func (e *env) newDeployer(settings deploy.Settings) (*deploy.Deployer, error) {
 	cluster, err := e.connect()
 	if err != nil {

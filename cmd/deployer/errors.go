@@ -28,7 +28,7 @@ const (
 	exitBusy           = 5 // another run holds this release
 	exitRolledBack     = 6 // failed, and rolled back
 	exitRollbackFailed = 7 // failed, and the rollback failed too
-	exitUnwritten      = 8 // done, but not all that was to be said of it could be written
+	exitUnwritten      = 8 // done, but not all of the output could be written
 )
 
 // errChanges ends plan --detailed-exitcode when there is something to do. It
@@ -93,7 +93,7 @@ func exitCodeOf(ctx context.Context, err error) int {
 		return exitRolledBack
 	case isRolledBack:
 		return exitRollbackFailed
-	case errors.As(err, new(*planfile.StaleError)): // whatever made it so
+	case errors.As(err, new(*planfile.StaleError)): // also one that a rejection has made stale
 		return exitStale
 	case isRejected && !rejected.Late, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
 		return exitRejected

@@ -72,8 +72,8 @@ func (c call) helmNotFound(missing *release.NotFoundError) string {
 	return "release: not found"
 }
 
-// helmErrorLine is the line with Helm's words for a failure that a report has told
-// at length already: scripts look for it. It is empty for other errors.
+// helmErrorLine is the line with Helm's words for a failure that the report of the run has
+// shown in full. Scripts look for it. It is empty for other errors.
 func (c call) helmErrorLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	line = strings.TrimSuffix(line, ":")

@@ -29,7 +29,7 @@ func newNoOpBool(e *env, name, why string) *noOpFlag {
 // IsBoolFlag lets the flag stand without a value.
 func (f *noOpFlag) IsBoolFlag() bool { return f.words != nil }
 
-// Set tells of the flag, once.
+// Set warns of the flag, once.
 func (f *noOpFlag) Set(value string) error {
 	if f.words != nil && !slices.Contains(f.words, value) {
 		return notOneOf(value, f.words)

@@ -45,7 +45,7 @@ func hideSecretsOf(record *release.Record) *release.Record {
 	return &shown
 }
 
-// announceInstall tells people that an upgrade installs what isn't there.
+// announceInstall says that an upgrade installs a release that doesn't exist yet.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
 func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
 	isFirstInstall := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
@@ -60,7 +60,7 @@ func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format ou
 func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
 	out := e.streams.Out
 	if format == output.FormatTable && !show.Manifest {
-		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
+		out = e.hidden.Writer(out) // in the notes; JSON, YAML and the manifest are whole, as Helm's
 	}
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {

@@ -47,7 +47,7 @@ func showHelp(e *env) cli.ActionFunc {
 	return func(c *cli.Context) error { return e.printHelp(c.App, strings.Fields(e.call.command), false) }
 }
 
-// printHelp writes the help of the command that words name; brief is without what is rare.
+// printHelp writes the help of the command that words name; brief leaves out rare flags.
 func (e *env) printHelp(app *cli.App, words []string, brief bool) error {
 	ps := e.plugins()
 	for _, p := range ps.callable(app.Commands) {

@@ -28,7 +28,7 @@ func main() {
 func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
-	cli.FlagStringer = func(cli.Flag) string { return "" } // a start would describe all flags, and help_page.go does
+	cli.FlagStringer = func(cli.Flag) string { return "" } // the library would describe all flags at each start; help_page.go does it
 }
 
 // execute is the program: tests run it in-process, as often as they like.

@@ -134,7 +134,7 @@ func (ps plugins) forEach(ctx context.Context, names []string, verb, done string
 	var failed []error
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			continue // it is done
+			continue // done already
 		}
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)

@@ -78,7 +78,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}
-	q.operationFlags.startView(ctx, e, format, false)
+	q.startView(ctx, e, format, false)
 	err = d.Watch(ctx, record, e.view.Observe)
 	err = errors.Join(err, e.view.Close(err))
 	if format != output.FormatTable || ctx.Err() != nil {

@@ -37,7 +37,7 @@ func (o *searchOptions) write(e *env, format output.Format, results any, rows []
 	case empty:
 		return printTo(e.streams.Out, "No results found\n")
 	}
-	return output.Table(e.streams.Out, nil, clipCells(rows, int(o.width)))
+	return output.Table(e.streams.Out, nil, output.ClipCells(rows, int(o.width)))
 }
 
 func searchCommand(e *env) *cli.Command {

@@ -18,8 +18,7 @@ import (
 	"deployer/internal/hide"
 )
 
-// A Field is one field that changes. Fields of a subtree that is new, or goes, as a whole are
-// one.
+// A Field is one field that changes. A subtree that is added or removed as a whole is one field.
 type Field struct {
 	// Path is written as package apply writes it:
 	// spec.template.spec.containers[name="web"].image
@@ -130,7 +129,7 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(slices.Clip(path), e)
 }
 
-// add tells of something new, without what the server added to it.
+// add emits an added value, without what the server added to it.
 func (w *walker) add(path fieldpath.Path, after, desired any) {
 	f := Field{Type: compare.Added, After: after, ByServer: w.hasDesired && desired == nil}
 	if desired != nil {

@@ -122,7 +122,7 @@ func counted(n driftCount) string {
 	return textfmt.List(parts)
 }
 
-// heading says of an object how it differs, and who it was.
+// heading says how an object differs, and who changed it.
 func (o driftObject) heading() page.Heading {
 	sign, words := byte('~'), "changed"
 	switch o.State {

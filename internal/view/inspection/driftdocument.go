@@ -98,7 +98,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 	return d
 }
 
-// driftObjects tells of one object: as a whole, or by who has written it.
+// driftObjects describes one object: as a whole, or by who has written it.
 func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 	whole := driftObject{
 		Object: o.ID.String(), Group: o.ID.Group, State: o.State, Origin: o.Origin, Source: o.Source,

@@ -139,7 +139,7 @@ func (f explainedField) heading() page.Heading {
 	return page.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: prefix + words.words, Source: textfmt.CleanLine(f.Source)}
 }
 
-// lines tells of the value, and of what it would become.
+// lines are the value, and what it would become.
 func (f explainedField) lines() []page.Line {
 	shown := diff.Field{Path: f.Path, Type: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {

@@ -87,7 +87,7 @@ func (w *Spinner) run() {
 	}
 }
 
-// transferred tells how much has been moved of what was announced. What is small is
+// transferred is how much has been transferred of how much. It is empty for little, which is
 // over before it is read.
 func transferred(moved, announced int64) string {
 	switch {

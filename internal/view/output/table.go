@@ -34,3 +34,15 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 	}
 	return nil
 }
+
+// ClipCells shortens cells to a width, as Helm's tables do; 0 leaves them.
+func ClipCells(rows [][]string, width int) [][]string {
+	for _, row := range rows {
+		for i, cell := range row {
+			if runes := []rune(cell); width > 3 && len(runes) > width {
+				row[i] = string(runes[:width-3]) + "..."
+			}
+		}
+	}
+	return rows
+}

@@ -60,7 +60,7 @@ func (s *stream) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// SystemError is what the system said, without "write /dev/stdout" before it.
+// SystemError is the innermost error, that of the system, without "write /dev/stdout" before it.
 func SystemError(err error) error {
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)

@@ -14,11 +14,11 @@ import (
 const maxBoxLines = 12
 
 // boxes are the steps of a plan as boxes in order, with links to the entries of
-// what they name; what stays as it is, is counted.
+// what they name. Unchanged objects are counted.
 func (d Document) boxes() []page.Box {
 	out := make([]page.Box, 0, len(d.Steps))
 	for i, s := range d.Steps {
-		box := page.Box{Title: s.Name, Lines: s.needLines()}
+		box := page.Box{Title: s.Name, Lines: s.waitLines()}
 		omitted, unchanged := 0, 0
 		for j, o := range s.Objects {
 			switch {
@@ -54,8 +54,8 @@ func (o object) deletedAfter() string {
 	return " after " + textfmt.CleanLine(o.After[0].Object) + textfmt.AndMore(len(o.After)-1)
 }
 
-// needLines say what a step waits for.
-func (s step) needLines() []page.BoxLine {
+// waitLines say what a step waits for.
+func (s step) waitLines() []page.BoxLine {
 	var out []page.BoxLine
 	word := "after"
 	if s.Kind == deploy.StepWait {

@@ -45,10 +45,10 @@ const (
 // unlimited as the budget of items makes nothing shorter.
 const unlimited = -1
 
-// items are the entries of a plan in the order of work. With a budget of lines
-// objects of which the same is to be said share an entry; when the budget is used
-// up, objects are only named, and those that are created or updated only
-// counted. What is deleted or made anew is always named.
+// items are the entries of a plan in the order of work. With a budget of lines,
+// objects with the same change share an entry. When the budget is used up, objects
+// are only named, and created or updated ones only counted. Deleted and recreated
+// objects are always named.
 func (d Document) items(o page.Options, budget int) []item {
 	created := d.BaseRevision > 0  // on a first install, where all are new, objects are only named
 	unverified := map[string]int{} // by reason, how many objects aren't verified for it

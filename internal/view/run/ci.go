@@ -18,7 +18,7 @@ type ci struct {
 	markTrusted    func(string) string
 }
 
-// ciOf tells the system by the variables that it sets.
+// ciOf finds the CI system by the variables that it sets.
 // https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 // https://docs.gitlab.com/ci/variables/predefined_variables/
 func ciOf(env func(string) string, markTrusted func(string) string) ci {

@@ -39,8 +39,8 @@ type lineRenderer struct {
 	waitFrom      time.Time
 
 	gathered gathered
-	problems map[kube.ID]string // last told, to tell each once
-	warned   map[string]bool    // told before the run began
+	problems map[kube.ID]string // last shown, to show each once
+	warned   map[string]bool    // shown before the run began
 	group    string             // open in the log of the CI system
 }
 
@@ -168,7 +168,7 @@ func (l *lineRenderer) handleReport(r track.Report) {
 func (l *lineRenderer) status(s track.Status) {
 	id := textfmt.CleanLine(s.ID.String())
 	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
-		return // its own line tells how a hook ended
+		return // how a hook ended has a line of its own
 	}
 	switch s.State {
 	case track.Ready:
@@ -195,7 +195,7 @@ func (l *lineRenderer) status(s track.Status) {
 	}
 }
 
-// problem tells of a problem once, until it becomes another.
+// problem shows a problem once, until it becomes another.
 func (l *lineRenderer) problem(s track.Status) {
 	if s.Problem == nil || s.State == track.Failed {
 		return
@@ -313,7 +313,7 @@ func (l *lineRenderer) tick() {
 	}
 }
 
-// sayWaiting tells what is still waited for.
+// sayWaiting says what is still waited for.
 func (l *lineRenderer) sayWaiting() {
 	unready := l.runs.current.unready()
 	if l.runs.current.step == deploy.StepWait {

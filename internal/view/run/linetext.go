@@ -88,7 +88,7 @@ func attempts(c class.Class, n, limit int) string {
 
 func reasonOf(s track.Status) string {
 	if p := s.Problem; p != nil && p.Title != "" {
-		return textfmt.CleanLine(p.Title) // the rest was told when it appeared
+		return textfmt.CleanLine(p.Title) // the rest was shown when it appeared
 	}
 	return problemText(s)
 }

@@ -82,7 +82,7 @@ type runs struct {
 // An outcome is how everything ended.
 type outcome struct {
 	err      error
-	reported bool   // people and programs have been told
+	reported bool   // err has been shown
 	result   Result // as it was reported; empty before
 }
 
@@ -241,7 +241,7 @@ func (v *View) RecordUnwritten(code int, err error) {
 		return
 	}
 	v.outcome.result.recordUnwritten(err, code)
-	_ = writeResult(v.display.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
+	_ = writeResult(v.display.opts.ResultFile, v.outcome.result) // if this fails too, only the exit code says so
 }
 
 // Closed reports whether Close was called: nothing is shown any more.

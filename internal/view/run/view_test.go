@@ -369,9 +369,9 @@ func TestHeartbeat(t *testing.T) {
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
 		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
-		steps := suggestions(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
-		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
-			t.Errorf("%d crashes: %s", crashes, steps[0].Command)
+		suggested := suggestions(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
+		if got := strings.HasSuffix(suggested[0].Command, " --previous"); got != want {
+			t.Errorf("%d crashes: %s", crashes, suggested[0].Command)
 		}
 	}
 }
@@ -379,15 +379,15 @@ func TestLogOfAnEarlierRun(t *testing.T) {
 // TestNothingGoneIsPointedAt after a rollback: neither pods, but those of hooks that
 // stay, nor what was deleted.
 func TestNothingGoneIsPointedAt(t *testing.T) {
-	steps := func() []Suggestion {
+	suggested := func() []Suggestion {
 		return []Suggestion{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
 	}
 	r := Result{
 		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
 		Causes: []Cause{
-			{Objects: []string{"Deployment/prod/web"}, Next: steps()},
-			{Objects: []string{"Job/prod/kept"}, Hook: "pre-upgrade hook", Next: steps()},
-			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: steps()},
+			{Objects: []string{"Deployment/prod/web"}, Next: suggested()},
+			{Objects: []string{"Job/prod/kept"}, Hook: "pre-upgrade hook", Next: suggested()},
+			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: suggested()},
 		},
 	}
 	r.dropStaleSuggestions()
