@@ -28,14 +28,14 @@ type kindRule struct {
 func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Unstructured) []Status {
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
-		if t.mayHaveKindRule(obj) {
+		if t.mayHaveKindRule(obj.GroupVersionKind().GroupKind(), settingsOf(obj)) {
 			kinds = append(kinds, obj.GroupVersionKind())
 		}
 	}
 	t.readKindRules(ctx, kinds)
 	out := make([]Status, len(objects))
 	for i, obj := range objects {
-		rule := t.kindRuleOf(obj)
+		rule := t.kindRuleOf(obj.GroupVersionKind().GroupKind(), settingsOf(obj))
 		out[i] = t.opts.computeStatus(obj, t.opts.Now(), rule.rule)
 		if rule.problem != "" {
 			out[i].Notes = append(out[i].Notes, rule.problem)
@@ -44,19 +44,19 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 	return out
 }
 
-// mayHaveKindRule reports whether the definition of an object's kind may have a rule that
-// applies: the kind isn't built in, and neither the object nor the user has a rule.
-func (t *Tracker) mayHaveKindRule(obj *unstructured.Unstructured) bool {
-	return rules.IsCustom(obj.GroupVersionKind().GroupKind()) && !t.opts.hasRule(obj)
+// mayHaveKindRule reports whether the definition of a kind may have a rule that applies to an
+// object with these settings: the kind isn't built in, and neither the object nor the user has a rule.
+func (t *Tracker) mayHaveKindRule(gk schema.GroupKind, own settings) bool {
+	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && own.override == nil
 }
 
 // kindRuleOf returns the rule of an object's kind; the zero rule when none was read or none
 // applies.
-func (t *Tracker) kindRuleOf(obj *unstructured.Unstructured) kindRule {
-	if !t.mayHaveKindRule(obj) {
+func (t *Tracker) kindRuleOf(gk schema.GroupKind, own settings) kindRule {
+	if !t.mayHaveKindRule(gk, own) {
 		return kindRule{}
 	}
-	known, _ := t.kindRules.Load(obj.GroupVersionKind().GroupKind())
+	known, _ := t.kindRules.Load(gk)
 	rule, _ := known.(kindRule)
 	return rule
 }
@@ -107,25 +107,25 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	return kindRule{rule: rule}, nil
 }
 
-// setKindRules gives awaited objects the rules of their kinds. It reads only rules that may
-// matter now; rules that are known apply to all objects of the kind.
+// setKindRules gives awaited objects the rules of their kinds, also those that aren't known yet or
+// don't exist. It reads only rules that may matter; rules that are known apply to all objects of the kind.
 func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	var ruled []*trackedObject
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
 		waits := obj.Until == UntilReady || obj.Until == UntilComplete
-		if !waits || obj.settings.isSkipped() || obj.Baseline == nil || !t.mayHaveKindRule(obj.Baseline) {
+		if !waits || obj.settings.isSkipped() || !t.mayHaveKindRule(obj.gk, obj.settings) {
 			continue
 		}
 		ruled = append(ruled, obj)
-		if obj.Changed || t.opts.computeStatus(obj.Baseline, obj.timers.appliedAt, nil).State != Ready {
+		if obj.Changed || obj.Baseline == nil || t.opts.computeStatus(obj.Baseline, obj.timers.appliedAt, nil).State != Ready {
 			kinds = append(kinds, obj.GVK)
 		}
 	}
 	t.readKindRules(ctx, kinds)
 	reported := map[string]bool{}
 	for _, obj := range ruled {
-		rule := t.kindRuleOf(obj.Baseline)
+		rule := t.kindRuleOf(obj.gk, obj.settings)
 		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
 			obj.settings.unreadable = append(obj.settings.unreadable, rule.problem)

@@ -279,6 +279,43 @@ func TestRuleInTheDefinition(t *testing.T) {
 	}
 }
 
+// TestRuleInTheDefinitionForAnObjectOfOthers: an object that this release didn't apply, and one that
+// somebody creates during the wait, is ready by the rule, and not because it has no status.
+func TestRuleInTheDefinitionForAnObjectOfOthers(t *testing.T) {
+	for name, existsBefore := range map[string]bool{"there": true, "appears": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			group := w.define(withStatus)
+			patch := `{"metadata":{"annotations":{"deployer.io/instances-ready":"self.status.ok"}}}`
+			if _, err := w.definitions().Patch(t.Context(), "things."+group, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			gvk := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"}
+			id := kube.ID{Group: group, Kind: "Thing", Namespace: w.ns, Name: "one"}
+			create := func() { w.apply("{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: one}}") }
+			if existsBefore {
+				create()
+			}
+			said := ""
+			w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+				switch {
+				case r.Kind != track.StatusChanged:
+				case r.Status.State == track.Waiting && !existsBefore:
+					create()
+				case r.Status.State == track.Progressing && said == "":
+					said = r.Status.Message
+					if _, err := w.client(gvk).Patch(t.Context(), "one", types.MergePatchType, []byte(`{"status":{"ok":true}}`), metav1.PatchOptions{}, "status"); err != nil {
+						t.Error(err)
+					}
+				}
+			}, track.Target{ID: id, GVK: gvk, MayAppearLater: true}).ready(10 * time.Second)
+			if !strings.Contains(said, "self.status.ok") {
+				t.Errorf("before it had a status it was %q, want that it waits for self.status.ok", said)
+			}
+		})
+	}
+}
+
 // TestKindWithoutStatus: nobody can ever tell whether its objects are ready, and
 // nobody is asked.
 func TestKindWithoutStatus(t *testing.T) {
