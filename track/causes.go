@@ -154,7 +154,7 @@ func (d diagnosis) blockedObjects(group []*trackedObject, blockedBy map[*tracked
 // whose pods its Service selects. Only a Service that was applied with them
 // is known.
 func (d diagnosis) isAPIOf(api, workload *trackedObject) bool {
-	if api.observed.object == nil || api.ID.Kind != "APIService" || workload.observed.object == nil {
+	if api.observed.object == nil || api.gk != kube.APIServiceKind || workload.observed.object == nil {
 		return false
 	}
 	name, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "name")

@@ -10,8 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/rules"
 	"deployer/track/watch"
 )
@@ -217,7 +219,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 				continue
 			}
 			w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.ID.Namespace))
-			if obj.gk.Kind == "PersistentVolumeClaim" { // only an event says that it waits for its first pod
+			if obj.gk == kube.PersistentVolumeClaimKind { // only an event says that it waits for its first pod
 				obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 			}
 		}
@@ -235,9 +237,9 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 
 // eventReadTimes are the times after which events of a waiting object are read: normal
 // events report load balancers, volumes and new nodes.
-var eventReadTimes = map[string][]time.Duration{
-	"PersistentVolumeClaim": {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
-	"Service":               {20 * time.Second, 55 * time.Second},
+var eventReadTimes = map[schema.GroupKind][]time.Duration{
+	kube.PersistentVolumeClaimKind: {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
+	kube.ServiceKind:               {20 * time.Second, 55 * time.Second},
 }
 
 // unscheduledReadTimes are the same for a pod that has no node.

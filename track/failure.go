@@ -116,7 +116,7 @@ func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
 		return
 	}
 	from := e.timers.progressedAt
-	if e.gk.Kind == "Deployment" && v.NoProgress > 0 && e.settings.noProgressTimeout <= 0 {
+	if e.gk == kube.DeploymentKind && v.NoProgress > 0 && e.settings.noProgressTimeout <= 0 {
 		from = from.Add(controllerHeadStart)
 	}
 	e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())

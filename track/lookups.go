@@ -49,8 +49,8 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 	}
 	if !obj.lookups.isSlow && !obj.awaitsServing() {
 		after := slowRolloutAfter
-		if obj.gk.Kind == "PersistentVolumeClaim" {
-			after = eventReadTimes["PersistentVolumeClaim"][0]
+		if obj.gk == kube.PersistentVolumeClaimKind {
+			after = eventReadTimes[obj.gk][0]
 		}
 		return obj.timers.appliedAt.Add(after)
 	}
@@ -82,8 +82,8 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 // nextEventRead returns when events are read next, zero for never, and about which UID: about the
 // object, or about one of its pods that can't be scheduled.
 func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
-	times, uid, since := eventReadTimes[t.gk.Kind], t.observed.object.GetUID(), t.timers.appliedAt
-	if p := t.status.Problem; p != nil && t.gk.Kind != "Service" {
+	times, uid, since := eventReadTimes[t.gk], t.observed.object.GetUID(), t.timers.appliedAt
+	if p := t.status.Problem; p != nil && t.gk != kube.ServiceKind {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for pod, history := range t.newPods.byUID {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
 	"deployer/track/rules"
@@ -57,7 +56,7 @@ func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 // balancer gets its address later.
 func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 	serviceType, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
-	isService := obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
+	isService := obj.GroupVersionKind().GroupKind() == kube.ServiceKind
 	return o.ReadyWhenPresent(obj) || isService && serviceType != "" && serviceType != "LoadBalancer" && !o.hasRule(obj)
 }
 

@@ -189,7 +189,7 @@ func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod
 // after the other.
 func (t *trackedObject) updatesInOrder() bool {
-	if t.gk.Kind != "StatefulSet" || t.observed.object == nil {
+	if t.gk != kube.StatefulSetKind || t.observed.object == nil {
 		return false
 	}
 	policy, _, _ := unstructured.NestedString(t.observed.object.Object, "spec", "podManagementPolicy")
@@ -199,7 +199,7 @@ func (t *trackedObject) updatesInOrder() bool {
 // creationProblem returns why a controller can't create pods; nil when it can. For a
 // Deployment or ReplicaSet a condition says so, for other kinds events do.
 func (e evaluation) creationProblem(r *Rollout) *Problem {
-	if e.gk.Kind == "Deployment" || e.gk.Kind == "ReplicaSet" {
+	if e.gk == kube.DeploymentKind || e.gk == kube.ReplicaSetKind {
 		if message := rules.PodCreationFailure(e.observed.object, e.newReplicaSet()); message != "" {
 			e.newPods.noteCreationFailure(message, e.observed.podsCreated(), e.now)
 		} else {
@@ -217,7 +217,7 @@ func (e evaluation) creationProblem(r *Rollout) *Problem {
 		switch {
 		case r.Terminating > 0:
 			c, failure.since = class.WaitingForRoom, e.now // the timer starts when they have left
-		case r.Updated == 0 && r.Old > 0 && e.gk.Kind == "Deployment":
+		case r.Updated == 0 && r.Old > 0 && e.gk == kube.DeploymentKind:
 			c = class.QuotaDeadlock
 		}
 	}
@@ -229,7 +229,7 @@ func (e evaluation) creationProblem(r *Rollout) *Problem {
 }
 
 func (t *trackedObject) newReplicaSet() string {
-	if t.newPods.revision == "" || t.gk.Kind != "Deployment" {
+	if t.newPods.revision == "" || t.gk != kube.DeploymentKind {
 		return ""
 	}
 	return t.ID.Name + "-" + t.newPods.revision

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/pods"
 	"deployer/track/watch"
 )
@@ -61,7 +62,7 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 func (p *podWatches) want(obj *trackedObject) {
 	obj.updateRevision()
 	query, value, owner := obj.newPodsQuery()
-	if p.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
+	if p.allNamespaces && query.label != "" && obj.gk != kube.DaemonSetKind {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
 	if owner != "" && owner != obj.newPods.owner || obj.newPods.revision == "" {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -35,7 +36,7 @@ func replicaSetKey(namespace, name string) string { return namespace + "/" + nam
 
 // updateRevision finds out the new revision of a Deployment, as far as its status tells.
 func (t *trackedObject) updateRevision() {
-	if t.gk.Kind != "Deployment" {
+	if t.gk != kube.DeploymentKind {
 		return
 	}
 	if t.newPods.revisionNumber != revisionNumberOf(t.observed.object) { // another ReplicaSet is the newest one
@@ -52,26 +53,26 @@ func (t *trackedObject) updateRevision() {
 func (t *trackedObject) newPodsQuery() (query podQuery, value, owner string) {
 	o := t.observed.object
 	query.namespace = t.ID.Namespace
-	switch t.gk.Kind {
-	case "Deployment":
+	switch t.gk {
+	case kube.DeploymentKind:
 		if t.newPods.revision == "" {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
 		return query, t.newPods.revision, replicaSetKey(query.namespace, t.newReplicaSet())
-	case "StatefulSet":
+	case kube.StatefulSetKind:
 		if rules.ChangeObserved(o) {
 			value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
 		}
-	case "DaemonSet":
+	case kube.DaemonSetKind:
 		// The API server raises it with each change of the template, so the
 		// answer to the apply has it already.
 		// k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go
 		value = o.GetAnnotations()["deprecated.daemonset.template.generation"]
-	case "Job":
+	case kube.JobKind:
 		query.label, value = "batch.kubernetes.io/controller-uid", string(o.GetUID())
 		return query, value, ownerKey(o.GetUID(), "")
-	case "ReplicaSet":
+	case kube.ReplicaSetKind:
 		selector, err := selectorOf(o)
 		if err != nil {
 			return query, "", ""
@@ -158,7 +159,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 // needsRevision reports whether the object is a Deployment that its controller has seen and whose new
 // ReplicaSet isn't known or asked for yet.
 func (t *trackedObject) needsRevision() bool {
-	return t.gk.Kind == "Deployment" && t.newPods.revision == "" && !t.lookups.inFlight && t.observed.object != nil && rules.ChangeObserved(t.observed.object)
+	return t.gk == kube.DeploymentKind && t.newPods.revision == "" && !t.lookups.inFlight && t.observed.object != nil && rules.ChangeObserved(t.observed.object)
 }
 
 func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {

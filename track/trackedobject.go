@@ -86,8 +86,7 @@ func (t *trackedObject) isAwaited() bool {
 }
 
 var workloadKinds = map[schema.GroupKind]bool{
-	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
-	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
+	kube.DeploymentKind: true, kube.StatefulSetKind: true, kube.DaemonSetKind: true, kube.ReplicaSetKind: true, kube.JobKind: true,
 }
 
 func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }

@@ -25,10 +25,17 @@ func (id ID) GroupKind() schema.GroupKind {
 
 // Kinds that several packages have rules for.
 var (
-	CRDKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	JobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
-	NamespaceKind = schema.GroupKind{Kind: "Namespace"}
-	PodKind       = schema.GroupKind{Kind: "Pod"}
+	APIServiceKind            = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	CRDKind                   = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	DaemonSetKind             = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	DeploymentKind            = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	JobKind                   = schema.GroupKind{Group: "batch", Kind: "Job"}
+	NamespaceKind             = schema.GroupKind{Kind: "Namespace"}
+	PersistentVolumeClaimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	PodKind                   = schema.GroupKind{Kind: "Pod"}
+	ReplicaSetKind            = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	ServiceKind               = schema.GroupKind{Kind: "Service"}
+	StatefulSetKind           = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
 // IsCRD reports whether the object is a CustomResourceDefinition.
