@@ -170,16 +170,17 @@ func (w *wait) updateDue(now time.Time) {
 			continue
 		}
 		if obj.timers.isDue || !obj.timers.recheckAt.IsZero() && !at.Before(obj.timers.recheckAt) {
-			w.updateStatus(obj, at)
+			w.updateStatus(obj, now)
 		}
 	}
 }
 
-// updateStatus computes the status of an object and reports changes.
+// updateStatus computes the status of an object by the time of its timers, and reports changes.
 func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 	if obj.status.State.IsFinal() {
 		return
 	}
+	now = obj.timers.now(now)
 	before := obj.status
 	after := obj.computeStatus(now)
 	if !w.missing.confirm(obj, after, now) || after.State == Failed && !w.health.silenceIsReliable(w.opts.Now()) {
