@@ -149,19 +149,19 @@ func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 		"{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}, data: {USER: eA==}}",
 		"{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}, data: {USER: eA==, PASS: eA==}}"
 	for name, test := range map[string]struct {
-		stated, there string
-		from          time.Duration // when it is called failed
+		declared, there string
+		from            time.Duration // when it is called failed
 	}{
-		"stated by the release without it":             {stated: other, there: other},
-		"stated by the release, to be filled":          {stated: empty, there: empty, from: 20 * time.Second},
-		"stated by the release, and added by somebody": {stated: other, there: full, from: 20 * time.Second}, // the kubelet may have looked too early
-		"made by somebody else without it":             {there: other, from: 10 * time.Second},
-		"made by somebody else, and just now":          {there: full, from: 20 * time.Second},
+		"declared by the release without it":             {declared: other, there: other},
+		"declared by the release, to be filled":          {declared: empty, there: empty, from: 20 * time.Second},
+		"declared by the release, and added by somebody": {declared: other, there: full, from: 20 * time.Second}, // the kubelet may have looked too early
+		"made by somebody else without it":               {there: other, from: 10 * time.Second},
+		"made by somebody else, and just now":            {there: full, from: 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifests := []string{fmt.Sprintf(deploymentYAML, "web", "web")}
-			if test.stated != "" {
-				manifests = append(manifests, test.stated)
+			if test.declared != "" {
+				manifests = append(manifests, test.declared)
 			}
 			s, run := stage(t, manifests...)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}

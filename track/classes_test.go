@@ -183,12 +183,12 @@ func (w *world) meets(b broken) {
 	if b.old != "" {
 		w.wait(track.Options{}, 30*time.Second, w.apply(w.own(b.old))).ready(20 * time.Second)
 	}
-	stated := map[kube.ID]bool{}
+	declared := map[kube.ID]bool{}
 	for _, manifest := range b.before {
 		if gvk := parse(w, w.own(manifest)).GroupVersionKind(); !w.serves(gvk) {
 			w.Skip("the API server doesn't serve", gvk)
 		}
-		stated[w.apply(w.own(manifest)).ID] = b.states
+		declared[w.apply(w.own(manifest)).ID] = b.states
 	}
 	if len(b.before) > 0 && b.podless {
 		w.refuses(parse(w, b.object))
@@ -209,7 +209,7 @@ func (w *world) meets(b broken) {
 	if b.timeout > 0 {
 		limit = b.timeout
 	}
-	o := w.wait(track.Options{Declares: func(id kube.ID) bool { return stated[id] }}, limit, target)
+	o := w.wait(track.Options{Declares: func(id kube.ID) bool { return declared[id] }}, limit, target)
 	var p track.Problem
 	if b.timeout > 0 {
 		var late *track.TimeoutError

@@ -149,10 +149,10 @@ func (e evaluation) applyFailMode(status *Status) {
 	if status.State != Failed {
 		return
 	}
-	late := e.settings.failMode == "late" || e.opts.TolerateFailures || e.MayAppearLater
+	late := e.settings.failMode == failModeLate || e.opts.TolerateFailures || e.MayAppearLater
 	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
 	switch {
-	case e.settings.failMode == "warn" || e.settings.failMode == "ignore":
+	case e.settings.failMode == failModeWarn || e.settings.failMode == failModeIgnore:
 		status.State, status.Unverified = Ready, true
 		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
 	case late && !timedOut && e.canHeal(status):

@@ -98,9 +98,9 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	if err != nil {
 		return kindRule{}, err
 	}
-	stated := definition.GetAnnotations()
+	annotations := definition.GetAnnotations()
 	ready, failed := annotation.InstancesReady.Name, annotation.InstancesFailed.Name
-	rule, err := rules.NewOverride(stated[ready], stated[failed])
+	rule, err := rules.NewOverride(annotations[ready], annotations[failed])
 	if err != nil {
 		return kindRule{problem: fmt.Sprintf("annotation %s or %s of CustomResourceDefinition/%s: %v", ready, failed, name, err)}, nil
 	}
@@ -128,7 +128,7 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 		rule := t.kindRuleOf(obj.gk, obj.settings)
 		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
-			obj.settings.unreadable = append(obj.settings.unreadable, rule.problem)
+			obj.settings.warnings.unreadable = append(obj.settings.warnings.unreadable, rule.problem)
 		}
 	}
 }

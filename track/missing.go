@@ -22,14 +22,14 @@ const (
 	// k8s.io/kubernetes/pkg/util/goroutinemap/exponentialbackoff.
 	noticedByKubeletWithin = 20 * time.Second
 	mountedAgainWithin     = 150 * time.Second
-	// askedLately is how old an answer may be that fails an object.
-	askedLately = time.Second
+	// maxAnswerAge is how old an answer may be that fails an object.
+	maxAnswerAge = time.Second
 )
 
 // A missingReference is what is known of one object, or key of it, that pods refer to and miss.
 type missingReference struct {
 	foundAt     time.Time // when it was found to be there: the kubelet has yet to look again. Zero when it isn't, or may not be read
-	isPermanent bool      // this release states the object, with other keys: nobody will add this one
+	isPermanent bool      // this release declares the object, with other keys: nobody will add this one
 	askedAt     time.Time
 	inFlight    bool
 }
@@ -66,7 +66,7 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 	}
 	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
 	known := m.ensureReference(id)
-	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
+	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= maxAnswerAge
 	holds := status.State != Failed || isNew
 	if !known.inFlight && (known.askedAt.IsZero() || !holds) {
 		m.ask(id, known)
@@ -97,13 +97,13 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 }
 
 // update notes what the API server answered: the object, or nil when it has none or doesn't tell.
-func (m *missingReference) update(object *unstructured.Unstructured, key string, stated bool, now time.Time) {
+func (m *missingReference) update(object *unstructured.Unstructured, key string, declared bool, now time.Time) {
 	keys := keysOf(object)
 	if object != nil && (key == "" || slices.Contains(keys, key)) {
 		m.foundAt, m.isPermanent = cmp.Or(m.foundAt, now), false
 		return
 	}
-	m.foundAt, m.isPermanent = time.Time{}, stated && len(keys) > 0 // one declared without keys is meant to be filled by others
+	m.foundAt, m.isPermanent = time.Time{}, declared && len(keys) > 0 // one declared without keys is meant to be filled by others
 }
 
 // keysOf lists the keys of a ConfigMap or Secret.
@@ -119,7 +119,7 @@ func keysOf(object *unstructured.Unstructured) []string {
 	return out
 }
 
-// declares reports whether the release states an object.
+// declares reports whether the release declares an object.
 func (s *session) declares(id kube.ID) bool {
 	if s.opts.Declares != nil && s.opts.Declares(id) {
 		return true

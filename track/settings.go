@@ -14,20 +14,33 @@ import (
 
 // settings are what an object's annotations say about tracking it.
 type settings struct {
-	mode              string          // of annotation.Track; empty is "full"
-	trackAs           string          // of annotation.TrackAs: "job", "service" or empty
-	timeout           time.Duration   // 0: none
-	noProgressTimeout time.Duration   // 0: as for the whole run
-	rolloutRequired   string          // see rules.Input
-	failuresAllowed   *int            // nil: as for the whole run
-	failMode          string          // of annotation.FailMode: "warn", "ignore", "late"; empty is "fail"
+	mode              string        // of annotation.Track; empty is "full"
+	trackAs           string        // of annotation.TrackAs: "job", "service" or empty
+	timeout           time.Duration // 0: none
+	noProgressTimeout time.Duration // 0: as for the whole run
+	rolloutRequired   string        // see rules.Input
+	failuresAllowed   *int          // nil: as for the whole run
+	failMode          failMode
 	override          *rules.Override // the readiness expressions; nil for none
 	logs              logSettings
 	showEvents        bool
 	sensitive         bool
+	warnings          annotationWarnings
+}
 
-	unreadable  []string // annotations that could not be read, and why
-	ineffective []string // annotations that have no effect here or on this kind, and why
+// failMode is a value of annotation.FailMode: what happens when the object fails. Empty is "fail".
+type failMode string
+
+const (
+	failModeWarn   failMode = "warn"   // the object is ready, unverified, with a warning
+	failModeIgnore failMode = "ignore" // the same without the warning
+	failModeLate   failMode = "late"   // failures that may heal fail it only when time is up
+)
+
+// annotationWarnings say which annotations of an object aren't followed, and why.
+type annotationWarnings struct {
+	unreadable  []string
+	ineffective []string // here, or on this kind
 }
 
 // isSkipped reports whether the object counts as ready as soon as it is applied.
@@ -51,26 +64,26 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	if obj == nil {
 		return s
 	}
-	stated := obj.GetAnnotations()
-	s.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
+	annotations := obj.GetAnnotations()
+	s.warnings.ineffective = annotation.WithoutEffect(annotations, obj.GroupVersionKind().GroupKind())
 
-	s.mode = read(&s, annotation.Track, stated)
-	s.trackAs = read(&s, annotation.TrackAs, stated)
-	s.timeout = read(&s, annotation.Timeout, stated)
-	s.noProgressTimeout = read(&s, annotation.NoProgressTimeout, stated)
-	s.rolloutRequired = read(&s, annotation.RolloutRequired, stated)
-	if n, ok := readStated(&s, annotation.FailuresAllowed, stated); ok {
+	s.mode = read(&s, annotation.Track, annotations)
+	s.trackAs = read(&s, annotation.TrackAs, annotations)
+	s.timeout = read(&s, annotation.Timeout, annotations)
+	s.noProgressTimeout = read(&s, annotation.NoProgressTimeout, annotations)
+	s.rolloutRequired = read(&s, annotation.RolloutRequired, annotations)
+	if n, ok := readIfSet(&s, annotation.FailuresAllowed, annotations); ok {
 		s.failuresAllowed = &n
 	}
-	s.failMode = read(&s, annotation.FailMode, stated)
-	s.readLogs(stated)
-	s.showEvents = read(&s, annotation.Events, stated)
-	s.sensitive = read(&s, annotation.Sensitive, stated)
+	s.failMode = failMode(read(&s, annotation.FailMode, annotations))
+	s.readLogs(annotations)
+	s.showEvents = read(&s, annotation.Events, annotations)
+	s.sensitive = read(&s, annotation.Sensitive, annotations)
 
 	ready, failed := annotation.Ready.Name, annotation.Failed.Name
-	override, err := rules.NewOverride(stated[ready], stated[failed])
+	override, err := rules.NewOverride(annotations[ready], annotations[failed])
 	if err != nil {
-		s.unreadable = append(s.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
+		s.warnings.unreadable = append(s.warnings.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
 	s.override = override
 	return s
@@ -79,40 +92,40 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 // logModes are the words of the annotation.
 var logModes = map[string]LogMode{"none": LogsNone, "failed": LogsFailed, "all": LogsLive, "live": LogsLive}
 
-func (s *settings) readLogs(stated map[string]string) {
-	maxPods, ok := readStated(s, annotation.LogsPods, stated)
+func (s *settings) readLogs(annotations map[string]string) {
+	maxPods, ok := readIfSet(s, annotation.LogsPods, annotations)
 	s.logs.maxPods = maxPods
 	if ok && maxPods == 0 {
 		s.logs.mode = LogsNone
 	}
-	if mode, ok := logModes[read(s, annotation.Logs, stated)]; ok {
+	if mode, ok := logModes[read(s, annotation.Logs, annotations)]; ok {
 		s.logs.mode = mode
 	}
-	s.logs.only = read(s, annotation.LogsContainers, stated)
-	s.logs.except = read(s, annotation.LogsSkipContainers, stated)
-	s.logs.include = readForContainers(s, annotation.LogsRegex, annotation.LogsRegexFor, stated)
-	s.logs.exclude = readForContainers(s, annotation.LogsSkipRegex, annotation.LogsSkipRegexFor, stated)
+	s.logs.only = read(s, annotation.LogsContainers, annotations)
+	s.logs.except = read(s, annotation.LogsSkipContainers, annotations)
+	s.logs.include = readForContainers(s, annotation.LogsRegex, annotation.LogsRegexFor, annotations)
+	s.logs.exclude = readForContainers(s, annotation.LogsSkipRegex, annotation.LogsSkipRegexFor, annotations)
 }
 
 // read gives the value of an annotation; the zero value when there is none.
-func read[T any](s *settings, key *annotation.Key[T], stated map[string]string) T {
-	value, _ := readStated(s, key, stated)
+func read[T any](s *settings, key *annotation.Key[T], annotations map[string]string) T {
+	value, _ := readIfSet(s, key, annotations)
 	return value
 }
 
-// readStated also says whether there is a value.
-func readStated[T any](s *settings, key *annotation.Key[T], stated map[string]string) (T, bool) {
-	value, ok, errs := key.Read(stated)
+// readIfSet also says whether there is a value.
+func readIfSet[T any](s *settings, key *annotation.Key[T], annotations map[string]string) (T, bool) {
+	value, ok, errs := key.Read(annotations)
 	s.addUnreadable(errs)
 	return value, ok
 }
 
 // readForContainers gives the values of an annotation for all containers, by "", and
 // for single ones.
-func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], stated map[string]string) map[string]T {
-	values, errs := forOne.ReadEach(stated)
+func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], annotations map[string]string) map[string]T {
+	values, errs := forOne.ReadEach(annotations)
 	s.addUnreadable(errs)
-	if value, ok := readStated(s, forAll, stated); ok {
+	if value, ok := readIfSet(s, forAll, annotations); ok {
 		values[""] = value
 	}
 	return values
@@ -120,7 +133,7 @@ func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], st
 
 func (s *settings) addUnreadable(errs []*annotation.ValueError) {
 	for _, err := range errs {
-		s.unreadable = append(s.unreadable, "annotation "+err.Error())
+		s.warnings.unreadable = append(s.warnings.unreadable, "annotation "+err.Error())
 	}
 }
 

@@ -37,7 +37,7 @@ func TestEachAnnotation(t *testing.T) {
 	is := func(m LogMode) func(settings) bool {
 		return func(s settings) bool { return s.logs.mode == m }
 	}
-	mode := func(m string) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
+	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
 	only := func(s settings) bool { return s.logs.wantsContainer("app") && !s.logs.wantsContainer("side") }
 	lines := func(s settings) bool { return s.logs.wantsLine("app", "ERR 1") && !s.logs.wantsLine("app", "ok") }
 	its := func(s settings) bool {
@@ -97,7 +97,7 @@ func TestEachAnnotation(t *testing.T) {
 		{"werf.io/sensitive", "true", sensitive},
 	} {
 		s := settingsOf(annotated(test.name, test.value))
-		if !test.holds(s) || len(s.unreadable)+len(s.ineffective) > 0 {
+		if !test.holds(s) || len(s.warnings.unreadable)+len(s.warnings.ineffective) > 0 {
 			t.Errorf("%s: %s gives %+v", test.name, test.value, s)
 		}
 		tested[strings.TrimSuffix(test.name, "app")] = true
@@ -120,26 +120,26 @@ func TestOurAnnotationsHaveTheLastWord(t *testing.T) {
 
 func TestUnreadableSettings(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/timeout", "soon", "deployer.io/ready", "self.", "deployer.io/fail-mode", "maybe"))
-	if len(s.unreadable) != 3 || !strings.Contains(strings.Join(s.unreadable, "\n"), `"maybe" is not one of fail, ignore, late, warn`) {
-		t.Errorf("unread = %q", s.unreadable)
+	if len(s.warnings.unreadable) != 3 || !strings.Contains(strings.Join(s.warnings.unreadable, "\n"), `"maybe" is not one of fail, ignore, late, warn`) {
+		t.Errorf("unread = %q", s.warnings.unreadable)
 	}
 }
 
 func TestAnnotationsOfOtherParts(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/sensitive-paths", "data.a", "werf.io/sensitive-paths", "data.b", "deployer.io/depends-on", "job/a"))
-	if len(s.ineffective) > 0 {
-		t.Errorf("told to have no effect: %q", s.ineffective)
+	if len(s.warnings.ineffective) > 0 {
+		t.Errorf("told to have no effect: %q", s.warnings.ineffective)
 	}
 }
 
 func TestAnnotationsWithoutEffect(t *testing.T) {
 	s := settingsOf(annotated("werf.io/weight", "1", "werf.io/replicas-on-creation", "2", "werf.io/deploy-dependency-db", "state=ready", "deployer.io/time-out", "1m", "example.com/x", "y"))
-	if len(s.ineffective) != 2 {
-		t.Fatalf("unknown = %q, want two", s.ineffective)
+	if len(s.warnings.ineffective) != 2 {
+		t.Fatalf("unknown = %q, want two", s.warnings.ineffective)
 	}
 	for i, want := range []string{"deployer.io/time-out is not known", "leave spec.replicas out"} {
-		if !strings.Contains(s.ineffective[i], want) {
-			t.Errorf("unknown = %q, want %q", s.ineffective[i], want)
+		if !strings.Contains(s.warnings.ineffective[i], want) {
+			t.Errorf("unknown = %q, want %q", s.warnings.ineffective[i], want)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestAnnotationsThatAKindDoesNotSupport(t *testing.T) {
 		o := annotated(key, value)
 		o.SetAPIVersion(apiVersion)
 		o.SetKind(kind)
-		return settingsOf(o).ineffective
+		return settingsOf(o).warnings.ineffective
 	}
 	for _, test := range []struct{ key, value, yes, no string }{
 		{"deployer.io/rollout-required", "80%", "apps/v1 StatefulSet", "batch/v1 Job"},

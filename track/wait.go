@@ -106,10 +106,10 @@ func (w *wait) warnSettings() {
 	ineffectiveIn := map[string][]*trackedObject{}
 	var order []string
 	for _, obj := range w.objects {
-		for _, text := range obj.settings.unreadable {
+		for _, text := range obj.settings.warnings.unreadable {
 			w.warn(obj.ID.String() + ": " + text)
 		}
-		for _, text := range obj.settings.ineffective {
+		for _, text := range obj.settings.warnings.ineffective {
 			if ineffectiveIn[text] == nil {
 				order = append(order, text)
 			}
@@ -187,7 +187,7 @@ func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 		obj.status = before
 		return
 	}
-	if after.State == Ready && obj.settings.failMode == "warn" && after.Unverified && len(after.Notes) > 0 {
+	if after.State == Ready && obj.settings.failMode == failModeWarn && after.Unverified && len(after.Notes) > 0 {
 		w.warn(obj.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
 	if after.State == Failed && w.failedAt.IsZero() && !obj.settings.isBackground() {

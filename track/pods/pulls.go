@@ -73,7 +73,7 @@ func (h *History) pullProblem(c *Container) *Finding {
 }
 
 // pullEvent is what events tell of a container's image. Kubelets since 1.32 write the tag
-// that they take for one that isn't stated.
+// that they take for an image without one.
 func (h *History) pullEvent(c *Container, reason class.Class) pulls {
 	return cmp.Or(h.pullEvents[imageClass{c.Image, reason}], h.pullEvents[imageClass{c.Image + ":latest", reason}])
 }

@@ -39,8 +39,8 @@ func apiService(in Input) Verdict {
 // the CA.
 // https://cert-manager.io/docs/concepts/ca-injector/
 func webhookConfiguration(in Input) Verdict {
-	stated := in.Object.GetAnnotations()
-	isInjected := func(key string) bool { _, is := stated[key]; return is }
+	annotations := in.Object.GetAnnotations()
+	isInjected := func(key string) bool { _, is := annotations[key]; return is }
 	if !slices.ContainsFunc([]string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}, isInjected) {
 		return ready("")
 	}
