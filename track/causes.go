@@ -61,7 +61,7 @@ func withoutNames(obj *trackedObject, p *Problem) string {
 }
 
 // causes returns the root causes, fatal ones first. An object that only waits for another
-// target is listed in Blocks of that target's cause.
+// one is listed in Blocks of that one's cause.
 func (d diagnosis) causes() []Cause {
 	groups := d.groupByCause()
 	hasCause := sets.New(slices.Concat(groups...)...)
@@ -98,7 +98,7 @@ func (d diagnosis) causes() []Cause {
 	return out
 }
 
-// providerOf returns the target that would create what obj's problem lacks and isn't ready
+// providerOf returns the object that would create what obj's problem lacks and isn't ready
 // itself; nil when there is none.
 func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 	needs := obj.missingRefs()

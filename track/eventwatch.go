@@ -47,7 +47,7 @@ type eventOwner struct {
 	pod    types.UID // when the event is about one of its pods
 }
 
-// addOwner notes that events about uid belong to obj, or to one of its pods.
+// addOwner records that events about uid belong to obj, or to one of its pods.
 func (w *eventWatches) addOwner(uid types.UID, obj *trackedObject, pod types.UID) {
 	if _, known := w.owners[uid]; known {
 		return
@@ -105,7 +105,7 @@ func (w *eventWatches) handle(e watch.Event) {
 		return
 	}
 	now := w.opts.Now()
-	w.health.noteAnswer()
+	w.health.recordAnswer()
 	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
@@ -172,7 +172,7 @@ type eventQuery struct {
 	namespace, kind string
 }
 
-// queueRead notes that the events of an object are to be read.
+// queueRead records that the events of an object are to be read.
 func (w *eventWatches) queueRead(obj *trackedObject, uid types.UID) {
 	key := eventQuery{obj.ID.Namespace, obj.gk.Kind}
 	if uid != obj.observed.object.GetUID() {

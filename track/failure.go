@@ -31,7 +31,7 @@ func (e evaluation) failureStatus(v rules.Verdict) Status {
 	}
 	if found := e.podProblem(); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
-		found.Message = v.Message + "; " + found.oneLine()
+		found.Message = v.Message + "; " + found.textWithPods()
 		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
 		status.Problem = found
 	}
@@ -48,7 +48,7 @@ func (e evaluation) addProblem(status *Status) {
 		return
 	}
 	status.Problem = problem
-	status.Message = strings.TrimPrefix(status.Message+"; "+problem.oneLine(), "; ")
+	status.Message = strings.TrimPrefix(status.Message+"; "+problem.textWithPods(), "; ")
 	if isFinal(problem, e.now) {
 		status.State = Failed
 	} else {
@@ -96,8 +96,8 @@ func (p *Problem) text() string {
 	return p.Title + ": " + p.Message
 }
 
-// oneLine also names the pods.
-func (p *Problem) oneLine() string {
+// textWithPods also names the pods.
+func (p *Problem) textWithPods() string {
 	if len(p.Pods) == 0 {
 		return p.text()
 	}

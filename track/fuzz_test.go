@@ -12,10 +12,10 @@ import (
 	"deployer/track/pods"
 )
 
-// FuzzJudge feeds any object, what becomes of it and a pod of it to the rules:
+// FuzzComputeStatus feeds any object, what becomes of it and a pod of it to the rules:
 // whatever a controller, a chart or a kubelet writes, the answer is a state and
 // not a panic, and a failure has a reason.
-func FuzzJudge(f *testing.F) {
+func FuzzComputeStatus(f *testing.F) {
 	const pod = `{"kind":"Pod","metadata":{"name":"a-1","uid":"1"},"spec":{"containers":[{"name":"x"}]},"status":{"phase":"Pending","containerStatuses":[{"name":"x","restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":1}}}],"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes are available: 3 Insufficient cpu."}]}}`
 	for _, seed := range [][2]string{
 		{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"x"},"status":{"conditions":[{"type":1},null,{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]}}`,

@@ -47,8 +47,8 @@ func (o *outage) isNeeded() bool {
 	return slices.ContainsFunc(o.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
 }
 
-// noteAnswer notes that the API server has answered from its storage.
-func (h *apiHealth) noteAnswer() { h.answeredAt = h.opts.Now() }
+// recordAnswer records that the API server has answered from its storage.
+func (h *apiHealth) recordAnswer() { h.answeredAt = h.opts.Now() }
 
 // begin pauses the timers of the affected objects at the time of the last observation.
 // An outage that is active only gets another error.
@@ -94,7 +94,7 @@ func (h *apiHealth) remove(o *outage, obj *trackedObject) {
 	}
 }
 
-// setAllUnseen notes whether none of the awaited objects can be observed.
+// setAllUnseen records whether none of the awaited objects can be observed.
 func (h *apiHealth) setAllUnseen(allUnseen bool, now time.Time) {
 	switch {
 	case !allUnseen:
@@ -161,7 +161,7 @@ func (h *apiHealth) handleProbe(err error) {
 		h.begin(&h.storage, h.answeredAt, err)
 		return
 	}
-	h.noteAnswer()
+	h.recordAnswer()
 	h.probing = false
 	for _, obj := range h.objects {
 		obj.timers.isDue = true

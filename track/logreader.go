@@ -117,13 +117,13 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 		if !isPod {
 			var err error
 			if found, err = f.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
-				return nil //nolint:nilerr // the log is a courtesy
+				return nil //nolint:nilerr // a missing log is no failure
 			}
 		}
 		for _, p := range found {
 			for j := range p.Containers {
 				if c := p.Containers[j].PlainName; r.settings.wantsContainer(c) {
-					_ = r.readLog(ctx, p, c, false) // as above
+					_ = r.readLog(ctx, p, c, false) // a missing log is no failure
 				}
 			}
 		}

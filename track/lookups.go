@@ -28,7 +28,7 @@ func (w *wait) lookUpDetails(now time.Time) {
 		w.readExecError(obj)
 		if obj.needsPods() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
-			w.pods.want(obj)
+			w.pods.request(obj)
 		}
 	}
 	w.events.readQueued()

@@ -34,9 +34,9 @@ type missingReference struct {
 	inFlight    bool
 }
 
-// missingReferences are all references that pods miss. Kubelets may be behind, and what looks final to them may have
-// been written since: so the API server is asked when something is first missed, and once
-// more before that fails an object.
+// missingReferences are all references that pods miss. A kubelet may not have noticed yet that somebody has
+// written what is missing. The API server is therefore asked when something is first missed, and again
+// before that fails an object.
 type missingReferences struct {
 	*session
 	known map[missingID]*missingReference
@@ -84,7 +84,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 		m.tasks.send(func() {
 			known.inFlight, known.askedAt = false, m.opts.Now()
 			if err == nil {
-				m.health.noteAnswer()
+				m.health.recordAnswer()
 			}
 			known.update(object, id.Key, m.declares(of), known.askedAt)
 			for _, obj := range m.objects {
@@ -96,7 +96,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 	})
 }
 
-// update notes what the API server answered: the object, or nil when it has none or doesn't tell.
+// update records what the API server answered: the object, or nil when it has none or doesn't tell.
 func (m *missingReference) update(object *unstructured.Unstructured, key string, declared bool, now time.Time) {
 	keys := keysOf(object)
 	if object != nil && (key == "" || slices.Contains(keys, key)) {
@@ -155,8 +155,8 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 // to create what belongs to it.
 const providedByControllerWithin = 30 * time.Second
 
-// willAppear reports whether what is missing is expected to be created soon, by another target or by
-// the controller of one.
+// willAppear reports whether what is missing is expected to be created soon: another tracked object
+// is that, or its controller creates it.
 func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range w.objects {
 		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {

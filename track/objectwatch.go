@@ -12,7 +12,7 @@ import (
 	"deployer/track/watch"
 )
 
-// An objectWatch watches the targets of one resource in one namespace, until the status
+// An objectWatch watches the objects of one resource in one namespace, until the status
 // of all of them is final.
 type objectWatch struct {
 	watches       *objectWatches
@@ -94,7 +94,7 @@ func startVersion(objects []*trackedObject) string {
 	return kube.OldestVersion(versions)
 }
 
-// commonLabels finds a selector that all targets match. The labels are read from
+// commonLabels finds a selector that all objects match. The labels are read from
 // the objects, since charts may write or omit them as they like.
 func commonLabels(objects []*trackedObject) string {
 	common := labels.Set{}
@@ -131,7 +131,7 @@ func (o *objectWatch) handle(e watch.Event) {
 	}
 	switch e.Kind {
 	case watch.Changed:
-		o.watches.health.noteAnswer()
+		o.watches.health.recordAnswer()
 		o.changed(e.Object.(*unstructured.Unstructured))
 	case watch.Deleted:
 		live := e.Object.(*unstructured.Unstructured)

@@ -21,7 +21,7 @@ const (
 	readsPerSecond = 10
 )
 
-// objectWatches are the watches of the targets. Each step of the fallback needs fewer
+// objectWatches are the watches of the tracked objects. Each step of the fallback needs fewer
 // permissions than the one before:
 //
 //  1. all namespaces at once, where the objects are in many
@@ -53,9 +53,9 @@ func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
 	w.open = append(w.open, o)
 }
 
-// mapping finds the mapping of a target's kind. If the kind is unknown, discovery is read
-// again, because this release may have defined it. If the kind isn't served, the target is
-// gone. That is an error for a target that may appear later: nobody would see it.
+// mapping finds the mapping of an object's kind. If the kind is unknown, discovery is read
+// again, because this release may have defined it. If the kind isn't served, the object is
+// gone. That is an error for one that may appear later: nobody would see it.
 func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
 	mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
 	var unknown *kube.NoKindMatchError
@@ -94,7 +94,7 @@ func (w *objectWatches) start() error {
 }
 
 // startAllNamespaces opens one watch of all namespaces in place of the watches of a group.
-// It returns false when the targets have no labels in common that could select them.
+// It returns false when the objects have no labels in common that could select them.
 func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 	var all []*trackedObject
 	for _, o := range group {
@@ -130,7 +130,7 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 	return true
 }
 
-// closeUnneeded closes the watches of objects whose status is final, and notes whether any
+// closeUnneeded closes the watches of objects whose status is final, and records whether any
 // of the other watches has an answer.
 func (w *objectWatches) closeUnneeded(now time.Time) {
 	unanswered := 0

@@ -65,7 +65,7 @@ func lastWriter(obj *unstructured.Unstructured) string {
 type newPods struct {
 	revision        string // label value of the pods; empty when unknown
 	revisionNumber  string // the Deployment's own number of that revision
-	owner           string // key of the revision in podWatches.owners; empty before its pods are wanted
+	owner           string // key of the revision in podWatches.owners; empty before a watch of its pods is requested
 	byUID           map[types.UID]*pods.History
 	creationFailure *podCreationFailure // why the controller creates none; nil when it does
 	isOutdated      bool                // the workload has changed since its pods were looked for
@@ -99,9 +99,9 @@ type podCreationFailure struct {
 	podsBefore int // pods that existed when the message came
 }
 
-// noteCreationFailure notes why the controller can't create more pods than it has. Its time
+// recordCreationFailure records why the controller can't create more pods than it has. Its time
 // begins anew with another class of reason.
-func (p *newPods) noteCreationFailure(message string, created int, now time.Time) {
+func (p *newPods) recordCreationFailure(message string, created int, now time.Time) {
 	if p.creationFailure == nil || pods.CreationFailureClass(p.creationFailure.message) != pods.CreationFailureClass(message) {
 		p.creationFailure = &podCreationFailure{since: now, podsBefore: created}
 	}

@@ -201,7 +201,7 @@ func (t *trackedObject) updatesInOrder() bool {
 func (e evaluation) creationProblem(r *Rollout) *Problem {
 	if e.gk == kube.DeploymentKind || e.gk == kube.ReplicaSetKind {
 		if message := rules.PodCreationFailure(e.observed.object, e.newReplicaSet()); message != "" {
-			e.newPods.noteCreationFailure(message, e.observed.podsCreated(), e.now)
+			e.newPods.recordCreationFailure(message, e.observed.podsCreated(), e.now)
 		} else {
 			e.newPods.creationFailure = nil
 		}

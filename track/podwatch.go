@@ -31,16 +31,16 @@ type podWatches struct {
 	events    *eventWatches
 	logs      *logFollower
 	owners    map[string]*trackedObject // by ownerKey
-	wanted    map[podQuery][]string     // values of the query's label that aren't watched yet
+	requested map[podQuery][]string     // values of the query's label that aren't watched yet
 	open      []*podWatch
-	nextOpen  time.Time // when the wanted ones are opened
+	nextOpen  time.Time // when the requested ones are opened
 	gatherFor time.Duration
 
 	revisionsListedAt map[string]time.Time // by namespace
 }
 
 func newPodWatches(s *session, events *eventWatches, logs *logFollower) podWatches {
-	return podWatches{session: s, events: events, logs: logs, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
+	return podWatches{session: s, events: events, logs: logs, owners: map[string]*trackedObject{}, requested: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
 }
 
 type podWatch struct {
@@ -49,7 +49,7 @@ type podWatch struct {
 	outage outage             // of the workloads whose pods are watched
 }
 
-// ownerOf returns the workload whose current revision a pod is of; nil when no target's is.
+// ownerOf returns the workload whose current revision a pod is of; nil when no tracked object's is.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 	if obj := p.owners[ownerKey(pod.Owner.UID, pod.Owner.Revision)]; obj != nil {
 		return obj
@@ -57,9 +57,9 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 	return p.owners[replicaSetKey(pod.Namespace, pod.Owner.Name)]
 }
 
-// want requests a watch of a workload's pods once its revision is known, and again for each
+// request asks for a watch of a workload's pods once its revision is known, and again for each
 // later revision.
-func (p *podWatches) want(obj *trackedObject) {
+func (p *podWatches) request(obj *trackedObject) {
 	obj.updateRevision()
 	query, value, owner := obj.newPodsQuery()
 	if p.allNamespaces && query.label != "" && obj.gk != kube.DaemonSetKind {
@@ -73,7 +73,7 @@ func (p *podWatches) want(obj *trackedObject) {
 	}
 	obj.newPods.revision, obj.newPods.owner = value, owner
 	p.owners[owner] = obj
-	p.wanted[query] = append(p.wanted[query], value)
+	p.requested[query] = append(p.requested[query], value)
 	obj.timers.isDue = true
 }
 
@@ -91,23 +91,23 @@ func (p *podWatches) forget(obj *trackedObject) {
 	}
 }
 
-// update opens watches for the pods that are wanted and not watched yet, and closes
+// update opens watches for the pods that were requested and are not watched yet, and closes
 // those whose workloads are done.
 func (p *podWatches) update(now time.Time) {
 	p.close(func(w *podWatch) bool { return !w.outage.isNeeded() })
-	if len(p.wanted) == 0 || now.Before(p.nextOpen) {
+	if len(p.requested) == 0 || now.Before(p.nextOpen) {
 		return
 	}
 	p.gatherFor = min(max(2*p.gatherFor, firstGather), lastGather)
 	p.nextOpen = now.Add(p.gatherFor)
-	for query, values := range p.wanted {
+	for query, values := range p.requested {
 		values = append(values, p.merge(query)...)
 		slices.Sort(values)
 		for some := range slices.Chunk(slices.Compact(values), maxLabelValues) {
 			p.start(query, some)
 		}
 	}
-	clear(p.wanted)
+	clear(p.requested)
 }
 
 // merge closes the watches of a label when they have become many, and returns the values
@@ -190,7 +190,7 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	}
 	switch e.Kind {
 	case watch.Changed, watch.Deleted:
-		p.health.noteAnswer()
+		p.health.recordAnswer()
 		p.handlePod(e.Object.(pods.Pod), e.Kind == watch.Deleted)
 	case watch.Listed:
 		p.handleListed(w, e.UIDs)

@@ -45,7 +45,7 @@ func TestPodsOfAnEarlierRevision(t *testing.T) {
 					Labels: map[string]string{test.label: revision}, OwnerReferences: []metav1.OwnerReference{owner}}}
 				return watch.Event{Kind: watch.Changed, Object: trimPod(pod)}
 			}
-			s.pods.want(obj)
+			s.pods.request(obj)
 			before := &podWatch{stop: func() {}, outage: outage{activity: "watching pods", objects: []*trackedObject{obj}}}
 			s.pods.open = append(s.pods.open, before)
 			s.pods.handle(before, changed(test.revisions[0]))
@@ -55,7 +55,7 @@ func TestPodsOfAnEarlierRevision(t *testing.T) {
 			s.pods.handle(before, watch.Event{Kind: watch.Unreachable, Err: fmt.Errorf("no answer")})
 
 			obj.update(normalisedYAML(t, fmt.Sprintf(test.manifest, test.revisions[1], 2)), now)
-			s.pods.want(obj)
+			s.pods.request(obj)
 			if obj.timers.arePaused() {
 				t.Error("its timers wait for the watch of the revision before")
 			}

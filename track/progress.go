@@ -8,7 +8,7 @@ import (
 	"deployer/track/rules"
 )
 
-// updateProgress notes progress when a count is higher than ever.
+// updateProgress records progress when a count is higher than ever.
 func (t *trackedObject) updateProgress(now time.Time) {
 	counts := map[string]int{}
 	if t.observed.object != nil {

@@ -258,7 +258,7 @@ func TestRuleInTheDefinition(t *testing.T) {
 	w.wait(track.Options{}, 20*time.Second, thing("good", "}, spec: {a: 2}}"),
 		thing("own", ", annotations: {deployer.io/ready: self.spec.a == 3}}, spec: {a: 3}}")).ready(10 * time.Second)
 	w.wait(track.Options{}, 20*time.Second, thing("bad", "}, spec: {a: 3}}")).failed(class.RuleFailed, 0, 10*time.Second)
-	// What is judged without a wait knows the rule, and so does a wait after it for
+	// A status that is computed without a wait follows the rule, and so does a wait after it for
 	// what nobody has changed.
 	tracker := track.New(w.cluster, track.Options{})
 	other := thing("other", "}, spec: {a: 1}}")
@@ -486,7 +486,7 @@ func (o *outcome) warnedOnce(text string, want bool) {
 	}
 }
 
-func TestStepsDownTheLadder(t *testing.T) {
+func TestFallbackWithoutPermissionToWatch(t *testing.T) {
 	w := newWorld(t)
 	u := w.c.User(t, w.ns)
 	u.Allow(t, w.ns, kubetest.Rule("apps", "get", "deployments"))

@@ -25,7 +25,7 @@ type session struct {
 	health   apiHealth
 	fatal    error // ends the wait: credentials refused, or a watch that can't be opened
 	// allNamespaces says that pods and events of all namespaces are watched at once, because the
-	// targets are in many.
+	// objects are in many.
 	allNamespaces bool
 }
 
@@ -37,7 +37,7 @@ func (s *session) warn(text string) {
 	}
 }
 
-// object finds a target by its identity; nil when it isn't one.
+// object finds a tracked object by its identity; nil when it isn't tracked.
 func (s *session) object(id kube.ID) *trackedObject {
 	for _, obj := range s.objects {
 		if obj.ID == id {

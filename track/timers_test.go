@@ -35,7 +35,7 @@ func TestOutageAtTheDeadlineIsNoTimeWithoutProgress(t *testing.T) {
 	w.updateStatus(w.objects[0], now)
 	w.objects[0].pauseTimers(begin.Add(9 * time.Minute))
 	now = begin.Add(11 * time.Minute)
-	w.health.noteAnswer() // on another watch
+	w.health.recordAnswer() // on another watch
 	ctx, stop := context.WithDeadline(t.Context(), begin)
 	defer stop()
 	err := w.outOfTime(ctx)

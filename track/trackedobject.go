@@ -36,7 +36,7 @@ type trackedObject struct {
 	status   Status
 }
 
-// A releaseView answers questions about the other targets. Its functions may be nil.
+// A releaseView answers questions about the other tracked objects. Its functions may be nil.
 type releaseView struct {
 	willAppear func(namespace string, what pods.Missing) bool // whether something on its way makes it
 	missing    func(missingID) *missingReference
@@ -91,7 +91,7 @@ var workloadKinds = map[schema.GroupKind]bool{
 
 func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
 
-// update notes a new state of the object.
+// update records a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.timers.isDue = true
 	if isOlder(obj, t.observed.object) {
@@ -150,7 +150,7 @@ func (t *trackedObject) podPolicy() pods.Policy {
 	}
 }
 
-// markGone notes that the object was deleted; last is its last state, if known.
+// markGone records that the object was deleted; last is its last state, if known.
 func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 	t.timers.isDue = true
 	if last != nil && t.observed.object != nil && last.GetUID() != t.observed.object.GetUID() {
@@ -178,7 +178,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 	message := strings.Join(strings.Fields(e.Message), " ")
 	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: message}
 	if e.Reason == "FailedCreate" {
-		t.newPods.noteCreationFailure(message, t.observed.podsCreated(), now)
+		t.newPods.recordCreationFailure(message, t.observed.podsCreated(), now)
 		t.newPods.creationFailure.count++
 	}
 	return true

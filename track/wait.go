@@ -31,12 +31,12 @@ type wait struct {
 	failedAt  time.Time // when the first object failed; zero before
 }
 
-func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
-	if saw == nil {
-		saw = func(Report) {}
+func newWait(t *Tracker, targets []Target, onReport func(Report)) *wait {
+	if onReport == nil {
+		onReport = func(Report) {}
 	}
 	now := t.opts.Now()
-	s := &session{cluster: t.cluster, opts: &t.opts, onReport: saw, warned: map[string]bool{}}
+	s := &session{cluster: t.cluster, opts: &t.opts, onReport: onReport, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, startedAt: now}
 	release := releaseView{w.willAppear, w.missing.ensureReference, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
@@ -83,7 +83,7 @@ func (w *wait) run(ctx context.Context) (err error) {
 	return w.loop(ctx)
 }
 
-// openWatches watches the targets whose status isn't final.
+// openWatches watches the objects whose status isn't final.
 func (w *wait) openWatches(ctx context.Context) error {
 	for _, obj := range w.objects {
 		if obj.status.State.IsFinal() {
@@ -127,7 +127,7 @@ func (w *wait) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		now := w.opts.Now()
-		w.noteWorkloads(now)
+		w.updateWorkloads(now)
 		w.updateDue(now)
 		w.lookUpDetails(now)
 		w.logs.startReaders()
@@ -150,8 +150,8 @@ func (w *wait) loop(ctx context.Context) error {
 	}
 }
 
-// noteWorkloads notes whether any workload is still unready.
-func (w *wait) noteWorkloads(now time.Time) {
+// updateWorkloads records whether any workload is still unready.
+func (w *wait) updateWorkloads(now time.Time) {
 	busy := slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
 		return obj.isWorkload() && obj.Until != UntilGone && obj.isAwaited()
 	})
@@ -231,7 +231,7 @@ func (w *wait) timeToNextUpdate(now time.Time) time.Duration {
 			next = earliest(next, obj.timers.recheckAt, w.nextLookupAt(obj))
 		}
 	}
-	if len(w.pods.wanted) > 0 {
+	if len(w.pods.requested) > 0 {
 		next = earliest(next, w.pods.nextOpen)
 	}
 	if !w.failedAt.IsZero() {

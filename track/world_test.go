@@ -137,7 +137,7 @@ func (w *world) wait(opts track.Options, limit time.Duration, targets ...track.T
 	return w.waitWith(opts, limit, nil, targets...)
 }
 
-func (w *world) waitWith(opts track.Options, limit time.Duration, saw func(track.Report), targets ...track.Target) *outcome {
+func (w *world) waitWith(opts track.Options, limit time.Duration, onReport func(track.Report), targets ...track.Target) *outcome {
 	w.Helper()
 	if limit >= patience {
 		limit += slack
@@ -148,8 +148,8 @@ func (w *world) waitWith(opts track.Options, limit time.Duration, saw func(track
 	start := time.Now()
 	out.err = track.New(w.cluster, opts).Wait(ctx, targets, func(r track.Report) {
 		out.reports = append(out.reports, r)
-		if saw != nil {
-			saw(r)
+		if onReport != nil {
+			onReport(r)
 		}
 	})
 	out.took = time.Since(start)

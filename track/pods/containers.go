@@ -78,7 +78,7 @@ func (c *Container) crashes() int {
 	return c.Restarts
 }
 
-// lastRun is how the container's last run that is over has ended; nil when none is.
+// lastRun is the end of the container's newest run that has ended; nil when none has.
 func (c *Container) lastRun() *Termination { return cmp.Or(c.Terminated, c.LastTermination) }
 
 // isDown reports whether the container's last run or start has failed, and the next

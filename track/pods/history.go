@@ -80,7 +80,7 @@ func NewHistory(p Pod, r Policy) *History {
 func (h *History) Update(p Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		h.notePull(c)
+		h.recordPull(c)
 		if c.Ready && !c.Init && c.ReadinessWindow > 0 { // without a probe ready says no more than running
 			h.wasReady[c.Name] = true
 			h.crashesBefore[c.Name] = c.crashes()
@@ -97,7 +97,7 @@ func (h *History) AddEvent(reason, message string, count int) {
 	case "NotTriggerScaleUp":
 		h.scaleUpImpossible = true
 	case "Failed":
-		h.notePullEvent(message, count)
+		h.recordPullEvent(message, count)
 	}
 	if c := eventClass(reason, message); c != "" {
 		h.events[c] = eventProblem{shorten(message), max(h.events[c].count+1, count)}

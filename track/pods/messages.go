@@ -16,16 +16,16 @@ var (
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
 	transientPull = lazyregexp.New(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
-	// lacksTag is what a registry says of an image that it doesn't have.
+	// lacksTag matches what a registry says of an image that it doesn't have.
 	lacksTag = lazyregexp.New(`(?i)not found|manifest unknown|name unknown|does not exist`)
-	// tagUnclear is what it says in other cases, too: it hides what it has from anonymous users, or only a
-	// part of the image is missing.
+	// tagUnclear matches what doesn't prove that, even if lacksTag matches: the registry may hide the image from
+	// anonymous users, or lack only a part of it.
 	tagUnclear = lazyregexp.New(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
 	badCommand = lazyregexp.New(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
 	nodeTrouble = lazyregexp.New(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
-	// neverExecuted is all that a container has written whose command the kernel refused: runc
-	// has started it by then, so the runtime doesn't know.
+	// neverExecuted matches the log of a container if the kernel refused to execute its command. The
+	// runtime doesn't report this, because runc has already started the container.
 	// github.com/opencontainers/runc/libcontainer/standard_init_linux.go
 	neverExecuted = lazyregexp.New(`^(?:standard_init_linux\.go:\d+: exec user process caused: .+|exec \S+: (?:exec format error|no such file or directory|permission denied))$`)
 )

@@ -73,7 +73,7 @@ func kindOf(word string) string {
 	return "ConfigMap"
 }
 
-// addVolumeKeys notes the keys that a volume asks for.
+// addVolumeKeys records the keys that a volume asks for.
 func (p *Pod) addVolumeKeys(v *corev1.Volume) {
 	add := func(kind, name string, items []corev1.KeyToPath) {
 		for _, item := range items {

@@ -28,8 +28,8 @@ var (
 	bareBackOff = lazyregexp.New(`^(?:Back-off pulling image "[^"]*")?$`)
 )
 
-// notePull follows the attempts that a container's states tell of.
-func (h *History) notePull(c *Container) {
+// recordPull follows the attempts that a container's states tell of.
+func (h *History) recordPull(c *Container) {
 	reason, message := c.Waiting.Reason, c.Waiting.Message
 	if !pullReasons.Has(reason) {
 		return
@@ -49,8 +49,8 @@ func (h *History) notePull(c *Container) {
 	h.pulls[c.Name] = p
 }
 
-// notePullEvent takes an event about an attempt; count is how often the kubelet has written it.
-func (h *History) notePullEvent(message string, count int) {
+// recordPullEvent takes an event about an attempt; count is how often the kubelet has written it.
+func (h *History) recordPullEvent(message string, count int) {
 	m := failedPull().FindStringSubmatch(message)
 	if m == nil {
 		return

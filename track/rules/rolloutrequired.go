@@ -39,10 +39,10 @@ func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 	return max(least, min(in.NewReady, r.Available))
 }
 
-// maxUnavailable returns the maxUnavailable of a strategy of rolling updates, which a percentage
-// gives rounded up or down; absent and absentSurge are the defaults of the kind. It is 1 where it
-// and maxSurge, whose percentages are rounded up, come to 0: otherwise nothing could be updated. It
-// is 0 for other strategies.
+// maxUnavailable returns how many pods a rolling update may make unavailable; 0 for other strategies.
+// A percentage is rounded up if up is set, otherwise down. absent and absentSurge are the kind's
+// defaults of maxUnavailable and maxSurge. If both fields come to 0, the result is 1: otherwise
+// nothing could be updated.
 // k8s.io/kubernetes/pkg/controller/deployment/util, MaxUnavailable and ResolveFenceposts
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts

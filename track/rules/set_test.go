@@ -63,9 +63,9 @@ rules:
 	}
 }
 
-// TestObjectsThatNobodyLooksAfter: without a status an object is ready, unverified,
+// TestObjectsWithoutController: without a status an object is ready, unverified,
 // some time after the workloads are, of which one may be its controller.
-func TestObjectsThatNobodyLooksAfter(t *testing.T) {
+func TestObjectsWithoutController(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		apiVersion, kind string
