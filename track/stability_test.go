@@ -71,7 +71,7 @@ func TestRestartIsNoRecovery(t *testing.T) {
 		{64 * time.Second, true, ""},
 		{66 * time.Second, true, Recovered},
 	} {
-		container := pods.Container{Name: "app", Ready: step.ready, Running: step.ready, Restarts: 1, LastTermination: &pods.Termination{ExitCode: 1}}
+		container := pods.Container{Name: "app", Ready: step.ready, Restarts: 1, State: pods.State{Running: step.ready, LastTermination: &pods.Termination{ExitCode: 1}}}
 		if !step.ready {
 			container.Waiting.Reason = "CrashLoopBackOff"
 		}

@@ -66,19 +66,24 @@ type StateReason struct{ Reason, Message string }
 
 // A Container is one container of a pod, with its status.
 type Container struct {
-	Name            string // "app", "init:migrate"
-	PlainName       string // "app", "migrate"
-	Image           string
-	ImageID         string // on the node; empty before it was pulled
-	Init            bool   // it must end before the others start; false for sidecars
-	Waiting         StateReason
-	Running         bool
-	Terminated      *Termination // nil when it isn't terminated
-	LastTermination *Termination // of the run before; nil when there was none
+	Name      string // "app", "init:migrate"
+	PlainName string // "app", "migrate"
+	Image     string
+	ImageID   string // on the node; empty before it was pulled
+	Init      bool   // it must end before the others start; false for sidecars
+	State
 	Restarts        int
 	Ready           bool
 	MemoryLimit     string
 	ReadinessWindow time.Duration // how long the readiness probe may fail before it is a problem; 0 without a probe
+}
+
+// A State is what a container does, and how its run before ended.
+type State struct {
+	Waiting         StateReason
+	Running         bool
+	Terminated      *Termination // nil when it isn't terminated
+	LastTermination *Termination // nil when there was no run before
 }
 
 // A Termination is how a run of a container ended.

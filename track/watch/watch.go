@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"deployer/internal/kube"
@@ -90,8 +92,6 @@ type Query struct {
 }
 
 const (
-	minBackOff = 200 * time.Millisecond
-	maxBackOff = 5 * time.Second
 	// refusalConfirmedAfter is how long an API server must refuse a watch that it has permitted
 	// before; firstRefusalConfirmedAfter is how long it must refuse one that it hasn't. An API
 	// server that has just started answers before it has read its roles, tokens and custom
@@ -103,6 +103,10 @@ const (
 	// may serve a new kind later than the one that has stored its first object.
 	UnservedConfirmedAfter = refusalConfirmedAfter
 )
+
+// firstBackOff waits up to 200 ms at first and 5 s at last, but at least half of that: many clients
+// don't return at once.
+var firstBackOff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: math.MaxInt, Cap: 2500 * time.Millisecond}
 
 var (
 	errWatchEnded = errors.New("no answer")
@@ -116,8 +120,8 @@ type watcher struct {
 	reachability
 	resourceVersion string // the last that was seen; empty before the first
 	wasOpen         bool
-	mustList        bool // the server doesn't support streaming lists
-	lastBackOff     time.Duration
+	mustList        bool               // the server doesn't support streaming lists
+	backOff         wait.Backoff       // before the next request
 	initial         map[types.UID]bool // objects of the streaming list so far; nil after its end
 	unauthorized    int                // answers of 401 in a row
 	refusedSince    time.Time          // since when the server refuses what it granted before
@@ -125,7 +129,7 @@ type watcher struct {
 
 // Watch watches until ctx ends, or returns why the API server refuses.
 func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
-	w := &watcher{source: source, query: query, reachability: reachability{handle: handle}, resourceVersion: query.From}
+	w := &watcher{source: source, query: query, reachability: reachability{handle: handle}, resourceVersion: query.From, backOff: firstBackOff}
 	for ctx.Err() == nil {
 		err := w.listAndWatch(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -161,7 +165,7 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 		default:
 			w.reportUnreachable(err)
 		}
-		w.backOff(ctx) // a server that forgets versions at once must not be asked in a loop either
+		_ = kube.Sleep(ctx, w.backOff.Step()) // a server that forgets versions at once must not be asked in a loop either
 	}
 	return nil
 }
@@ -205,12 +209,6 @@ func (r *reachability) reportReachable() {
 	}
 }
 
-// backOff pauses, longer each time, with jitter so that many clients don't return at once.
-func (w *watcher) backOff(ctx context.Context) {
-	w.lastBackOff = min(max(2*w.lastBackOff, minBackOff), maxBackOff)
-	_ = kube.Sleep(ctx, w.lastBackOff/2+rand.N(w.lastBackOff/2))
-}
-
 // listAndWatch lists if it must and watches until the watch ends. A nil error means
 // that the watch may be opened again at once.
 func (w *watcher) listAndWatch(ctx context.Context) error {
@@ -245,7 +243,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		}
 	default:
 	}
-	w.lastBackOff, w.unauthorized, w.refusedSince, w.wasOpen = 0, 0, time.Time{}, true
+	w.backOff, w.unauthorized, w.refusedSince, w.wasOpen = firstBackOff, 0, time.Time{}, true
 	w.reportReachable()
 	defer context.AfterFunc(ctx, events.Stop)()
 	for event := range events.ResultChan() {
@@ -254,7 +252,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() == nil && time.Since(opened) < time.Second {
-		w.backOff(ctx) // a server that closes each watch at once must not be asked in a loop
+		_ = kube.Sleep(ctx, w.backOff.Step()) // a server that closes each watch at once must not be asked in a loop
 	}
 	return nil
 }
