@@ -112,7 +112,7 @@ func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
 	}
 	// Negative timeouts of the user count as none, that of a rule as no limit.
 	limit := cmp.Or(max(0, e.settings.noProgressTimeout), v.NoProgress, max(0, e.opts.NoProgressTimeout), defaultNoProgress)
-	if limit < 0 || e.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+	if limit < 0 || rules.IsQueuedByKueue(e.observed.object) {
 		return
 	}
 	from := e.timers.progressedAt

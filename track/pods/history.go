@@ -100,7 +100,7 @@ func (h *History) AddEvent(reason, message string, count int) {
 		h.recordPullEvent(message, count)
 	}
 	if c := eventClass(reason, message); c != "" {
-		h.events[c] = eventProblem{shorten(message), max(h.events[c].count+1, count)}
+		h.events[c] = eventProblem{oneLine(message), max(h.events[c].count+1, count)}
 	}
 }
 

@@ -100,7 +100,7 @@ func Trim(p *corev1.Pod) Pod {
 	out := Pod{
 		Identity: Identity{UID: p.UID, Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName,
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
-		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, shorten(p.Status.Message)},
+		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, oneLine(p.Status.Message)},
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
 		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
@@ -134,7 +134,7 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 		case corev1.PodScheduled:
 			p.Scheduling.Done = c.Status == corev1.ConditionTrue
 			if c.Status == corev1.ConditionFalse {
-				p.Scheduling.StateReason = StateReason{c.Reason, shorten(withoutPreemption(c.Message))}
+				p.Scheduling.StateReason = StateReason{c.Reason, oneLine(withoutPreemption(c.Message))}
 			}
 		case corev1.DisruptionTarget:
 			p.Disrupted = c.Status == corev1.ConditionTrue
@@ -164,7 +164,7 @@ func (c *Container) setStatus(s *corev1.ContainerStatus) {
 	c.Restarts, c.Ready, c.ImageID = int(s.RestartCount), s.Ready, s.ImageID
 	c.Terminated, c.LastTermination = terminationOf(s.State.Terminated), terminationOf(s.LastTerminationState.Terminated)
 	if w := s.State.Waiting; w != nil {
-		c.Waiting = StateReason{w.Reason, shorten(withoutPrefixes(w.Message))}
+		c.Waiting = StateReason{w.Reason, oneLine(withoutPrefixes(w.Message))}
 	}
 	c.Running = s.State.Running != nil
 }
@@ -173,10 +173,11 @@ func terminationOf(t *corev1.ContainerStateTerminated) *Termination {
 	if t == nil {
 		return nil
 	}
-	return &Termination{ExitCode: t.ExitCode, Reason: t.Reason, Message: shorten(withoutPrefixes(t.Message))}
+	return &Termination{ExitCode: t.ExitCode, Reason: t.Reason, Message: oneLine(withoutPrefixes(t.Message))}
 }
 
-func shorten(s string) string {
+// oneLine puts a text on one line and limits its length.
+func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= maxMessage {
 		return s

@@ -55,7 +55,7 @@ func (h *History) recordPullEvent(message string, count int) {
 	if m == nil {
 		return
 	}
-	reason := shorten(withoutPrefixes(m[2]))
+	reason := oneLine(withoutPrefixes(m[2]))
 	key := imageClass{m[1], pullClass("", reason, m[1])}
 	h.pullEvents[key] = pulls{attempts: max(count, h.pullEvents[key].attempts), message: reason}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"deployer/track/class"
 )
 
@@ -29,7 +31,7 @@ func job(in Input) Verdict {
 	case conditionIs(Condition(in.Object, "SuccessCriteriaMet"), "True"):
 		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
 	case !suspended:
-	case in.Object.GetLabels()["kueue.x-k8s.io/queue-name"] != "":
+	case IsQueuedByKueue(in.Object):
 		v.Message = "queued by Kueue"
 	case in.MustComplete:
 		v.Message = "suspended"
@@ -51,6 +53,12 @@ func jobProgress(o map[string]any, done, total int) string {
 		}
 	}
 	return s
+}
+
+// IsQueuedByKueue reports whether Kueue decides when the pods of a workload may start.
+// https://kueue.sigs.k8s.io/docs/tasks/run/jobs/
+func IsQueuedByKueue(workload *unstructured.Unstructured) bool {
+	return workload.GetLabels()["kueue.x-k8s.io/queue-name"] != ""
 }
 
 func cronJob(in Input) Verdict {

@@ -17,8 +17,7 @@ func pod(in Input) Verdict {
 	case "Succeeded":
 		return ready("succeeded")
 	case "Failed":
-		message := text(o, "status", "reason") + withColon(oneLine(text(o, "status", "message")))
-		return failed(class.PodFailed, strings.TrimPrefix(message, ": "))
+		return failed(class.PodFailed, joinText(text(o, "status", "reason"), oneLine(text(o, "status", "message"))))
 	}
 	policy := text(o, "spec", "restartPolicy")
 	v := progressing(strings.ToLower(phase))
@@ -79,7 +78,7 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 	case event.Count >= class.InfoOf(c).Attempts:
 		return failed(c, event.Message)
 	case event.Count > 0:
-		v.Message += withColon(event.Message)
+		v.Message = joinText(v.Message, event.Message)
 	}
 	return v
 }

@@ -62,7 +62,7 @@ func byConditions(in Input) (Verdict, bool) {
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
 		alreadyAvailable := kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True")
 		if conditionIs(c, "True") && !alreadyAvailable {
-			return progressing(text(c, "type") + withColon(conditionText(c))), true
+			return progressing(joinText(text(c, "type"), conditionText(c))), true
 		}
 	}
 	types := readyConditions
@@ -79,16 +79,9 @@ func byConditions(in Input) (Verdict, bool) {
 		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
-		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
+		return progressing(joinText(text(c, "type")+" is "+text(c, "status"), conditionText(c))), true
 	}
 	return Verdict{}, false
-}
-
-func withColon(s string) string {
-	if s == "" {
-		return ""
-	}
-	return ": " + s
 }
 
 // phaseWords gives well-known phases their meaning; any other phase is Progressing.
@@ -110,11 +103,11 @@ func byPhase(status map[string]any) (Verdict, bool) {
 		phase, known := phaseWords[strings.ToLower(word)]
 		switch {
 		case !known:
-			return progressing(word + withColon(message)), true
+			return progressing(joinText(word, message)), true
 		case phase == Ready:
 			return ready(word), true
 		default:
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: word + withColon(message)}, true
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: joinText(word, message)}, true
 		}
 	}
 	return Verdict{}, false

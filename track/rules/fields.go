@@ -140,16 +140,20 @@ func isFresh(in Input, c map[string]any) bool {
 // conditionText returns the reason and message of a condition.
 func conditionText(c map[string]any) string {
 	reason, message := text(c, "reason"), oneLine(text(c, "message"))
-	switch {
-	case message == "":
-		return reason
-	case reason == "" || strings.Contains(message, reason):
+	if strings.Contains(message, reason) {
 		return message
-	default:
-		return reason + ": " + message
 	}
+	return joinText(reason, message)
 }
 
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ": " + b
+}
+
+// oneLine puts a text on one line and limits its length.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > 600 {
