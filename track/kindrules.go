@@ -28,14 +28,14 @@ type kindRule struct {
 func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Unstructured) []Status {
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
-		if t.mayHaveKindRule(obj.GroupVersionKind().GroupKind(), settingsOf(obj)) {
+		if t.mayHaveKindRule(obj.GroupVersionKind().GroupKind(), obj) {
 			kinds = append(kinds, obj.GroupVersionKind())
 		}
 	}
 	t.readKindRules(ctx, kinds)
 	out := make([]Status, len(objects))
 	for i, obj := range objects {
-		rule := t.kindRuleOf(obj.GroupVersionKind().GroupKind(), settingsOf(obj))
+		rule := t.kindRuleOf(obj.GroupVersionKind().GroupKind(), obj)
 		out[i] = t.opts.computeStatus(obj, t.opts.Now(), rule.rule)
 		if rule.problem != "" {
 			out[i].Notes = append(out[i].Notes, rule.problem)
@@ -44,16 +44,16 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 	return out
 }
 
-// mayHaveKindRule reports whether the definition of a kind may have a rule that applies to an
-// object with these settings: the kind isn't built in, and neither the object nor the user has a rule.
-func (t *Tracker) mayHaveKindRule(gk schema.GroupKind, own settings) bool {
-	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && own.override == nil
+// mayHaveKindRule reports whether the definition of an object's kind may have a rule that
+// applies: the kind isn't built in, and neither the user nor the object, nil if it isn't known, has a rule.
+func (t *Tracker) mayHaveKindRule(gk schema.GroupKind, obj *unstructured.Unstructured) bool {
+	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
 // kindRuleOf returns the rule of an object's kind; the zero rule when none was read or none
 // applies.
-func (t *Tracker) kindRuleOf(gk schema.GroupKind, own settings) kindRule {
-	if !t.mayHaveKindRule(gk, own) {
+func (t *Tracker) kindRuleOf(gk schema.GroupKind, obj *unstructured.Unstructured) kindRule {
+	if !t.mayHaveKindRule(gk, obj) {
 		return kindRule{}
 	}
 	known, _ := t.kindRules.Load(gk)
@@ -114,7 +114,7 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
 		waits := obj.Until == UntilReady || obj.Until == UntilComplete
-		if !waits || obj.settings.isSkipped() || !t.mayHaveKindRule(obj.gk, obj.settings) {
+		if !waits || obj.settings.isSkipped() || !t.mayHaveKindRule(obj.gk, obj.Baseline) {
 			continue
 		}
 		ruled = append(ruled, obj)
@@ -125,7 +125,7 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	t.readKindRules(ctx, kinds)
 	reported := map[string]bool{}
 	for _, obj := range ruled {
-		rule := t.kindRuleOf(obj.gk, obj.settings)
+		rule := t.kindRuleOf(obj.gk, obj.Baseline)
 		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
 			obj.settings.warnings.unreadable = append(obj.settings.warnings.unreadable, rule.problem)
