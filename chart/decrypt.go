@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"filippo.io/age/agessh"
 	"filippo.io/age/armor"
-	"golang.org/x/crypto/ssh"
 	"sigs.k8s.io/yaml"
 
+	"deployer/internal/agekey"
 	"deployer/internal/program"
 )
 
@@ -105,14 +104,14 @@ func (d decrypter) identities() ([]age.Identity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 		}
-		some, err := ParseIdentities(data)
+		some, err := agekey.Parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 		}
 		out = append(out, some...)
 	}
 	if text := d.getenv("SOPS_AGE_KEY"); text != "" {
-		some, err := ParseIdentities([]byte(text))
+		some, err := agekey.Parse([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("SOPS_AGE_KEY: %w", err)
 		}
@@ -135,29 +134,8 @@ func (d decrypter) defaultIdentities() []age.Identity {
 	if err != nil {
 		return nil
 	}
-	identities, _ := ParseIdentities(data)
+	identities, _ := agekey.Parse(data)
 	return identities
-}
-
-// ParseIdentities parses the content of a file of private keys: keys of age-keygen, or one
-// SSH key without a passphrase. Unlike those of age, its errors never quote the data, which
-// may be a key.
-func ParseIdentities(data []byte) ([]age.Identity, error) {
-	if !bytes.Contains(data, []byte("-----BEGIN")) {
-		identities, err := age.ParseIdentities(bytes.NewReader(data))
-		if err != nil {
-			return nil, errors.New("it has no age private key, as age-keygen creates them")
-		}
-		return identities, nil
-	}
-	identity, err := agessh.ParseIdentity(data)
-	if errors.As(err, new(*ssh.PassphraseMissingError)) {
-		return nil, errors.New("the SSH key has a passphrase, and deployer can't ask for it: use a key without one, or an age identity")
-	}
-	if err != nil {
-		return nil, errors.New("it is not an SSH key that age can use")
-	}
-	return []age.Identity{identity}, nil
 }
 
 // sopsFormat returns the format of values that SOPS has encrypted; empty for other values.

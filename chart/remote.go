@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
 
+	"deployer/internal/interruptible"
 	"deployer/internal/program"
 )
 
@@ -29,7 +30,7 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 		return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 	}
 	var c *helmchart.Chart
-	err = RunInterruptible(ctx, func() error {
+	err = interruptible.Run(ctx, func() error {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
 		verify := downloader.VerifyNever
 		if opts.Verify {
@@ -46,22 +47,6 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 		return nil, NewRemoteError(ref, opts, err)
 	}
 	return c, nil
-}
-
-// RunInterruptible calls work, which takes no context, as Helm's libraries often don't. When ctx ends first,
-// it returns, and work continues until its own timeouts: what it writes may be read only without an error.
-func RunInterruptible(ctx context.Context, work func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err // nothing is started
-	}
-	done := make(chan error, 1)
-	go func() { done <- work() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // NewRemoteError says that a chart could not be fetched, and what to do about it.

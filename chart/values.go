@@ -15,6 +15,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/getter"
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/interruptible"
 )
 
 // ValuesSourceKind is the flag that gives a source of values.
@@ -136,7 +138,7 @@ func (r *valuesReader) readValuesFile(name string) (map[string]any, error) {
 // read returns the content of a file, of a URL, or of standard input for "-". None of them may ever come to an end.
 func (r *valuesReader) read(name string) ([]byte, error) {
 	var data []byte
-	if err := RunInterruptible(r.ctx, func() (err error) {
+	if err := interruptible.Run(r.ctx, func() (err error) {
 		data, err = r.readToEnd(name)
 		return err
 	}); err != nil {

@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 
 	"deployer/chart"
+	"deployer/internal/interruptible"
 )
 
 // lockTimeout is how long another process may hold the list of repositories;
@@ -217,7 +218,7 @@ func (l RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 		return &addressError{err}
 	}
 	r.CachePath = l.cache()
-	return chart.RunInterruptible(ctx, func() error {
+	return interruptible.Run(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
 	})

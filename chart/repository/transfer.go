@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/uploader"
 
 	"deployer/chart"
+	"deployer/internal/interruptible"
 )
 
 // PullOptions say which chart to fetch and where to put it.
@@ -49,7 +50,7 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (string, error) {
 	}
 	var saved string
 	var signed *provenance.Verification
-	err := chart.RunInterruptible(ctx, func() (err error) {
+	err := interruptible.Run(ctx, func() (err error) {
 		saved, signed, err = opts.Download(ref, destination, opts.verification(), cmp.Or[io.Writer](opts.Log, io.Discard))
 		return err
 	})
@@ -127,7 +128,7 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 	if registry.IsOCI(remote) {
 		u.Options = append(u.Options, pusher.WithRegistryClient(client))
 	}
-	err = chart.RunInterruptible(ctx, func() error { return u.UploadTo(archive, remote) })
+	err = interruptible.Run(ctx, func() error { return u.UploadTo(archive, remote) })
 	if err != nil {
 		return fmt.Errorf("pushing %s to %s: %w", archive, remote, err)
 	}
@@ -138,7 +139,7 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 // where helm finds them too.
 func Login(ctx context.Context, host string, opts PushOptions) error {
 	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
-	err := chart.RunInterruptible(ctx, func() error { return opts.Access.Login(opts.Settings, host, opts.Log) })
+	err := interruptible.Run(ctx, func() error { return opts.Access.Login(opts.Settings, host, opts.Log) })
 	if err != nil {
 		return fmt.Errorf("logging in to %s: %w", host, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
+	"deployer/internal/agekey"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
@@ -127,7 +128,7 @@ func (o *applyOptions) readIdentities(f *planfile.File) ([]age.Identity, error) 
 		return nil, nil
 	}
 	if text := os.Getenv("SOPS_AGE_KEY"); len(o.identities) == 0 && text != "" {
-		return chart.ParseIdentities([]byte(text))
+		return agekey.Parse([]byte(text))
 	}
 	return planfile.Identities(o.identities)
 }

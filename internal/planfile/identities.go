@@ -6,10 +6,10 @@ import (
 	"os"
 	"strings"
 
-	"deployer/chart"
-
 	"filippo.io/age"
 	"filippo.io/age/agessh"
+
+	"deployer/internal/agekey"
 )
 
 // Recipients reads public keys: age1... of age, ssh-ed25519 and ssh-rsa of SSH.
@@ -46,7 +46,7 @@ func Identities(paths []string) ([]age.Identity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the identity: %w", err)
 		}
-		some, err := chart.ParseIdentities(data)
+		some, err := agekey.Parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("reading the identity %s: %w", path, err)
 		}

@@ -23,7 +23,7 @@ import (
 	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/apply/ownership"
-	"deployer/chart"
+	"deployer/internal/agekey"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
@@ -343,7 +343,7 @@ func TestSSHKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := chart.ParseIdentities(pem.EncodeToMemory(block))
+	ids, err := agekey.Parse(pem.EncodeToMemory(block))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestSSHKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chart.ParseIdentities(pem.EncodeToMemory(locked)); err == nil || !strings.Contains(err.Error(), "passphrase") {
+	if _, err := agekey.Parse(pem.EncodeToMemory(locked)); err == nil || !strings.Contains(err.Error(), "passphrase") {
 		t.Errorf("a locked key gave %v", err)
 	}
 	id, _ := age.GenerateX25519Identity()
