@@ -6,13 +6,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/chart/internal/yamltext"
 )
 
 // ReplaceAPIVersions replaces API versions in a manifest and keeps all other bytes. newer
 // returns an object's new API version; empty keeps the old one. changes has a line for each
 // replaced version.
 func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
-	out = RewriteDocuments(manifest, func(text string) string {
+	out = yamltext.RewriteDocuments(manifest, func(text string) string {
 		text, replaced := replaceAPIVersions(text, newer)
 		changes = append(changes, replaced...)
 		return text
@@ -22,7 +24,7 @@ func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) 
 
 func replaceAPIVersions(text string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
 	var root yaml.Node
-	objects, err := manifestDocument{text: text}.objects()
+	objects, err := objectsOf(yamltext.Document{Text: text})
 	if err != nil || yaml.Unmarshal([]byte(text), &root) != nil || len(root.Content) != 1 {
 		return text, nil // planning says what is wrong with it
 	}
@@ -47,9 +49,9 @@ func replaceAPIVersions(text string, newer func(*unstructured.Unstructured) stri
 // apiVersionNodes appends the apiVersion nodes of the objects in n, in the order of decode;
 // nil for an object that inherits it from its list.
 func apiVersionNodes(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
-	kind, items := NodeAt(n, "kind"), NodeAt(n, "items")
+	kind, items := yamltext.NodeAt(n, "kind"), yamltext.NodeAt(n, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
-		return append(out, NodeAt(n, "apiVersion"))
+		return append(out, yamltext.NodeAt(n, "apiVersion"))
 	}
 	for _, item := range items.Content {
 		out = apiVersionNodes(item, out)
@@ -63,7 +65,7 @@ func scalarOffset(text string, n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return -1
 	}
-	at, ok := NodeOffset(text, n)
+	at, ok := yamltext.NodeOffset(text, n)
 	at += len(text[at:]) - len(strings.TrimLeft(text[at:], `"'`))
 	if !ok || !strings.HasPrefix(text[at:], n.Value) {
 		return -1

@@ -139,7 +139,7 @@ func TestDependenciesThatTheirIndexDoesNotDescribeAreRefused(t *testing.T) {
 					"apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- {name: %s, version: 1.x, repository: %s}\n", s.name, s.URL)})
 				var out bytes.Buffer
 				update := func(allow bool) error {
-					m, err := DependencyManager(t.Context(), dir, DependencyOptions{LoadOptions: LoadOptions{Settings: settings, AllowMismatch: allow}, Out: &out})
+					m, err := dependencyManager(t.Context(), dir, DependencyOptions{LoadOptions: LoadOptions{Settings: settings, AllowMismatch: allow}, Out: &out})
 					if err != nil {
 						t.Fatal(err)
 					}

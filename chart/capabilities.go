@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/chartutil"
-
-	"deployer/internal/kube"
 )
 
 // The versions that the release binary of Helm 3.22.0 reports. Helm's Makefile sets them
@@ -23,12 +21,12 @@ const (
 // OfflineServerInfo returns the capabilities for rendering without a cluster: those of Helm's release
 // binary, with another Kubernetes version (--kube-version; empty keeps Helm's) and more API
 // versions (--api-versions).
-func OfflineServerInfo(kubernetes string, more ...string) (kube.ServerInfo, error) {
-	server := kube.ServerInfo{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
+func OfflineServerInfo(kubernetes string, more ...string) (ServerInfo, error) {
+	server := ServerInfo{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
 	if kubernetes != "" {
 		version, err := chartutil.ParseKubeVersion(kubernetes)
 		if err != nil {
-			return kube.ServerInfo{}, fmt.Errorf("invalid kube version '%s': %w", kubernetes, err) // Helm's words
+			return ServerInfo{}, fmt.Errorf("invalid kube version '%s': %w", kubernetes, err) // Helm's words
 		}
 		server.Version = version.Version
 	}
@@ -36,7 +34,7 @@ func OfflineServerInfo(kubernetes string, more ...string) (kube.ServerInfo, erro
 	return server, nil
 }
 
-func capabilitiesOf(server kube.ServerInfo) (*chartutil.Capabilities, error) {
+func capabilitiesOf(server ServerInfo) (*chartutil.Capabilities, error) {
 	if server.Version == "" {
 		server, _ = OfflineServerInfo("", server.APIVersions...) // only another version can be wrong
 	}

@@ -15,8 +15,6 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-
-	"deployer/internal/kube"
 )
 
 // Chart is a loaded chart with its dependencies, ready to be rendered.
@@ -44,8 +42,8 @@ type Input struct {
 	Upgrade            bool           // .Release.IsUpgrade; false on a first install
 	Values             map[string]any // the user's values, without the chart's defaults
 	// Server becomes .Capabilities. Without a version, Helm's offline capabilities are used
-	// and the APIVersions are added to them; see Offline.
-	Server        kube.ServerInfo
+	// and the APIVersions are added to them; see OfflineServerInfo.
+	Server        ServerInfo
 	Lookup        Lookup   // what templates find with the lookup function
 	SubchartNotes bool     // also render the notes of subcharts
 	SkipSchema    bool     // don't check values against values.schema.json

@@ -11,13 +11,13 @@ import (
 func copyMap(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
-		out[k] = CopyValue(v)
+		out[k] = copyValue(v)
 	}
 	return out
 }
 
-// CopyValue deep-copies a value of JSON or YAML, or of a chart. Other types are shared.
-func CopyValue(v any) any {
+// copyValue deep-copies a value of JSON or YAML, or of a chart. Other types are shared.
+func copyValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if v == nil {
@@ -32,7 +32,7 @@ func CopyValue(v any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = CopyValue(v[i])
+			out[i] = copyValue(v[i])
 		}
 		return out
 	}

@@ -6,6 +6,7 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/kube"
 )
 
@@ -15,21 +16,21 @@ import (
 // the definitions differ, the first one counts, as with Helm, which passes over
 // what exists already (helm.sh/helm/v3/pkg/action/install.go, installCRDs);
 // warnings says so.
-func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
+func CRDs(c *helmchart.Chart) (manifests []Manifest, warnings []string, err error) {
 	return (&Parser{}).CRDs(c)
 }
 
 // CRDs is the function CRDs for the charts of several revisions, which mostly have the same definitions.
-func (p *Parser) CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
-	var documents []manifestDocument
+func (p *Parser) CRDs(c *helmchart.Chart) (manifests []Manifest, warnings []string, err error) {
+	var documents []yamltext.Document
 	for _, crd := range c.CRDObjects() {
-		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
+		documents = append(documents, yamltext.SplitManifest(string(crd.File.Data), crd.Filename)...)
 	}
 	all, err := parseDocuments(documents, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	first := map[kube.ID]kube.Manifest{}
+	first := map[kube.ID]Manifest{}
 	for _, m := range all {
 		id := kube.IDOf(m.Object)
 		one, again := first[id]

@@ -11,31 +11,31 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/internal/kube"
+	"deployer/chart/internal/yamltext"
 )
 
 // decode reads the objects in a document.
-func (d manifestDocument) decode() ([]kube.Manifest, error) {
-	objects, err := d.objects()
+func decode(d yamltext.Document) ([]Manifest, error) {
+	objects, err := objectsOf(d)
 	if err != nil {
-		return nil, &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
+		return nil, &DocumentError{Source: d.Source, Line: d.Line + d.LinesBefore, Err: err}
 	}
-	var out []kube.Manifest
+	var out []Manifest
 	for _, o := range objects {
-		out = append(out, kube.Manifest{Source: d.source, Object: o})
+		out = append(out, Manifest{Source: d.Source, Object: o})
 	}
 	return out, nil
 }
 
-// objects reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the
+// objectsOf reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the
 // last value counts. (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
-func (d manifestDocument) objects() ([]*unstructured.Unstructured, error) {
-	if content, ok := decodeBlockYAML(d.text); ok {
+func objectsOf(d yamltext.Document) ([]*unstructured.Unstructured, error) {
+	if content, ok := decodeBlockYAML(d.Text); ok {
 		return flattenLists(content, nil)
 	}
 	var value any
-	if err := yaml.Unmarshal([]byte(d.text), &value); err != nil {
-		return nil, shiftedYAMLError(err, -d.linesBefore)
+	if err := yaml.Unmarshal([]byte(d.Text), &value); err != nil {
+		return nil, shiftedYAMLError(err, -d.LinesBefore)
 	}
 	converted, err := toJSONTypes(value)
 	if err != nil || converted == nil {

@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
+
+	"deployer/chart/internal/yamltext"
 )
 
 // LoadOptions say where and how to find a chart. The zero value takes Helm's
@@ -133,7 +135,7 @@ func readChart(path string) (*helmchart.Chart, error) {
 			return nil, &NotFoundError{Ref: path, Directory: true}
 		}
 	}
-	if text := HideYAMLQuotes(err.Error()); text != err.Error() {
+	if text := yamltext.HideQuotes(err.Error()); text != err.Error() {
 		err = errors.New(text)
 	}
 	return nil, fmt.Errorf("loading chart %s: %w", path, err)

@@ -22,7 +22,7 @@ import (
 
 // Lookup says what the template function lookup reads.
 type Lookup struct {
-	Cluster *kube.Cluster                    // nil renders offline: lookup finds nothing
+	Cluster *Cluster                         // nil renders offline: lookup finds nothing
 	Cache   *LookupCache                     // shared by several renderings so that lookup returns the same; nil reads each time
 	OnRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
 }

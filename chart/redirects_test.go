@@ -305,7 +305,7 @@ func TestIndexGivesNoCredentialsToARegistryElsewhere(t *testing.T) {
 		fails("--repo", err)
 		_, err = Load(t.Context(), "r/web", LoadOptions{Settings: settings, Access: Access{InsecureSkipTLS: true}})
 		fails("a repository of the list", err)
-		manager, err := DependencyManager(t.Context(), dir, DependencyOptions{LoadOptions: LoadOptions{Settings: settings, Access: access}})
+		manager, err := dependencyManager(t.Context(), dir, DependencyOptions{LoadOptions: LoadOptions{Settings: settings, Access: access}})
 		if err == nil {
 			err = manager.Update()
 		}

@@ -123,7 +123,7 @@ type DependencyOptions struct {
 // UpdateDependencies resolves the dependencies in Chart.yaml, fetches them into charts/ and
 // writes Chart.lock. It isn't interruptible, because it writes to the user's chart.
 func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
-	m, err := DependencyManager(ctx, dir, opts)
+	m, err := dependencyManager(ctx, dir, opts)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,28 @@ func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions)
 	return ctx.Err()
 }
 
-// DependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify
+// BuildDependencies fetches into charts/ what Chart.lock names, or works as UpdateDependencies when there is no Chart.lock.
+func BuildDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
+	m, err := dependencyManager(ctx, dir, opts)
+	if err != nil {
+		return err
+	}
+	if opts.Verify {
+		m.Verify = downloader.VerifyIfPossible
+	}
+	err = m.Build()
+	if unknown, ok := errors.AsType[downloader.ErrRepoNotFound](err); ok {
+		return program.WithHint(fmt.Errorf("%w. Please add the missing repos via '"+program.Name+" repo add'", unknown), program.Name+" repo add NAME URL")
+	}
+	if err != nil {
+		return fmt.Errorf("building the dependencies of chart %s: %w", dir, err)
+	}
+	return ctx.Err()
+}
+
+// dependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify
 // signatures. It fails once ctx has ended.
-func DependencyManager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
+func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

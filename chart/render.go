@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
+	"deployer/chart/internal/limits"
 	"deployer/internal/lazyregexp"
 )
 
@@ -52,9 +53,9 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	return out, out.postRender(ctx, in.PostRenderer)
 }
 
-// leastMemoryForBoth is how much memory the program must be allowed to use for WhileRendering to be called while
+// minMemoryForBoth is how much memory the program must be allowed to use for WhileRendering to be called while
 // templates are evaluated: its memory counts as theirs, and with less they have little.
-const leastMemoryForBoth = 1 << 30
+const minMemoryForBoth = 1 << 30
 
 // executeTemplatesAndMeanwhile executes the templates, and calls WhileRendering at the same time, or afterwards
 // where memory is short.
@@ -62,7 +63,7 @@ func executeTemplatesAndMeanwhile(ctx context.Context, helm *helmchart.Chart, va
 	if in.WhileRendering == nil {
 		return executeTemplates(ctx, helm, values, in)
 	}
-	if processMemoryLimit() < leastMemoryForBoth {
+	if limits.ProcessMemory() < minMemoryForBoth {
 		files, err := executeTemplates(ctx, helm, values, in)
 		if err == nil {
 			in.WhileRendering(ctx, &Chart{Helm: helm})
@@ -104,7 +105,7 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 	}
 	merged, _ := values["Values"].(chartutil.Values)
 	// References in schemas can refer to each other in exponentially many ways.
-	err = withinLimits(ctx, helm.Name(), in.renderings, func() string { return schemaFile }, func() error {
+	err = limits.Run(ctx, helm.Name(), in.renderings, func() string { return limits.SchemaFile }, func() error {
 		return chartutil.ValidateAgainstSchema(helm, merged)
 	})
 	if err != nil {
@@ -137,7 +138,7 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 			e = engine.New(in.Lookup.contextConfig(ctx))
 		}
 		e.EnableDNS = true
-		return renderWithinLimits(ctx, helm, in.renderings, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
+		return renderWithinLimits(ctx, helm, in.renderings, nil, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
 	clients := &lookupProvider{Lookup: in.Lookup, ctx: ctx}
 	if files, err := executeWithKeySupply(ctx, helm, values, in, clients); files != nil || err != nil {

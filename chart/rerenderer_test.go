@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/chart/internal/limits"
 )
 
 // Work while a chart is rendered gets the chart that is recorded, once however often the chart is rendered, and is over
 // when the rendering is. When that fails, it is told to end, or isn't begun where memory is short.
 func TestWorkWhileRendering(t *testing.T) {
-	limit := processMemoryLimit
-	defer func() { processMemoryLimit = limit }()
+	limit := limits.ProcessMemory
+	defer func() { limits.ProcessMemory = limit }()
 	for _, of := range []struct {
 		template string
 		memory   int64
@@ -31,7 +33,7 @@ func TestWorkWhileRendering(t *testing.T) {
 		{`{{ fail (randAlphaNum 9) }}`, 1 << 32, true, 1},
 		{`{{ fail (randAlphaNum 9) }}`, 1 << 29, true, 0},
 	} {
-		processMemoryLimit = func() int64 { return of.memory }
+		limits.ProcessMemory = func() int64 { return of.memory }
 		c := chartWith(of.template, nil)
 		c.Helm.Metadata.Dependencies = []*helmchart.Dependency{{Name: "child", Version: "1.0.0", Condition: "child.enabled"}}
 		c.Helm.AddDependency(&helmchart.Chart{Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "child", Version: "1.0.0"}})

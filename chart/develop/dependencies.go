@@ -2,8 +2,6 @@ package develop
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +11,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/downloader"
-
-	"deployer/chart"
-	"deployer/internal/program"
 )
 
 // A Dependency is an entry of Chart.yaml and what charts/ has for it.
@@ -120,35 +114,3 @@ func undeclaredCharts(path string, wanted []*helmchart.Dependency) []string {
 	}
 	return warnings
 }
-
-// BuildDependencies fetches into charts/ what Chart.lock names, or works as
-// chart.UpdateDependencies when there is no Chart.lock.
-func BuildDependencies(ctx context.Context, dir string, opts chart.DependencyOptions) error {
-	m, err := chart.DependencyManager(ctx, dir, opts)
-	if err != nil {
-		return err
-	}
-	if opts.Verify {
-		m.Verify = downloader.VerifyIfPossible
-	}
-	err = m.Build()
-	if unknown, ok := errors.AsType[downloader.ErrRepoNotFound](err); ok {
-		return &UnknownRepositoryError{Err: unknown}
-	}
-	if err != nil {
-		return fmt.Errorf("building the dependencies of chart %s: %w", dir, err)
-	}
-	return ctx.Err()
-}
-
-// UnknownRepositoryError says that dependencies come from repositories that
-// are not in Helm's list.
-type UnknownRepositoryError struct{ Err error }
-
-func (e *UnknownRepositoryError) Error() string {
-	return fmt.Sprintf("%s. Please add the missing repos via '"+program.Name+" repo add'", e.Err)
-}
-func (e *UnknownRepositoryError) Unwrap() error { return e.Err }
-
-// Hint says what to do about it.
-func (e *UnknownRepositoryError) Hint() string { return program.Name + " repo add NAME URL" }

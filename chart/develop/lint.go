@@ -17,6 +17,8 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 
 	"deployer/chart"
+	"deployer/chart/internal/limits"
+	"deployer/chart/internal/yamltext"
 )
 
 // LintOptions say how strictly charts are looked at.
@@ -70,7 +72,7 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		limit = support.WarningSev
 	}
 	var result support.Linter
-	if err := chart.WithinLimits(ctx, path, func() error {
+	if err := limits.Run(ctx, path, 1, nil, func() error {
 		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
 		return nil
 	}); err != nil {
@@ -80,7 +82,7 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {
-		text := chart.HideYAMLQuotes(m.Error())
+		text := yamltext.HideQuotes(m.Error())
 		report.Messages = append(report.Messages, text)
 		if m.Severity > support.InfoSev {
 			report.Notable = append(report.Notable, text)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
-	"deployer/chart"
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -41,9 +41,9 @@ type index map[kube.ID]*object
 func documentTexts(r Revision) []string {
 	var out []string
 	collect := func(text string) string { out = append(out, text); return text }
-	chart.RewriteDocuments(r.Manifest, collect)
+	yamltext.RewriteDocuments(r.Manifest, collect)
 	for _, hook := range r.Hooks {
-		chart.RewriteDocuments(hook, collect)
+		yamltext.RewriteDocuments(hook, collect)
 	}
 	return out
 }

@@ -3,13 +3,14 @@ package generated
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"deployer/chart"
+	"deployer/chart/internal/yamltext"
 )
 
 // An edit replaces the value at a path of keys and indexes.
@@ -18,13 +19,12 @@ type edit struct {
 	part part
 }
 
-// edited is a copy of a value with edits.
+// edited is a value with edits. The value itself isn't changed.
 func edited(root any, edits []edit) any {
-	out := chart.CopyValue(root)
 	for _, e := range edits {
-		out = setAt(out, e.path, e.part.value())
+		root = setAt(root, e.path, e.part.value())
 	}
-	return out
+	return root
 }
 
 // valueAt returns the value at a path of keys and indexes; nil when there is none.
@@ -45,7 +45,7 @@ func valueAt(v any, path []any) any {
 	return v
 }
 
-// setAt returns a value with another one at a path; what isn't there stays so.
+// setAt is a value with another one at a path. The value itself isn't changed: maps and lists on the path are copied.
 func setAt(v any, path []any, value any) any {
 	if len(path) == 0 {
 		return value
@@ -53,11 +53,15 @@ func setAt(v any, path []any, value any) any {
 	switch at := path[0].(type) {
 	case string:
 		if m, ok := v.(map[string]any); ok {
+			m = maps.Clone(m)
 			m[at] = setAt(m[at], path[1:], value)
+			return m
 		}
 	case int:
 		if l, ok := v.([]any); ok && at < len(l) {
+			l = slices.Clone(l)
 			l[at] = setAt(l[at], path[1:], value)
+			return l
 		}
 	}
 	return v
@@ -106,7 +110,7 @@ func splice(text string, edits []edit, how style) (string, bool) {
 	}
 	var spans []span
 	for _, e := range edits {
-		n := chart.NodeAt(root.Content[0], e.path...)
+		n := yamltext.NodeAt(root.Content[0], e.path...)
 		if n == nil || n.Kind != yaml.ScalarNode || n.Anchor != "" {
 			return "", false
 		}
@@ -125,7 +129,7 @@ func splice(text string, edits []edit, how style) (string, bool) {
 
 // scalarSpan returns the range of a scalar and another value in the scalar's style.
 func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
-	from, ok := chart.NodeOffset(text, n)
+	from, ok := yamltext.NodeOffset(text, n)
 	if !ok {
 		return span{}, false
 	}

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/chart"
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/kube"
 )
 
@@ -123,7 +123,7 @@ func (d *decider) finish() *Result {
 	r := d.result
 	next := 0
 	rewrite := func(manifest string) string {
-		return chart.RewriteDocuments(manifest, func(string) string {
+		return yamltext.RewriteDocuments(manifest, func(string) string {
 			next++
 			return d.documents[next-1].rewritten()
 		})

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"deployer/chart"
+	"deployer/chart/internal/yamltext"
 )
 
 // yamlScalar is a scalar of YAML that isn't text, as it is written.
@@ -64,7 +64,7 @@ func innerText(text string, edits []edit) string {
 		return text
 	}
 	for _, e := range edits {
-		if n := chart.NodeAt(root.Content[0], e.path...); n != nil {
+		if n := yamltext.NodeAt(root.Content[0], e.path...); n != nil {
 			var next yaml.Node
 			if next.Encode(yamlValue(e.part.value())) == nil {
 				next.Style = next.Style | n.Style&(yaml.DoubleQuotedStyle|yaml.FlowStyle)

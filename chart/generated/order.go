@@ -79,7 +79,7 @@ func (w *fieldWalker) orderToken(name string, isRecorded bool) *token {
 	return t
 }
 
-// reordered puts the lists of a value into their kept order. The value is changed.
+// reordered is a value with its lists in their kept order. The value itself isn't changed.
 func reordered(root any, orders []order) any {
 	orders = slices.Clone(orders)
 	// An inner list is found by the rendered positions of those around it.

@@ -77,7 +77,7 @@ Examples:
   deployer dependency build ./chart
 
 Exit codes: 0 done; 1 failed, or Chart.lock does not match Chart.yaml`,
-	}, develop.BuildDependencies)
+	}, chart.BuildDependencies)
 }
 
 func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, chart.DependencyOptions) error) *cli.Command {

@@ -1,4 +1,4 @@
-package chart
+package limits
 
 import (
 	"io/fs"
@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// processMemoryLimit is memoryLimit of this machine, which is read once.
-var processMemoryLimit = sync.OnceValue(func() int64 { return memoryLimit(os.DirFS("/")) })
+// ProcessMemory is how many bytes of memory this program may use. It is read once.
+var ProcessMemory = sync.OnceValue(func() int64 { return memoryLimit(os.DirFS("/")) })
 
 // memoryLimit is how many bytes of memory the program may use: the least of GOMEMLIMIT and the limits of its
 // cgroup and of those around it, in a container the container's. Without one, it is math.MaxInt64. root is the

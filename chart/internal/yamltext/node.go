@@ -1,4 +1,6 @@
-package chart
+// Package yamltext splits manifests into YAML documents, finds values in the text of one, and hides what errors of the
+// YAML library quote of it.
+package yamltext
 
 import (
 	"strings"

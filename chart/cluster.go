@@ -1,0 +1,21 @@
+package chart
+
+import (
+	"k8s.io/client-go/rest"
+
+	"deployer/internal/kube"
+)
+
+// What programs outside of this module need to name of package kube, which is internal.
+type (
+	// A Cluster is a connection to a cluster. One serves all packages of this module.
+	Cluster = kube.Cluster
+	// ServerInfo is what templates see as .Capabilities: the version of the cluster, and what it serves.
+	ServerInfo = kube.ServerInfo
+	// A Manifest is an object, and where it comes from.
+	Manifest = kube.Manifest
+)
+
+// Connect returns a connection to the cluster of an existing configuration; it makes no request. Objects and
+// releases that name no namespace are in the given one. A QPS of 0 in config means no pacing on our side.
+func Connect(config *rest.Config, namespace string) *Cluster { return kube.New(config, namespace) }
