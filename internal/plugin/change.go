@@ -31,7 +31,6 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	if err != nil {
 		return err
 	}
-	defer forget()
 	h.verbose("updating %s", dir)
 	if err := repository.Update(); err != nil {
 		return errors.Join(withOutput(err), undo())
@@ -43,10 +42,12 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	if err != nil {
 		return errors.Join(err, undo())
 	}
+	forget()
 	return nil
 }
 
-// backUp makes a copy of a plugin. undo restores the copy, forget deletes it.
+// backUp makes a copy of a plugin. undo restores the plugin and deletes the copy, unless it can't be restored; forget
+// only deletes the copy.
 func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func(), err error) {
 	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {
 		return func() error { return nil }, func() {}, err
@@ -62,8 +63,9 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 	}
 	return func() error {
 		if err := errors.Join(os.RemoveAll(p.Dir), os.CopyFS(p.Dir, os.DirFS(kept))); err != nil {
-			return fmt.Errorf("restoring the plugin: %w", err)
+			return fmt.Errorf("restoring the plugin: %w\nits files from before the update are in %s", err, kept)
 		}
+		forget()
 		return nil
 	}, forget, nil
 }
