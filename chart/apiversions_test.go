@@ -71,12 +71,12 @@ metadata: {name: f}
 	if want := strings.ReplaceAll(old, "OLD", "policy/v1"); out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
-	var told []string
+	var wantChanges []string
 	for _, name := range []string{"a", "ä", "c", "d", "f"} {
-		told = append(told, "PodDisruptionBudget/"+name+": policy/v1beta1 is not served any more, sent as policy/v1")
+		wantChanges = append(wantChanges, "PodDisruptionBudget/"+name+": policy/v1beta1 is not served any more, sent as policy/v1")
 	}
-	if !slices.Equal(changes, told) {
-		t.Errorf("changes: %q, want %q", changes, told)
+	if !slices.Equal(changes, wantChanges) {
+		t.Errorf("changes: %q, want %q", changes, wantChanges)
 	}
 	if same, _ := ReplaceAPIVersions(manifest, func(*unstructured.Unstructured) string { return "" }); same != manifest {
 		t.Errorf("nothing to renew, got\n%s", same)

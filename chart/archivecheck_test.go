@@ -81,14 +81,14 @@ func TestAnArchiveThatItsIndexDoesNotDescribeIsRefused(t *testing.T) {
 				if !errors.As(err, &mismatch) || mismatch.Field != field {
 					t.Fatalf("Load(%s): %v, want a mismatch of the %s", ref, err, field)
 				}
-				var told []string
-				opts.AllowMismatch, opts.Progress = true, func(line string) { told = append(told, line) }
+				var warnings []string
+				opts.AllowMismatch, opts.Progress = true, func(line string) { warnings = append(warnings, line) }
 				c, err := Load(t.Context(), ref, opts)
 				if err != nil || c.Name() != "web-1.0.0" {
 					t.Fatalf("where it is allowed: %v", err)
 				}
-				if !strings.Contains(strings.Join(told, "\n"), "WARNING: "+mismatch.Error()) {
-					t.Errorf("where it is allowed, told %q", told)
+				if !strings.Contains(strings.Join(warnings, "\n"), "WARNING: "+mismatch.Error()) {
+					t.Errorf("where it is allowed, warnings %q", warnings)
 				}
 			})
 		}
@@ -153,7 +153,7 @@ func TestDependenciesThatTheirIndexDoesNotDescribeAreRefused(t *testing.T) {
 					t.Errorf("charts/ has %v", left)
 				}
 				if err := update(true); err != nil || !strings.Contains(out.String(), "WARNING: ") {
-					t.Errorf("where it is allowed: %v, told %s", err, &out)
+					t.Errorf("where it is allowed: %v, warnings %s", err, &out)
 				}
 			})
 		}

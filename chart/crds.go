@@ -33,13 +33,13 @@ func (p *Parser) CRDs(c *helmchart.Chart) (manifests []Manifest, warnings []stri
 	first := map[kube.ID]Manifest{}
 	for _, m := range all {
 		id := kube.IDOf(m.Object)
-		one, again := first[id]
+		used, isDuplicate := first[id]
 		switch {
-		case !again || id.Name == "":
+		case !isDuplicate || id.Name == "":
 			first[id] = m
 			manifests = append(manifests, m)
-		case !reflect.DeepEqual(one.Object.Object, m.Object.Object):
-			warnings = append(warnings, fmt.Sprintf("%s is defined in %s and differently in %s: the first one is used, as in Helm", id, one.Source, m.Source))
+		case !reflect.DeepEqual(used.Object.Object, m.Object.Object):
+			warnings = append(warnings, fmt.Sprintf("%s is defined in %s and differently in %s: the first one is used, as in Helm", id, used.Source, m.Source))
 		}
 	}
 	return manifests, warnings, nil

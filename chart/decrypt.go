@@ -26,7 +26,7 @@ const (
 	ageArmor  = armor.Header
 )
 
-// sopsWaitDelay is how long sops may take to end after it was told to.
+// sopsWaitDelay is how long sops may take to end after its context has ended.
 const sopsWaitDelay = 2 * time.Second
 
 // A DecryptError says why an encrypted values file can't be read. It never contains the

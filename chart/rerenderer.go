@@ -125,14 +125,14 @@ func (r *Rerenderer) renderTwice(ctx context.Context, sharedPrimes bool) (*Rende
 	}
 	in := r.in
 	in.renderings = 2
-	again, hashed, instead := &rendering{done: make(chan struct{})}, &rendering{done: make(chan struct{})}, r.nextSubstitutes()
+	second, hashed, instead := &rendering{done: make(chan struct{})}, &rendering{done: make(chan struct{})}, r.nextSubstitutes()
 	background, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(hashed.done)
 		defer cancel()
-		again.out, _ = r.renderWith(background, in, instead, true)
-		close(again.done)
-		if again.out != nil && r.MakesHashes() && r.MakesKeys() {
+		second.out, _ = r.renderWith(background, in, instead, true)
+		close(second.done)
+		if second.out != nil && r.MakesHashes() && r.MakesKeys() {
 			hashed.out, _ = r.renderHashInputs(background, in)
 		}
 	}()
@@ -143,7 +143,7 @@ func (r *Rerenderer) renderTwice(ctx context.Context, sharedPrimes bool) (*Rende
 		cancel()
 		return out, err
 	}
-	r.begun, r.begunWithHashInputs = again, hashed
+	r.begun, r.begunWithHashInputs = second, hashed
 	return out, nil
 }
 

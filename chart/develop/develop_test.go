@@ -115,8 +115,8 @@ func TestLintTellsNoValues(t *testing.T) {
 		"templates/secret.yaml": "stringData:\n  password: {{ .Values.password }}\n",
 	})
 	report, err := Lint(context.Background(), dir, map[string]any{"password": "*hunter2"}, LintOptions{})
-	told := strings.Join(append(report.Messages, report.Notable...), "\n")
-	if err != nil || !strings.Contains(told, "unknown anchor (hidden) referenced") || strings.Contains(told, "hunter2") {
-		t.Errorf("error %v, messages\n%s", err, told)
+	messages := strings.Join(append(report.Messages, report.Notable...), "\n")
+	if err != nil || !strings.Contains(messages, "unknown anchor (hidden) referenced") || strings.Contains(messages, "hunter2") {
+		t.Errorf("error %v, messages\n%s", err, messages)
 	}
 }

@@ -185,7 +185,7 @@ func TestFailedRevisionsCountWhereTheyAreLive(t *testing.T) {
 	first := s.deploy(password, nil)
 	s.policy = Renew
 	failed := s.deploy(password, nil)
-	s.past[1].Successful = false
+	s.earlier[1].Successful = false
 	s.policy = Keep
 	if got := read(s.plan(password, nil)); got != read(first) {
 		t.Error("nothing is live, and the value of a failed revision counts")
@@ -202,7 +202,7 @@ func TestFailedRevisionsCountWhereTheyAreLive(t *testing.T) {
 	if got := read(s.plan(password, nil)); got != read(first) {
 		t.Error("a value set by hand, or of a failed revision, counts")
 	}
-	s.past = s.past[1:] // the first install has failed
+	s.earlier = s.earlier[1:] // the first install has failed
 	s.live["Secret/s"] = document(failed)
 	if got := read(s.plan(password, nil)); got != read(failed) {
 		t.Error("what a failed install has written is lost")
@@ -240,8 +240,8 @@ func TestAgreeingByChanceIsNotKeeping(t *testing.T) {
 	s := newStory(t)
 	was := field(t, s.deploy(template, nil).Manifest, "ConfigMap/c", "data", "a").(string)
 	other := map[string]string{"0": "1", "1": "0"}[was]
-	s.past = append(s.past, Revision{Number: 2, Manifest: strings.Replace(s.past[0].Manifest, `"`+was+`"`, `"`+other+`"`, 1)})
-	s.live["ConfigMap/c"] = s.past[0].Manifest
+	s.earlier = append(s.earlier, Revision{Number: 2, Manifest: strings.Replace(s.earlier[0].Manifest, `"`+was+`"`, `"`+other+`"`, 1)})
+	s.live["ConfigMap/c"] = s.earlier[0].Manifest
 	for range 12 {
 		if got := field(t, s.plan(template, nil).Manifest, "ConfigMap/c", "data", "a"); got != was {
 			t.Fatalf("got %v, want %v", got, was)

@@ -76,8 +76,8 @@ func (d *decider) readInputs() {
 	if len(d.objects) == 0 {
 		return
 	}
-	for _, again := range d.in.Rerendered {
-		d.rerendered = append(d.rerendered, d.indexOf(again, same))
+	for _, rerendered := range d.in.Rerendered {
+		d.rerendered = append(d.rerendered, d.indexOf(rerendered, same))
 	}
 	for _, earlier := range d.in.Earlier {
 		d.earlier = append(d.earlier, d.indexOf(earlier, same))

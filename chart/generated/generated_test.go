@@ -20,10 +20,10 @@ import (
 // A story is a release of a chart, without a cluster.
 type story struct {
 	*testing.T
-	past   []Revision
-	policy Policy
-	now    time.Time
-	live   map[string]string // documents by Kind/name
+	earlier []Revision
+	policy  Policy
+	now     time.Time
+	live    map[string]string // documents by Kind/name
 }
 
 func newStory(t *testing.T) *story {
@@ -48,17 +48,17 @@ func chartOf(templates any) *chart.Chart {
 func (s *story) deploy(templates any, values map[string]any) *Result {
 	s.Helper()
 	r := s.plan(templates, values)
-	s.past = append(s.past, Revision{Number: len(s.past) + 1, Successful: true, Manifest: r.Manifest, Hooks: r.Hooks})
+	s.earlier = append(s.earlier, Revision{Number: len(s.earlier) + 1, Successful: true, Manifest: r.Manifest, Hooks: r.Hooks})
 	return r
 }
 
 func (s *story) plan(templates any, values map[string]any) *Result {
 	s.Helper()
 	c := chartOf(templates)
-	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.past) > 0}
+	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.earlier) > 0}
 	rerenderer := c.NewRerenderer(in)
 	render := rerenderer.RenderTwice
-	if len(s.past)%2 == 1 { // what is rendered at once has to come to the same
+	if len(s.earlier)%2 == 1 { // what is rendered at once has to come to the same
 		render = func(ctx context.Context) (*chart.Rendered, error) { return c.Render(ctx, in) }
 	}
 	first, err := render(context.Background())
@@ -66,7 +66,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 		s.Fatal(err)
 	}
 	r, _, err := Render(context.Background(), rerenderer, Input{
-		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.past, Now: s.now,
+		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: s.now,
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
 				return &unstructured.Unstructured{Object: root.(map[string]any)}, nil
@@ -208,7 +208,7 @@ func TestUpgradeWithoutAChangeKeepsEverything(t *testing.T) {
 			s.deploy(template, nil)
 			for range 3 {
 				r := s.deploy(template, nil)
-				was, now := said(t, s.past[0]), said(t, s.past[len(s.past)-1])
+				was, now := said(t, s.earlier[0]), said(t, s.earlier[len(s.earlier)-1])
 				if was != now {
 					t.Fatalf("from:\n%s\nto:\n%s\n%s", was, now, r.lines())
 				}
@@ -217,7 +217,7 @@ func TestUpgradeWithoutAChangeKeepsEverything(t *testing.T) {
 						t.Errorf("not kept: %s", r.lines())
 					}
 				}
-				if len(r.Values) == 0 && name != "a time of comments" && r.Manifest != s.past[0].Manifest {
+				if len(r.Values) == 0 && name != "a time of comments" && r.Manifest != s.earlier[0].Manifest {
 					t.Error("nothing is told of as kept")
 				}
 			}

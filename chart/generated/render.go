@@ -30,12 +30,12 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 	var all []*chart.Rendered
 	var result *Result
 	for {
-		again, err := rerenderer.RenderAgain(ctx)
+		rerendered, err := rerenderer.RenderAgain(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		all = append(all, again)
-		in.Rerendered = append(in.Rerendered, NewRevision(again.Manifest, again.Hooks))
+		all = append(all, rerendered)
+		in.Rerendered = append(in.Rerendered, NewRevision(rerendered.Manifest, rerendered.Hooks))
 		if hashed := rerenderer.TakeHashInputs(ctx); hashed != nil {
 			in.WithHashInputs = new(NewRevision(hashed.Manifest, hashed.Hooks))
 		}

@@ -383,11 +383,11 @@ func certificateMismatch(g *group) string {
 	if g.recordedCert == nil {
 		return "no certificate is recorded"
 	}
-	var again []*x509.Certificate
+	var rerendered []*x509.Certificate
 	for _, text := range g.tokens[0].rerendered {
-		again = append(again, readCertificate(text))
+		rerendered = append(rerendered, readCertificate(text))
 	}
-	if trait := changedTrait(g.cert, again, g.recordedCert); trait != "" {
+	if trait := changedTrait(g.cert, rerendered, g.recordedCert); trait != "" {
 		return "the " + trait + " of the certificate changed"
 	}
 	return ""

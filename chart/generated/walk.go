@@ -27,9 +27,9 @@ func (d *decider) findGenerated(o *object) {
 	if v.isStable() {
 		return // only comments differ, or there is nothing to compare with
 	}
-	past, revision := d.recordedObject(o, v)
-	if past != nil {
-		v.recorded = new(any(past.content))
+	recorded, revision := d.recordedObject(o, v)
+	if recorded != nil {
+		v.recorded = new(any(recorded.content))
 	}
 	w := &fieldWalker{decider: d, object: o, revision: revision}
 	w.compare(nil, "", v)
@@ -40,8 +40,8 @@ func (d *decider) findGenerated(o *object) {
 		order.path = slices.Concat(o.path, order.path)
 		o.doc.orders = append(o.doc.orders, order)
 	}
-	if past != nil && len(past.path) == 0 && len(o.path) == 0 {
-		o.doc.recorded = past.doc.text
+	if recorded != nil && len(recorded.path) == 0 && len(o.path) == 0 {
+		o.doc.recorded = recorded.doc.text
 	}
 }
 

@@ -80,7 +80,7 @@ func (h Host) resolve(p *Plugin) (string, []string, error) {
 	if len(commands) == 0 && p.Metadata.Command != "" {
 		commands = []helmplugin.PlatformCommand{{Command: p.Metadata.Command}}
 	}
-	if c := forThisPlatform(commands); c != nil {
+	if c := commandForThisPlatform(commands); c != nil {
 		words := h.expanded(p, c)
 		return words[0], words[1:], nil
 	}
@@ -94,11 +94,11 @@ func (h Host) resolve(p *Plugin) (string, []string, error) {
 	return "", nil, fmt.Errorf("plugin %q has no command for %s/%s, but for %s", p.Name, runtime.GOOS, runtime.GOARCH, strings.Join(platforms, ", "))
 }
 
-// forThisPlatform chooses a command as Helm does: that of the system and the
+// commandForThisPlatform chooses a command as Helm does: that of the system and the
 // architecture, else the first of the system, else the first of neither. Nil
 // when there is none.
 // (helm.sh/helm/v3/pkg/plugin/plugin.go, getPlatformCommand)
-func forThisPlatform(commands []helmplugin.PlatformCommand) *helmplugin.PlatformCommand {
+func commandForThisPlatform(commands []helmplugin.PlatformCommand) *helmplugin.PlatformCommand {
 	var best *helmplugin.PlatformCommand
 	for i := range commands {
 		c := &commands[i]
@@ -152,7 +152,7 @@ func checkExecutable(p *Plugin, main string) error {
 func (h Host) runHook(ctx context.Context, p *Plugin, event string) error {
 	var words []string
 	if platform := p.PlatformHooks[event]; len(platform) > 0 {
-		if c := forThisPlatform(platform); c != nil {
+		if c := commandForThisPlatform(platform); c != nil {
 			words = h.expanded(p, c)
 		}
 	} else if line := p.Hooks[event]; line != "" {

@@ -199,11 +199,11 @@ func cannotClone(from string, cloned bool, err error) error {
 // withOutput adds the program's output to an error of a version control system, because only
 // the output has the cause. (github.com/Masterminds/vcs)
 func withOutput(err error) error {
-	var told interface{ Out() string }
-	if !errors.As(err, &told) {
+	var cause interface{ Out() string }
+	if !errors.As(err, &cause) {
 		return err
 	}
-	if out := strings.TrimSpace(told.Out()); out != "" {
+	if out := strings.TrimSpace(cause.Out()); out != "" {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return err
