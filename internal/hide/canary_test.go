@@ -221,7 +221,7 @@ func FuzzHide(f *testing.F) {
 	f.Add("0", "0", "0A0\x91")
 	f.Add("0", "0", strings.Repeat("0", 400)+"A")
 	f.Fuzz(func(t *testing.T, before, after, s string) {
-		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < leastInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Placeholder, strings.ToLower(s)) {
+		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < minInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Placeholder, strings.ToLower(s)) {
 			return
 		}
 		var texts Texts

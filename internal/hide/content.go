@@ -11,9 +11,8 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// addParts adds the parts of a confidential text that may be shown by themselves: the values of
-// JSON and YAML by their keys, passwords at known places, and each line of several, because lines
-// may be indented.
+// addParts adds what a confidential text consists of, because it may be shown without the rest: the
+// values of JSON and YAML, passwords at known places, and single lines.
 func (t *Texts) addParts(text string, key keyClass) {
 	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
 		var content any
@@ -40,7 +39,7 @@ func (t *Texts) addParts(text string, key keyClass) {
 
 // addYAML adds the values of a text that is YAML.
 func (t *Texts) addYAML(text string) {
-	if len(text) > mostEncoded || !strings.Contains(text, ": ") && !strings.Contains(text, "- ") {
+	if len(text) > maxEncoded || !strings.Contains(text, ": ") && !strings.Contains(text, "- ") {
 		return
 	}
 	var content any
@@ -52,7 +51,7 @@ func (t *Texts) addYAML(text string) {
 	}
 }
 
-// addFields adds the fields of a line such as user:password or host:port:user:password, but for
+// addFields adds the fields of a line such as user:password or host:port:user:password, except
 // hosts and paths.
 func (t *Texts) addFields(line string) {
 	if strings.ContainsAny(line, " \t=") || strings.Contains(line, "://") {
@@ -78,6 +77,7 @@ var assignment = lazyregexp.New(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=
 // armour matches the first or last line of a PEM block.
 var armour = lazyregexp.New(`^-----(BEGIN|END)[ \w]*-----$`)
 
+// addLine adds a line of a confidential text, or the value in it if the line is an assignment.
 func (t *Texts) addLine(line string) {
 	if armour().MatchString(line) {
 		return
@@ -88,22 +88,22 @@ func (t *Texts) addLine(line string) {
 		if !strings.Contains(value, "\n") {
 			t.addItem(value, key)
 		}
-		if key == confidentialKey || len(line) >= leastWithKey {
-			t.searchFor(line, part{})
+		if key == confidentialKey || len(line) >= minLineWithKey {
+			t.searchFor(line, term{})
 		}
 		return
 	}
 	switch {
-	case len(line) >= leastLine && hasLetter(line):
-		t.searchFor(line, part{})
+	case len(line) >= minLine && hasLetter(line):
+		t.searchFor(line, term{})
 	case !isOrdinary(line):
 		t.addItem(line, unknown)
 	}
 }
 
-// leastWithKey is the shortest line with a key and a value that is looked for as
-// a whole.
-const leastWithKey = 20
+// minLineWithKey is the length, in bytes, from which a line with a key and a value is searched for as
+// a whole, too.
+const minLineWithKey = 20
 
 // addItem adds a value inside a confidential text. If its key isn't confidential, it is hidden
 // only as a whole word, because it may be ordinary configuration.
@@ -112,31 +112,32 @@ func (t *Texts) addItem(value string, key keyClass) {
 	switch {
 	case key == confidentialKey:
 		t.add(value, key)
-	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !quantity().MatchString(value):
+	case len(value) >= minInside && hasLetter(value) && !isOrdinary(value) && !quantity().MatchString(value):
 		if key == identifierKey {
 			t.add(value, key)
 			return
 		}
-		t.searchFor(value, part{wholeWord: !looksRandom(value)})
-	case !hasLetter(value) && len(value) >= leastNumber:
-		t.searchFor(value, part{wholeWord: true})
+		t.searchFor(value, term{wholeWord: !looksRandom(value)})
+	case !hasLetter(value) && len(value) >= minNumber:
+		t.searchFor(value, term{wholeWord: true})
 	}
 }
 
-// looksRandom reports whether a value is hardly a word: letters and digits, long, and not
-// a host.
+// looksRandom reports whether a value looks like random text: it is long, has digits, and isn't a host
+// or a path.
 func looksRandom(value string) bool {
-	return len(value) >= leastRandom && strings.ContainsAny(value, "0123456789") && !strings.ContainsAny(value, " ./:-")
+	return len(value) >= minRandom && strings.ContainsAny(value, "0123456789") && !strings.ContainsAny(value, " ./:-")
 }
 
-// leastRandom is the length, in bytes, from which letters and digits aren't found by chance.
-const leastRandom = 8
+// minRandom is the length, in bytes, from which random text hardly occurs in other texts by chance.
+const minRandom = 8
 
-func (t *Texts) addJSON(v any, s keyClass) {
+// addJSON adds the values of JSON data, whose own key has a class.
+func (t *Texts) addJSON(v any, class keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		if name, value, ok := namedValue(v); ok {
-			t.addItem(value, t.classOfNested(s, name))
+			t.addItem(value, t.classOfNested(class, name))
 			return
 		}
 		for key, item := range v {
@@ -145,22 +146,22 @@ func (t *Texts) addJSON(v any, s keyClass) {
 				t.addBasicAuth(item)
 				continue
 			}
-			t.addJSON(item, t.classOfNested(s, key))
+			t.addJSON(item, t.classOfNested(class, key))
 		}
 	case []any:
 		for _, item := range v {
-			t.addJSON(item, s)
+			t.addJSON(item, class)
 		}
 	case string:
-		t.addItem(v, s)
+		t.addItem(v, class)
 	default:
-		if text, ok := numberText(v); ok && s == confidentialKey {
-			t.add(text, s)
+		if text, ok := numberText(v); ok && class == confidentialKey {
+			t.add(text, class)
 		}
 	}
 }
 
-// numberText is a number of a document or of values as JSON writes it; false for anything else.
+// numberText is a number as JSON writes it; false for a value that isn't a number.
 func numberText(v any) (string, bool) {
 	switch v.(type) {
 	case int, int32, int64, float64, json.Number:
@@ -170,8 +171,8 @@ func numberText(v any) (string, bool) {
 	return "", false
 }
 
-// namedValue returns what a map such as an environment variable's says: the name, or key, that
-// says what the value is, and the value.
+// namedValue returns the name and the value of a map that has both as fields, such as an environment
+// variable: {name: PASSWORD, value: …}.
 func namedValue(v map[string]any) (name, value string, ok bool) {
 	for _, key := range []string{"name", "key"} {
 		if name, ok = v[key].(string); ok {

@@ -13,11 +13,11 @@ func isCustom(obj *unstructured.Unstructured) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
-// secretsIn adds the fields of a custom resource from which its controller makes Secrets:
+// addSecretFields adds the fields of a custom resource from which its controller makes Secrets:
 // stringData at any depth, data of a Secret template, and the data of embedded Secrets.
 // https://github.com/bitnami-labs/sealed-secrets#sealedsecret-templates
 // https://external-secrets.io/latest/guides/templating/
-func (f *Fields) secretsIn(names []string, v any) {
+func (f *Fields) addSecretFields(names []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		secret := len(names) > 0 && v["kind"] == "Secret" && v["apiVersion"] == "v1"
@@ -27,17 +27,17 @@ func (f *Fields) secretsIn(names []string, v any) {
 				f.patterns = append(f.patterns, append(at[:len(at):len(at)], anyStep))
 				continue
 			}
-			f.secretsIn(at, item)
+			f.addSecretFields(at, item)
 		}
 	case []any:
 		for _, item := range v {
-			f.secretsIn(append(names[:len(names):len(names)], Item), item)
+			f.addSecretFields(append(names[:len(names):len(names)], Item), item)
 		}
 	}
 }
 
 // inTemplate reports whether a path ends at a template of a Secret, or at an item of
-// a list of some.
+// a list of such templates.
 func inTemplate(names []string) bool {
 	last := len(names) - 1
 	if last >= 0 && names[last] == Item {

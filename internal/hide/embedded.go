@@ -7,8 +7,8 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// addEmbedded adds what stands in a text where only a password does: in the address of a server,
-// in a header, behind a key that says so. The text itself needn't be confidential.
+// addEmbedded adds the passwords in a text that stand where only a password does: in a URL, in a header,
+// or after a key such as password=. The text itself needn't be confidential.
 func (t *Texts) addEmbedded(text string) {
 	if !strings.ContainsAny(text, ":=<") && !strings.Contains(text, "password ") {
 		return
@@ -30,28 +30,28 @@ func (t *Texts) addEmbedded(text string) {
 	}
 }
 
-// addPassword adds a text that stands where only a password does, and what it is when it was
-// escaped for a URL. Ordinary words aren't looked for: addresses of examples have them.
+// addPassword adds a text that stands where only a password does, as it is and with the escapes of URLs
+// decoded. Ordinary words aren't added: URLs in examples have them as passwords.
 func (t *Texts) addPassword(text string) {
 	plain, _ := url.PathUnescape(text) // empty when it isn't escaped properly
 	for _, text := range []string{text, plain} {
-		if len(text) >= leastInside && !isOrdinary(text) {
+		if len(text) >= minInside && !isOrdinary(text) {
 			t.add(text, confidentialKey)
 		}
 	}
 }
 
 var (
-	// passwordPlaces have a password as their group.
+	// passwordPlaces match a place where only a password stands, with the password as their group.
 	passwordPlaces = []lazyregexp.Regexp{
 		lazyregexp.New(`://[^\s/"'@:<>]*:([^\s"'<>]+)@`),   // https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1
 		lazyregexp.New(`(?i)\bbearer\s+([\w\-.~+/=]+)`),    // https://www.rfc-editor.org/rfc/rfc6750#section-2.1
 		lazyregexp.New(`\blogin\s+\S+\s+password\s+(\S+)`), // https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html
 	}
-	// basicAuth has user:password in base64: https://www.rfc-editor.org/rfc/rfc7617#section-2
+	// basicAuth matches user:password in base64: https://www.rfc-editor.org/rfc/rfc7617#section-2
 	basicAuth = lazyregexp.New(`(?i)\bbasic\s+([\w+/]{4,}=*)`)
-	// pair is key=value or key: value inside a line: queries of URLs, connection strings.
+	// pair matches key=value or key: value inside a line: queries of URLs, connection strings.
 	pair = lazyregexp.New(`([A-Za-z_][\w.\- ]*?)["']?[ \t]*[=:][ \t]*("[^"\n]+"|'[^'\n]+'|[^\s"'&;,<>{}\[\]]+)`)
-	// element is an element of XML.
+	// element matches an element of XML.
 	element = lazyregexp.New(`<([\w.:\-]+)[^<>]*>([^<>\n]+)</`)
 )

@@ -15,14 +15,14 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// mostEncoded is the length, in bytes, up to which all spellings of a text are searched for.
-// A longer text is searched for as it is, and by its lines.
-const mostEncoded = 64 << 10
+// maxEncoded is the length, in bytes, up to which all spellings of a text are searched for.
+// A longer text is searched for as it is, in base64, and by its lines.
+const maxEncoded = 64 << 10
 
-// spellings are the forms in which a text is written elsewhere. like has the options of those with the letters of
-// the text.
-func spellings(text string, like part) []part {
-	var out []part
+// spellings returns terms for all forms in which a text may be written elsewhere. Forms with the letters of the text,
+// such as escaped ones, get the options of like; base64 and hexadecimal have options of their own.
+func spellings(text string, like term) []term {
+	var out []term
 	plain := func(texts ...string) {
 		for _, t := range texts {
 			like.text = t
@@ -30,8 +30,8 @@ func spellings(text string, like part) []part {
 		}
 	}
 	plain(text)
-	if len(text) > mostEncoded {
-		return append(out, part{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
+	if len(text) > maxEncoded {
+		return append(out, term{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
 	}
 	// Servers quote values in messages, and what writes the message escapes it again.
 	for _, quoted := range append(escaped(text), text) {
@@ -42,7 +42,7 @@ func spellings(text string, like part) []part {
 	plain(numbers(text)...)
 	plain(url.QueryEscape(text), url.PathEscape(text))
 	for _, t := range []string{percent(text), hex.EncodeToString([]byte(text))} {
-		out = append(out, part{text: t})
+		out = append(out, term{text: t})
 	}
 	if hasNonASCII(text) {
 		plain(inASCII(text), strings.Trim(strconv.QuoteToASCII(text), `"`))
@@ -53,7 +53,7 @@ func spellings(text string, like part) []part {
 	}
 	out = append(out, base64Cores(text)...)
 	for _, inBase64 := range base64Cores(text) { // base64 of base64: Secrets that contain encoded text
-		if len(inBase64.text) >= leastTwice && len(text) <= mostTwice {
+		if len(inBase64.text) >= minTwice && len(text) <= maxTwice {
 			for _, twice := range base64Cores(inBase64.text) {
 				twice.widen = widenTwice
 				out = append(out, twice)
@@ -65,15 +65,16 @@ func spellings(text string, like part) []part {
 
 // Limits for searching base64 of base64.
 const (
-	leastTwice = 4
-	mostTwice  = 4 << 10 // bytes of a text
+	minTwice   = 4
+	maxTwice   = 4 << 10 // bytes of a text
 	widenTwice = 3       // an adjacent character of the inner base64, and the bits of the outer
 )
 
-// base64Cores returns the base64 of a text inside any other text: for each of the three offsets
-// in a group of three bytes, without the characters that depend on adjacent bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
-func base64Cores(text string) []part {
-	var out []part
+// base64Cores returns what is the same in the base64 of all longer texts that contain a text. Base64 encodes groups of
+// three bytes, so there is one core for each of the three offsets that the text may have in a group. Characters that
+// depend on adjacent bytes aren't part of it. https://www.rfc-editor.org/rfc/rfc4648#section-4
+func base64Cores(text string) []term {
+	var out []term
 	seen := map[string]bool{}
 	for before := range 3 {
 		data := append(make([]byte, before), text...)
@@ -81,19 +82,19 @@ func base64Cores(text string) []part {
 			all := alphabet.EncodeToString(data)
 			first, last := (before*8+5)/6, len(data)*8/6
 			core := all[min(first, last):last]
-			if len(core) >= leastCore && !seen[core] {
+			if len(core) >= minCore && !seen[core] {
 				seen[core] = true
-				out = append(out, part{text: core, caseSensitive: true, widen: 1})
+				out = append(out, term{text: core, caseSensitive: true, widen: 1})
 			}
 		}
 	}
 	return out
 }
 
-// leastCore is the shortest part of base64 that is looked for.
-const leastCore = 4
+// minCore is the length of the shortest core that is searched for.
+const minCore = 4
 
-// inASCII is a text as it stands in JSON that has only ASCII characters. https://www.rfc-editor.org/rfc/rfc8259#section-7
+// inASCII is a text as JSON with nothing but ASCII characters has it. https://www.rfc-editor.org/rfc/rfc8259#section-7
 func inASCII(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -112,7 +113,7 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// inSingleQuotes are the forms of a text with single quotes in it between single quotes; none if it has none.
+// inSingleQuotes returns the forms that a text with single quotes takes between single quotes; none for other texts.
 func inSingleQuotes(text string) []string {
 	if !strings.Contains(text, "'") {
 		return nil
@@ -123,11 +124,11 @@ func inSingleQuotes(text string) []string {
 	return []string{inSchemaErrors, strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.ReplaceAll(text, "'", `\'`)} // YAML and SQL, shells, others
 }
 
-// number is what is a number in JSON.
+// number matches a number of JSON.
 var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// numbers are the scientific forms of a text that is a number, of six digits or more: templates write numbers of
-// JSON so, and errors of JSON schemas with a power of ten.
+// numbers returns the scientific notations of a number of six digits or more: 1e+06, as templates print it, and 1×10⁶,
+// as errors of JSON schemas do.
 func numbers(text string) []string {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || !number().MatchString(text) || math.Abs(value) < 1e5 {
@@ -140,7 +141,7 @@ func numbers(text string) []string {
 
 var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
-// percent is a text in which each byte is escaped as in URLs.
+// percent is a text with every byte escaped as in URLs.
 func percent(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -154,7 +155,7 @@ func hasNonASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f })
 }
 
-// escaped is a text as it stands in JSON, where <, > and & may be escaped or not.
+// escaped returns the forms of a text between double quotes: of JSON, with <, > and & escaped or not, and of %q.
 func escaped(text string) []string {
 	var out []string
 	for _, angles := range []bool{true, false} {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// HidePath returns a path, as sigs.k8s.io/structured-merge-diff writes it, with Placeholder for the
-// confidential keys and values that name items of lists: spec.users[pin="1234"]. Confidential are those of
-// confidential fields, and those that contain a text of t, which may be nil. What is called
-// name identifies an item, and is shown unless its field is confidential.
+// HidePath hides the confidential values in the path of a field, which name items of lists:
+// spec.users[pin="1234"] becomes spec.users[pin=(hidden)]. The path is written as
+// sigs.k8s.io/structured-merge-diff writes it. A value is hidden if its field is confidential. It is also
+// hidden if it contains a text of t, which may be nil, unless its key is "name", which identifies the item.
 func (f Fields) HidePath(path string, t *Texts) string {
 	if !strings.Contains(path, "[") {
 		return path
@@ -45,8 +45,8 @@ func cutName(path string) (name, rest string) {
 	return path, ""
 }
 
-// hideItem cuts [0], [="value"] or [key="value",key=1] off the beginning of a path, and hides in it what
-// is confidential. names is the path before it.
+// hideItem cuts [0], [="value"] or [key="value",key=1] off the beginning of a path, and hides the
+// confidential values in it. names is the path before it.
 func (f Fields) hideItem(names []string, path string, t *Texts) (item, rest string) {
 	var out strings.Builder
 	for rest = path; ; {
@@ -62,7 +62,7 @@ func (f Fields) hideItem(names []string, path string, t *Texts) (item, rest stri
 		out.WriteString(rest[:at+1])
 		rest = rest[at+1:]
 		value := cutValue(rest)
-		if f.hidesItemKey(names, key, value, t) {
+		if f.hidesItemValue(names, key, value, t) {
 			out.WriteString(Placeholder)
 		} else {
 			out.WriteString(value)
@@ -84,8 +84,8 @@ func cutValue(text string) string {
 	return text
 }
 
-// hidesItemKey reports whether a key of a list item, or with an empty key the item itself, is hidden.
-func (f Fields) hidesItemKey(names []string, key, value string, t *Texts) bool {
+// hidesItemValue reports whether a value that names a list item is hidden: that of a key, or if the key is empty the item itself.
+func (f Fields) hidesItemValue(names []string, key, value string, t *Texts) bool {
 	at := append(names[:len(names):len(names)], Item)
 	if key != "" {
 		at = append(at, key)
@@ -98,5 +98,5 @@ func (f Fields) hidesItemKey(names []string, key, value string, t *Texts) bool {
 		text = value
 	}
 	_, found := t.hide(text)
-	return key != "name" && len(found) > 0 && (hasLetter(text) || len(text) >= leastNamedNumber)
+	return key != "name" && len(found) > 0 && (hasLetter(text) || len(text) >= minKeyedNumber)
 }

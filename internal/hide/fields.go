@@ -1,5 +1,5 @@
 // Package hide decides what must not be shown: confidential fields of objects, and
-// confidential texts.
+// confidential texts. What is confidential is hidden: output has Placeholder in its place.
 package hide
 
 import (
@@ -12,7 +12,7 @@ import (
 	"deployer/internal/annotation"
 )
 
-// Fields are the confidential ones of an object. The zero value has none.
+// Fields are the confidential fields of an object. The zero value has none.
 type Fields struct {
 	whole    bool
 	patterns [][]string
@@ -22,9 +22,9 @@ type Fields struct {
 const Item = "[]"
 
 // ConfidentialFields returns the fields that are confidential in any of the given states
-// of an object; nil states are ignored. Confidential are all fields of a Secret, the
-// fields that the annotations name, and the fields from which a custom resource's
-// controller makes Secrets. If an annotation can't be read, everything is confidential.
+// of an object; nil states are ignored. These are all fields of a Secret, the fields that
+// the annotations name, and the fields from which a custom resource's controller makes
+// Secrets. If an annotation can't be read, all fields are confidential.
 func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 	var f Fields
 	for _, obj := range states {
@@ -33,7 +33,7 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 		}
 		f.whole = f.whole || IsSecret(obj)
 		if isCustom(obj) {
-			f.secretsIn(nil, obj.Object)
+			f.addSecretFields(nil, obj.Object)
 		}
 		annotations := obj.GetAnnotations()
 		sensitive, unreadable := annotation.Sensitive.ReadAll(annotations)
@@ -84,8 +84,8 @@ func (f Fields) HasHiddenWithin(names []string) bool {
 		slices.ContainsFunc(f.patterns, func(p []string) bool { return matchesBelow(p, names) })
 }
 
-// hidesWithinSecret reports whether a value at this path of a confidential object contains
-// hidden fields.
+// hidesWithinSecret reports whether a value at this path contains hidden fields, in an object
+// that is confidential as a whole.
 func hidesWithinSecret(names []string) bool {
 	switch {
 	case len(names) == 0:
@@ -103,8 +103,8 @@ var visibleFields = map[string]bool{"apiVersion": true, "kind": true, "type": tr
 // some tools keep copies of Secrets in annotations.
 var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
-// isHiddenInSecret reports whether a field of an object that is confidential as a whole is
-// hidden.
+// isHiddenInSecret reports whether a field is hidden, in an object that is confidential as a
+// whole.
 func isHiddenInSecret(names []string) bool {
 	if visibleFields[names[0]] {
 		return false

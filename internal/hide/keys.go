@@ -15,7 +15,7 @@ const (
 	identifierKey          // it names somebody or something: users, hosts, databases
 	confidentialKey
 
-	unknown = ordinaryKey // in what is confidential as a whole
+	unknown = ordinaryKey // no key is known: the text around the value is confidential as a whole
 )
 
 // confidentialWords are the words in a key that say that its value is confidential.
@@ -31,7 +31,7 @@ var referenceWords = lazyregexp.New(`\b(name|ref|refs|path|paths|file|files|dir|
 // identifierWords matches keys whose value identifies somebody or something.
 var identifierWords = lazyregexp.New(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
-// camel finds where the words of a name meet.
+// camel matches where one word of a name in camel case ends and the next one begins.
 var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 var separators = strings.NewReplacer("-", " ", ".", " ", "_", " ", "/", " ")

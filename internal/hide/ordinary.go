@@ -54,7 +54,7 @@ func isOrdinary(text string) bool {
 	return ordinary[text] || meaningless[text]
 }
 
-// quantity is a size, a duration or a version, which configuration is full of.
+// quantity matches a size, a duration or a version, as configuration has many of them.
 var quantity = lazyregexp.New(`^[vV]?[0-9][0-9.]*([a-zA-Z%]{1,3})?$`)
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }

@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// NewTextsWithOrigins returns texts that can tell which of them stand in others.
+// NewTextsWithOrigins returns empty Texts that remember of which text each spelling is, for OriginsIn.
 func NewTextsWithOrigins() *Texts {
 	t := &Texts{}
-	t.parts.origin = map[*part]string{}
+	t.search.origin = map[*term]string{}
 	return t
 }
 
-// OriginsIn returns which of the texts stand in others, in any spelling, sorted. What is hidden
-// only as a whole value, and what is no text, isn't among them. t is of NewTextsWithOrigins.
+// OriginsIn returns the texts of t that occur in the given texts, in any spelling, sorted. Texts that
+// are hidden only as a whole value, and binary data, aren't among them. t must be of
+// NewTextsWithOrigins.
 func (t *Texts) OriginsIn(texts ...string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.parts.origin) == 0 {
-		return nil // most templates read nothing, and joining the lines of a large manifest takes its time
+	if len(t.search.origin) == 0 {
+		return nil // most templates read nothing, and joining the lines of a large manifest takes long
 	}
 	found := map[string]bool{}
 	for _, text := range texts {
-		t.parts.findWrapped(text, t.isName, func(p *part) {
-			if origin := t.parts.origin[p]; origin != "" {
+		t.search.findWrapped(text, t.isName, func(p *term) {
+			if origin := t.search.origin[p]; origin != "" {
 				found[origin] = true
 			}
 		})
@@ -31,7 +32,7 @@ func (t *Texts) OriginsIn(texts ...string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// AddText adds a text that is confidential wherever it stands.
+// AddText adds a confidential text.
 func (t *Texts) AddText(text string) {
 	if t != nil {
 		t.mu.Lock()

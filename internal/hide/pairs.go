@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// HidePair hides confidential text in two values of one field, such as before and after a
-// change; nil means absent. Where the hidden texts of both differ, it hides all that differs,
-// because of a rotated password only one may be known.
+// HidePair hides confidential texts in two values of one field, such as before and after a
+// change; nil means absent. If the values contain different confidential texts, everything that
+// differs between them is hidden: after a password was changed, only one of the two may be known.
 func (t *Texts) HidePair(a, b any) (any, any) {
 	if t == nil || a == nil || b == nil {
 		return t.HideValue(a), t.HideValue(b)
@@ -25,7 +25,8 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			return t.hideStrings(x, y)
+			x, y = t.hideStrings(x, y)
+			return x, y
 		}
 	}
 	if len(t.hiddenIn(a)) == 0 && len(t.hiddenIn(b)) == 0 {
@@ -34,16 +35,15 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	return Placeholder, Placeholder
 }
 
-// HideTextPair is HidePair for text; empty is absent.
+// HideTextPair is HidePair for two texts; an empty one is absent.
 func (t *Texts) HideTextPair(a, b string) (string, string) {
 	if a == "" || b == "" {
 		return t.Hide(a), t.Hide(b)
 	}
-	x, y := t.hideStrings(a, b)
-	return x.(string), y.(string)
+	return t.hideStrings(a, b)
 }
 
-func (t *Texts) hideStrings(a, b string) (any, any) {
+func (t *Texts) hideStrings(a, b string) (string, string) {
 	x, fromA := t.hide(a)
 	y, fromB := t.hide(b)
 	switch {
@@ -58,7 +58,8 @@ func (t *Texts) hideStrings(a, b string) (any, any) {
 	return Placeholder, Placeholder
 }
 
-// hideUnshared puts hidden in place of the items that another list doesn't have. Items that are written alike are the same.
+// hideUnshared returns a list with hidden in place of the items that the other list doesn't have. Items are the same if
+// they are written alike.
 func hideUnshared[T any](list, other []T, hidden T, written func(T) string) []T {
 	shared := map[string]bool{}
 	for _, item := range other {
@@ -90,8 +91,8 @@ func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
 	return x, y
 }
 
-// hideLists hides the items that only one of two lists has, unless the hidden texts are the
-// same.
+// hideLists hides the items that only one of two lists has, unless both contain the same
+// confidential texts.
 func (t *Texts) hideLists(a, b []any) (any, any) {
 	x, y := t.HideValue(a).([]any), t.HideValue(b).([]any)
 	if slices.Equal(t.hiddenIn(a), t.hiddenIn(b)) {

@@ -12,8 +12,8 @@ const (
 	anyDepth = "**" // any number of steps
 )
 
-// splitPaths separates paths at commas; a backslash before one keeps it, and one in
-// brackets or quotes is part of the path.
+// splitPaths separates paths at commas. A comma after a backslash, in brackets or in quotes is part of
+// the path.
 func splitPaths(text string) []string {
 	var out []string
 	var b strings.Builder
@@ -32,7 +32,7 @@ func splitPaths(text string) []string {
 		case r == '\\':
 			escaped = true
 			continue
-		case r == ',' && in.nothing():
+		case r == ',' && in.isOutside():
 			end()
 			continue
 		default:
@@ -86,7 +86,7 @@ func parsePath(text string) ([]string, bool) {
 func bracket(text string) (inside, after string, ok bool) {
 	var in nesting
 	for i, r := range text {
-		if in.take(r); r == ']' && in.nothing() {
+		if in.take(r); r == ']' && in.isOutside() {
 			return text[1:i], text[i+1:], i > 1
 		}
 	}
@@ -99,9 +99,10 @@ type nesting struct {
 	quote rune // 0: none
 }
 
-func (n *nesting) nothing() bool { return n.depth <= 0 && n.quote == 0 }
+// isOutside reports whether the position is outside of brackets and quotes.
+func (n *nesting) isOutside() bool { return n.depth <= 0 && n.quote == 0 }
 
-// take advances by one character. Brackets in quotes don't count.
+// take advances over one character. Brackets in quotes don't count.
 func (n *nesting) take(r rune) {
 	switch {
 	case n.quote != 0:
@@ -117,7 +118,7 @@ func (n *nesting) take(r rune) {
 	}
 }
 
-// selector reads what is in brackets: a quoted name, or anything that chooses
+// selector returns the step for what is in brackets: a quoted name, or an expression that selects
 // items.
 func selector(inside string) string {
 	inside = strings.TrimSpace(inside)

@@ -7,48 +7,48 @@ import (
 	"unicode/utf8"
 )
 
-// A search finds many texts in one pass. At each position it compares a hash of a few bytes,
-// and whole texts only if that matches. Its cost grows with the length of the searched text,
-// not with the number of texts. The zero value has none.
+// A search finds many terms in one pass. At each position it compares a hash of a few bytes,
+// and the whole text only if that matches. Its cost grows with the length of the searched text,
+// not with the number of terms. The zero value has no terms.
 type search struct {
-	filter [1 << 10]uint64 // bit set of the hashed first bytes of all parts
-	byHead map[uint32][]*part
-	known  map[part]bool    // without widen
-	origin map[*part]string // what each part is a spelling of; nil unless somebody will ask
+	filter [1 << 10]uint64 // bit set of the hashed heads of all terms
+	byHead map[uint32][]*term
+	known  map[term]bool    // that were added; widen is 0
+	origin map[*term]string // the text that each term is a spelling of; nil except of NewTextsWithOrigins
 }
 
-// A part is a text that is looked for.
-type part struct {
+// A term is a text that is searched for.
+type term struct {
 	text          string // in lower case unless caseSensitive
 	caseSensitive bool
-	wholeWord     bool // only where it stands alone
+	wholeWord     bool // found only as a whole word
 	widen         int  // how many adjacent characters of base64 may belong to it
 }
 
-// leastHead is how many bytes each text that is looked for has.
-const leastHead = 4
+// headLength is the length, in bytes, of the head of a term, by which it is found.
+const headLength = 4
 
-// add adds a text to search for, a spelling of another. Texts shorter than leastHead are ignored.
-func (s *search) add(p part, origin string) {
+// add adds a term, which is a spelling of origin. Terms shorter than headLength are ignored.
+func (s *search) add(p term, origin string) {
 	if !p.caseSensitive {
 		p.text = lowered(p.text)
 	}
 	key := p
 	key.widen = 0
-	if len(p.text) < leastHead || s.known[key] {
+	if len(p.text) < headLength || s.known[key] {
 		return
 	}
 	insert(&s.known, key)
 	if s.origin != nil {
 		s.origin[&p] = origin
 	}
-	head := headOf(lowered(p.text[:leastHead]), 0)
+	head := headOf(lowered(p.text[:headLength]), 0)
 	i := slot(head)
 	s.filter[i>>6] |= 1 << (i & 63)
 	list := s.byHead[head]
-	at, _ := slices.BinarySearchFunc(list, &p, func(a, b *part) int { return len(b.text) - len(a.text) }) // longest first
+	at, _ := slices.BinarySearchFunc(list, &p, func(a, b *term) int { return len(b.text) - len(a.text) }) // longest first
 	if s.byHead == nil {
-		s.byHead = map[uint32][]*part{}
+		s.byHead = map[uint32][]*term{}
 	}
 	s.byHead[head] = slices.Insert(list, at, &p)
 }
@@ -78,22 +78,22 @@ func lowered(text string) string {
 // A span is a place in a text.
 type span struct{ from, to int }
 
-// find gives where something stands that is looked for: places in order that don't
-// overlap. skip says which of them don't count; note is called for each part that was found,
-// and may be nil.
-func (s *search) find(text string, skip func(string) bool, note func(*part)) []span {
-	if len(s.byHead) == 0 || len(text) < leastHead {
+// find returns the places of terms in a text, in order and without overlaps. It passes over
+// terms for whose text skip returns true. note is called for each term that is found; it may
+// be nil.
+func (s *search) find(text string, skip func(string) bool, note func(*term)) []span {
+	if len(s.byHead) == 0 || len(text) < headLength {
 		return nil
 	}
 	lower := lowered(text)
 	var out []span
-	for i := 0; i+leastHead <= len(text); i++ {
+	for i := 0; i+headLength <= len(text); i++ {
 		head := headOf(lower, i)
 		if n := slot(head); s.filter[n>>6]&(1<<(n&63)) == 0 {
 			continue
 		}
 		for _, p := range s.byHead[head] {
-			if !p.at(text, lower, i) || skip(p.text) {
+			if !p.isAt(text, lower, i) || skip(p.text) {
 				continue
 			}
 			if note != nil {
@@ -119,8 +119,8 @@ func appendSpan(to []span, s span) []span {
 	return append(to, s)
 }
 
-// at reports whether a part stands at a place.
-func (p *part) at(text, lower string, i int) bool {
+// isAt reports whether a term stands at a place; lower is the text in lower case.
+func (p *term) isAt(text, lower string, i int) bool {
 	in := lower
 	if p.caseSensitive {
 		in = text
@@ -128,13 +128,13 @@ func (p *part) at(text, lower string, i int) bool {
 	return strings.HasPrefix(in[i:], p.text) && (!p.wholeWord || alone(text, i, i+len(p.text)))
 }
 
-// widened extends a span of base64 by so many adjacent characters, which may contain some of its
-// bits, and by padding.
-func widened(text string, s span, most int) span {
-	for n := 0; n < most && s.from > 0 && inBase64(text[s.from-1]); n++ {
+// widened extends a span of base64 on both sides by adjacent characters, because they may contain
+// bits of the term, and by padding. It adds at most so many characters on each side.
+func widened(text string, s span, limit int) span {
+	for n := 0; n < limit && s.from > 0 && inBase64(text[s.from-1]); n++ {
 		s.from--
 	}
-	for n := 0; n < most && s.to < len(text) && inBase64(text[s.to]); n++ {
+	for n := 0; n < limit && s.to < len(text) && inBase64(text[s.to]); n++ {
 		s.to++
 	}
 	for n := 0; n < 2 && s.to < len(text) && text[s.to] == '='; n++ {
@@ -147,7 +147,7 @@ func inBase64(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("+/-_", b) >= 0
 }
 
-// alone reports whether what is between two places is a word.
+// alone reports whether the text between two places is a whole word.
 func alone(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])

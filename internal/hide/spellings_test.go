@@ -76,7 +76,7 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 		"hexadecimal": strings.Repeat("00", 20) + hex.EncodeToString([]byte(password)) + strings.Repeat("00", 20),
 		"itself":      strings.Repeat("x", 21) + password + strings.Repeat("y", 21),
 	} {
-		for width := leastWrapped; width <= 76; width++ {
+		for width := minWrapped; width <= 76; width++ {
 			for _, end := range []string{"\n", "\n    ", "\r\n"} {
 				var b strings.Builder
 				for i := 0; i < len(whole); i += width {
@@ -98,8 +98,8 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 // What may belong to the base64 of a text is hidden also where it begins before another text.
 func TestSpansThatBeginBeforeTheLastOne(t *testing.T) {
 	s := &search{}
-	s.add(part{text: "wxyz"}, "")
-	s.add(part{text: "xyz1", caseSensitive: true, widen: 3}, "")
+	s.add(term{text: "wxyz"}, "")
+	s.add(term{text: "xyz1", caseSensitive: true, widen: 3}, "")
 	got := s.find("ABwxyz1CD", func(string) bool { return false }, nil)
 	if want := []span{{0, 9}}; !slices.Equal(got, want) {
 		t.Errorf("find(ABwxyz1CD) = %v, want %v", got, want)

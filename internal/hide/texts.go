@@ -18,17 +18,17 @@ const Placeholder = "(hidden)"
 // and lower case, base64, hexadecimal, escaped for URLs, JSON and XML, and between quotes. A nil *Texts hides
 // nothing. It is safe for concurrent use.
 type Texts struct {
-	mu    sync.Mutex
-	whole map[string]bool // hidden as a whole value
-	parts search          // hidden also inside texts
-	names map[string]bool // in lower case: visible names, not hidden inside texts
-	hosts map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
+	mu     sync.Mutex
+	whole  map[string]bool // hidden as a whole value
+	search search          // hidden also inside texts
+	names  map[string]bool // in lower case: visible names, not hidden inside texts
+	hosts  map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
 
-	classes map[string]keyClass // of keys that have been looked at
+	classes map[string]keyClass // by key; see classOfNested
 	added   map[keyedText]bool  // what add has been called with
 }
 
-// A keyedText is a text and what its key says.
+// A keyedText is a text and the class of its key.
 type keyedText struct {
 	text string
 	key  keyClass
@@ -37,13 +37,13 @@ type keyedText struct {
 // The minimum lengths, in bytes, of hidden texts. Shorter texts and numbers occur in other
 // texts by chance.
 const (
-	leastWhole       = 3 // all of a value, when its key says that it is confidential
-	leastOrdinary    = 8 // all of a value that is an ordinary word
-	leastInside      = leastHead
-	leastNamedNumber = 6 // a number inside of a text, when its key says that it is confidential
-	leastNumber      = 8 // a number inside of a text
-	leastLine        = 8 // a line of a text of several, in which no key stands before a value
-	leastBinary      = 8 // what is no text at all
+	minWhole       = 3 // all of a value, when its key says that it is confidential
+	minOrdinary    = 8 // all of a value that is an ordinary word
+	minInside      = headLength
+	minKeyedNumber = 6 // a number inside of a text, when its key says that it is confidential
+	minNumber      = 8 // a number inside of a text
+	minLine        = 8 // a line without a key, of a text of several lines
+	minBinary      = 8 // binary data
 )
 
 // AddObject adds the confidential values of an object.
@@ -68,15 +68,15 @@ func (t *Texts) AddObject(obj *unstructured.Unstructured) {
 	})
 }
 
-// addSecretData makes known what stands in base64 in a Secret.
+// addSecretData adds a value of a Secret's data, decoded.
 func (t *Texts) addSecretData(data []byte, key keyClass) {
 	switch {
 	case utf8.Valid(data):
 		t.add(string(data), key)
-	case len(data) >= leastBinary && len(data) <= mostEncoded:
-		t.parts.add(part{text: hex.EncodeToString(data)}, "")
+	case len(data) >= minBinary && len(data) <= maxEncoded:
+		t.search.add(term{text: hex.EncodeToString(data)}, "")
 		for _, core := range base64Cores(string(data)) {
-			t.parts.add(core, "")
+			t.search.add(core, "")
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (f Fields) eachHidden(names []string, v any, do func(names []string, text s
 }
 
 // AddValues adds the values of a user or a chart whose keys are confidential, all values
-// below such a key, and passwords at known places in others, such as addresses.
+// below such a key, and passwords at known places in other values, such as URLs.
 func (t *Texts) AddValues(values map[string]any) {
 	if t != nil {
 		t.mu.Lock()
@@ -113,7 +113,8 @@ func (t *Texts) AddValues(values map[string]any) {
 	}
 }
 
-func (t *Texts) addValuesByKey(v any, s keyClass) {
+// addValuesByKey adds values, whose own key has a class.
+func (t *Texts) addValuesByKey(v any, class keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		name, _, named := namedValue(v)
@@ -121,29 +122,29 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 			if named && key == "value" {
 				key = name
 			}
-			t.addValuesByKey(item, t.classOfNested(s, key))
+			t.addValuesByKey(item, t.classOfNested(class, key))
 		}
 	case []any:
 		for _, item := range v {
-			t.addValuesByKey(item, s)
+			t.addValuesByKey(item, class)
 		}
 	case string:
-		if s == confidentialKey || s == ambiguousKey && strings.ContainsAny(v, "0123456789") {
-			t.add(v, s)
+		if class == confidentialKey || class == ambiguousKey && strings.ContainsAny(v, "0123456789") {
+			t.add(v, class)
 			return
 		}
 		t.addEmbedded(v)
 	default:
-		if text, ok := numberText(v); ok && s == confidentialKey {
-			t.add(text, s)
+		if text, ok := numberText(v); ok && class == confidentialKey {
+			t.add(text, class)
 		}
 	}
 }
 
-// classOfNested returns the class of a key in a map whose own key has class s. Classifying takes its time,
-// and keys come again and again: values of all revisions are looked at. t is locked.
-func (t *Texts) classOfNested(s keyClass, key string) keyClass {
-	if s == confidentialKey && !referenceWords().MatchString(wordsOf(key)) {
+// classOfNested returns the class of a key in a map, whose own key has the class parent. Classifying is slow, so classes
+// are remembered: the values of all revisions have mostly the same keys. t must be locked.
+func (t *Texts) classOfNested(parent keyClass, key string) keyClass {
+	if parent == confidentialKey && !referenceWords().MatchString(wordsOf(key)) {
 		return confidentialKey
 	}
 	class, ok := t.classes[key]
@@ -179,26 +180,26 @@ func (t *Texts) add(text string, key keyClass) {
 		return
 	}
 	common := isOrdinary(trimmed)
-	if key == confidentialKey && len(trimmed) >= leastWhole || len(trimmed) >= leastOrdinary || len(trimmed) >= leastInside && !common && hasLetter(trimmed) {
+	if key == confidentialKey && len(trimmed) >= minWhole || len(trimmed) >= minOrdinary || len(trimmed) >= minInside && !common && hasLetter(trimmed) {
 		insert(&t.whole, text)
 		insert(&t.whole, trimmed)
 	}
 	switch {
-	case len(trimmed) < leastInside:
+	case len(trimmed) < minInside:
 	case !hasLetter(trimmed):
-		if len(trimmed) >= leastNumber || key == confidentialKey && len(trimmed) >= leastNamedNumber {
-			t.searchFor(trimmed, part{wholeWord: true})
+		if len(trimmed) >= minNumber || key == confidentialKey && len(trimmed) >= minKeyedNumber {
+			t.searchFor(trimmed, term{wholeWord: true})
 		}
 	case common:
 		if key == confidentialKey {
-			t.searchFor(trimmed, part{wholeWord: true, caseSensitive: true})
+			t.searchFor(trimmed, term{wholeWord: true, caseSensitive: true})
 		}
 	case key == identifierKey:
 		insert(&t.hosts, lowered(trimmed))
-		t.searchFor(trimmed, part{wholeWord: true})
+		t.searchFor(trimmed, term{wholeWord: true})
 	case key != confidentialKey && quantity().MatchString(trimmed):
 	default:
-		t.searchFor(trimmed, part{})
+		t.searchFor(trimmed, term{})
 	}
 	t.addParts(trimmed, key)
 }
@@ -211,11 +212,10 @@ func insert[K comparable](set *map[K]bool, key K) {
 	(*set)[key] = true
 }
 
-// searchFor adds all spellings of a text to the search. like has the options of spellings
-// with the letters of the text.
-func (t *Texts) searchFor(text string, like part) {
+// searchFor adds all spellings of a text to the search; see spellings for like.
+func (t *Texts) searchFor(text string, like term) {
 	for _, p := range spellings(text, like) {
-		t.parts.add(p, text)
+		t.search.add(p, text)
 	}
 }
 
@@ -225,7 +225,7 @@ func (t *Texts) Hide(text string) string {
 	return hidden
 }
 
-// hide also returns the hidden texts in order.
+// hide is Hide that also returns the hidden texts, in order.
 func (t *Texts) hide(text string) (string, []string) {
 	if t == nil || text == "" {
 		return text, nil
@@ -235,7 +235,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(lowered(trimmed)) {
 		return Placeholder, []string{trimmed}
 	}
-	found := t.parts.findWrapped(text, t.isName, nil)
+	found := t.search.findWrapped(text, t.isName, nil)
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -252,8 +252,8 @@ func (t *Texts) hide(text string) (string, []string) {
 	return b.String(), out
 }
 
-// isName reports whether a text, in lower case, is a name, or begins with one as the
-// names of hosts do.
+// isName reports whether a text, in lower case, is a visible name, or a host that begins
+// with one.
 func (t *Texts) isName(text string) bool {
 	if t.names[text] {
 		return true

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// leastWrapped is the length, in bytes, from which a line of one word may go on in the next line.
-const leastWrapped = 16
+// minWrapped is the length, in bytes, from which the word of a line may continue in the next line.
+const minWrapped = 16
 
-// findWrapped is find, also over the ends of lines: base64 is often written in lines of 64 or 76 characters.
-func (s *search) findWrapped(text string, skip func(string) bool, note func(*part)) []span {
+// findWrapped is find that also finds terms across the ends of lines: base64 is often written in lines of 64 or 76
+// characters.
+func (s *search) findWrapped(text string, skip func(string) bool, note func(*term)) []span {
 	if len(s.byHead) == 0 {
 		return nil
 	}
@@ -19,7 +20,7 @@ func (s *search) findWrapped(text string, skip func(string) bool, note func(*par
 		return found
 	}
 	for _, f := range s.find(joined, skip, note) {
-		if f.to-f.from >= leastRandom {
+		if f.to-f.from >= minRandom {
 			found = append(found, span{pieces.placeOf(f.from), pieces.placeOf(f.to-1) + 1})
 		}
 	}
@@ -31,13 +32,13 @@ func (s *search) findWrapped(text string, skip func(string) bool, note func(*par
 	return merged
 }
 
-// A piece is where a part of a text stands in another text that is made of such parts.
+// A piece says that what begins at one byte of a joined text began at another one of the original.
 type piece struct{ at, from int }
 
-// pieces are in the order of at, the first one at 0.
+// pieces are the pieces of a joined text, in the order of at. The first one is at 0.
 type pieces []piece
 
-// placeOf returns where a byte of the joined text was.
+// placeOf returns the place in the original of a byte of the joined text.
 func (p pieces) placeOf(at int) int {
 	i, found := slices.BinarySearchFunc(p, at, func(p piece, at int) int { return p.at - at })
 	if !found {
@@ -46,8 +47,7 @@ func (p pieces) placeOf(at int) int {
 	return p[i].from + at - p[i].at
 }
 
-// unwrapped joins lines of one word each, however they are indented, and tells of which pieces of the text the
-// joined one is made. Without such lines, there are none.
+// unwrapped joins lines of one word each, without their indentation. There are no pieces if there are no such lines.
 func unwrapped(text string) (joined string, from pieces) {
 	var out strings.Builder
 	copied, wordEnd, mayGoOn := 0, 0, false
@@ -64,7 +64,7 @@ func unwrapped(text string) (joined string, from pieces) {
 			take(wordEnd)
 			copied = at
 		}
-		mayGoOn, wordEnd = oneWord && len(word) >= leastWrapped, at+len(word)
+		mayGoOn, wordEnd = oneWord && len(word) >= minWrapped, at+len(word)
 		start += len(line) + 1
 	}
 	if copied == 0 {

@@ -90,7 +90,7 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(hide.Document(e, n.display.hideText, n.display.streams.WithProgramName))
+	n.outputs.writeJSON(hide.RewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
 }
 
 func (n *jsonRenderer) handle(event deploy.Event) {

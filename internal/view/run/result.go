@@ -86,7 +86,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return hide.Document(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
+	return hide.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
 }
 
 // summedUp sums up everything that happened.

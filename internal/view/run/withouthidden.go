@@ -25,7 +25,7 @@ func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 		event.Change.Reason = d.hideText(event.Change.Reason)
 		return event
 	case deploy.Tracked:
-		event.Report = hide.Document(event.Report, d.hideText, d.streams.WithProgramName)
+		event.Report = hide.RewriteTagged(event.Report, d.hideText, d.streams.WithProgramName)
 		return event
 	}
 	return event
