@@ -59,11 +59,11 @@ type madeKey struct {
 
 // useKeySupply changes the templates of a chart, a copy of the caller's own, and of its subcharts so that they
 // look up the keys of their certificates. It returns nil if they make none.
-func useKeySupply(ctx context.Context, c *helmchart.Chart, sharedPrimes bool) *keySupply {
+func useKeySupply(ctx context.Context, root *helmchart.Chart, sharedPrimes bool) *keySupply {
 	s := &keySupply{ctx: ctx, sharedPrimes: sharedPrimes, made: make(chan madeKey)}
 	instead := keyedVariants(newKeyLookup)
-	for _, part := range allCharts(c) {
-		part.Templates = rewriteFiles(part.Templates, func(t *helmchart.File) string {
+	for _, c := range allCharts(root) {
+		c.Templates = rewriteFiles(c.Templates, func(t *helmchart.File) string {
 			if !containsAny(t.Data, certificateFunctions...) {
 				return string(t.Data)
 			}

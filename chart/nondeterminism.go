@@ -110,26 +110,26 @@ func restoreCalls(text string, instead map[string]substitution) string {
 
 // eachChartText calls do for all text of a chart and its subcharts that may be evaluated,
 // except the chart's own values.
-func eachChartText(c *helmchart.Chart, do func([]byte)) {
-	for _, part := range allCharts(c) {
-		for _, f := range slices.Concat(part.Templates, part.Files) {
+func eachChartText(root *helmchart.Chart, do func([]byte)) {
+	for _, c := range allCharts(root) {
+		for _, f := range slices.Concat(c.Templates, c.Files) {
 			do(f.Data)
 		}
-		if part != c {
-			replaceTexts(copyMap(part.Values), func(text string) string { do([]byte(text)); return text })
+		if c != root {
+			replaceTexts(copyMap(c.Values), func(text string) string { do([]byte(text)); return text })
 		}
 	}
 }
 
 // rewriteTexts changes all text of a chart that may be evaluated: templates, and with tpl
 // also values and files. The chart must be a copy.
-func rewriteTexts(c *helmchart.Chart, tpl bool, change func(string) string) {
+func rewriteTexts(root *helmchart.Chart, tpl bool, change func(string) string) {
 	ofFile := func(f *helmchart.File) string { return change(string(f.Data)) }
-	for _, part := range allCharts(c) {
-		part.Templates = rewriteFiles(part.Templates, ofFile)
+	for _, c := range allCharts(root) {
+		c.Templates = rewriteFiles(c.Templates, ofFile)
 		if tpl {
-			part.Files = rewriteFiles(part.Files, ofFile)
-			replaceTexts(part.Values, change)
+			c.Files = rewriteFiles(c.Files, ofFile)
+			replaceTexts(c.Values, change)
 		}
 	}
 }

@@ -28,13 +28,13 @@ type templateTracker struct {
 
 // addMarks puts the marks into the templates of a chart, a copy of the caller's own, and
 // of its subcharts. Their files are copied.
-func (p *templateTracker) addMarks(c *helmchart.Chart) {
-	for _, part := range allCharts(c) {
-		part.Templates = rewriteFiles(part.Templates, func(t *helmchart.File) string {
+func (p *templateTracker) addMarks(root *helmchart.Chart) {
+	for _, c := range allCharts(root) {
+		c.Templates = rewriteFiles(c.Templates, func(t *helmchart.File) string {
 			if strings.HasPrefix(path.Base(t.Name), "_") {
 				return string(t.Data) // not evaluated by itself
 			}
-			p.names = append(p.names, part.ChartFullPath()+"/"+t.Name)
+			p.names = append(p.names, c.ChartFullPath()+"/"+t.Name)
 			return fmt.Sprintf(templateMark, len(p.names)-1) + string(t.Data)
 		})
 	}

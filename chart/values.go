@@ -228,13 +228,13 @@ func valuesFileError(data []byte, err error) error {
 
 // DefaultValues returns the default values of a chart and its subcharts. A nil chart has
 // none.
-func DefaultValues(c *helmchart.Chart) []map[string]any {
-	if c == nil {
+func DefaultValues(root *helmchart.Chart) []map[string]any {
+	if root == nil {
 		return nil
 	}
 	var out []map[string]any
-	for _, part := range allCharts(c) {
-		out = append(out, part.Values)
+	for _, c := range allCharts(root) {
+		out = append(out, c.Values)
 	}
 	return out
 }
