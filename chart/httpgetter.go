@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -95,15 +96,43 @@ func readHTTPOptions(options []getter.Option) (httpOptions, error) {
 	if err != nil {
 		return httpOptions{}, err
 	}
-	fields := reflect.ValueOf(helms).Elem().FieldByName("opts")
-	text := func(name string) string { return fields.FieldByName(name).String() }
-	yes := func(name string) bool { return fields.FieldByName(name).Bool() }
-	return httpOptions{
+	return httpOptionsOf(helms)
+}
+
+// httpOptionsOf reads the fields of Helm's getter. A field that another version of Helm calls or types otherwise is an
+// error.
+func httpOptionsOf(helms any) (httpOptions, error) {
+	opts := reflect.Indirect(reflect.ValueOf(helms)).FieldByName("opts")
+	var unknown []string
+	field := func(name string, kind reflect.Kind) (f reflect.Value, ok bool) {
+		if opts.Kind() == reflect.Struct {
+			f = opts.FieldByName(name)
+		}
+		if f.Kind() != kind {
+			unknown = append(unknown, name)
+		}
+		return f, f.Kind() == kind
+	}
+	text := func(name string) string {
+		f, _ := field(name, reflect.String)
+		return f.String()
+	}
+	yes := func(name string) bool {
+		f, ok := field(name, reflect.Bool)
+		return ok && f.Bool()
+	}
+	out := httpOptions{
 		url: text("url"), accept: text("acceptHeader"), agent: text("userAgent"),
 		username: text("username"), password: text("password"), passCredentials: yes("passCredentialsAll"),
-		tls:     Access{CertFile: text("certFile"), KeyFile: text("keyFile"), CAFile: text("caFile"), InsecureSkipTLS: yes("insecureSkipVerifyTLS")},
-		timeout: time.Duration(fields.FieldByName("timeout").Int()),
-	}, nil
+		tls: Access{CertFile: text("certFile"), KeyFile: text("keyFile"), CAFile: text("caFile"), InsecureSkipTLS: yes("insecureSkipVerifyTLS")},
+	}
+	if f, ok := field("timeout", reflect.Int64); ok {
+		out.timeout = time.Duration(f.Int())
+	}
+	if len(unknown) > 0 {
+		return httpOptions{}, fmt.Errorf("this version of Helm's HTTP getter has no option %s", strings.Join(unknown, ", "))
+	}
+	return out, nil
 }
 
 // mayAuthenticate reports whether the credentials are for the server of href.
