@@ -1,7 +1,6 @@
 package generated
 
 import (
-	"encoding/base64"
 	"fmt"
 	"reflect"
 	"slices"
@@ -124,23 +123,6 @@ func containsValue(live, recorded any) bool {
 		return ok
 	}
 	return reflect.DeepEqual(normalizedNumber(live), normalizedNumber(recorded))
-}
-
-// fieldOf is valueAt that treats data and stringData of a Secret as the same field.
-func fieldOf(content map[string]any, path []any) any {
-	if content["kind"] == "Secret" && len(path) >= 2 && (path[0] == "stringData" || path[0] == "data") {
-		key, _ := path[1].(string)
-		if v, ok := mapField(content, "stringData")[key].(string); ok {
-			return v
-		}
-		if v, ok := mapField(content, "data")[key].(string); ok {
-			if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
-				return string(plain)
-			}
-		}
-		return nil
-	}
-	return valueAt(content, path)
 }
 
 // normalizedNumber writes numbers alike, however they were read.

@@ -2,7 +2,6 @@ package generated
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -139,37 +138,6 @@ func (w *fieldWalker) compareFields(path []any, name string, fields map[string]a
 		}
 		w.compare(append(path[:len(path):len(path)], key), below, field)
 	}
-}
-
-// recordedSecretData returns what a recorded Secret has in data or stringData, as the one that the key names; nil for
-// nothing. One is only another way to write the other.
-// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
-func recordedSecretData(key string, old map[string]any) *any {
-	out := map[string]any{}
-	for name, v := range mapField(old, "data") {
-		s, _ := v.(string)
-		if key == "data" {
-			out[name] = s
-		} else if plain, err := base64.StdEncoding.DecodeString(s); err == nil {
-			out[name] = string(plain)
-		}
-	}
-	for name, v := range mapField(old, "stringData") {
-		if key == "stringData" {
-			out[name] = v
-		} else {
-			out[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(v)))
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return new(any(out))
-}
-
-func mapField(m map[string]any, key string) map[string]any {
-	out, _ := m[key].(map[string]any)
-	return out
 }
 
 // joinName writes a path as plans do.
