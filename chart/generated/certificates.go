@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// readCertificate gives the certificate in a PEM block; nil when it is none.
+// readCertificate returns the certificate in a PEM block; nil if there is none.
 func readCertificate(text string) *x509.Certificate {
 	block, _ := pem.Decode([]byte(text + "\n"))
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -26,7 +26,7 @@ func readCertificate(text string) *x509.Certificate {
 	return c
 }
 
-// readKey gives the private key in a PEM block; nil when it is none.
+// readKey returns the private key in a PEM block; nil if there is none.
 func readKey(text string) crypto.Signer {
 	block, _ := pem.Decode([]byte(text + "\n"))
 	if block == nil {
@@ -46,7 +46,7 @@ func readKey(text string) crypto.Signer {
 	return nil
 }
 
-// publicKey is the public half of a key, comparable.
+// publicKey is a public key in a form that can be compared.
 func publicKey(key crypto.PublicKey) string {
 	data, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -73,11 +73,11 @@ func hasSigned(ca, c *x509.Certificate) bool {
 	return ca.IsCA && bytes.Equal(ca.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(ca) == nil
 }
 
-// A trait is something that a certificate says besides its serial number and times. It is the chart's
-// when it comes again.
+// A trait is something that a certificate says besides its serial number and times. If it is the same in
+// all renderings, it comes from the chart.
 type trait struct{ name, value string }
 
-// certificateTraits are in the order in which they are told of.
+// certificateTraits returns the traits of a certificate. The first one that has changed is reported.
 func certificateTraits(c *x509.Certificate) []trait {
 	return []trait{
 		{"subject", c.Subject.String()},
@@ -91,14 +91,14 @@ func certificateTraits(c *x509.Certificate) []trait {
 	}
 }
 
-// changedTrait names what a recorded certificate says otherwise than the chart does
-// now; empty when nothing.
-func changedTrait(a *x509.Certificate, rerendered []*x509.Certificate, recorded *x509.Certificate) string {
-	was := certificateTraits(recorded)
-	for i, now := range certificateTraits(a) {
-		differs := func(other *x509.Certificate) bool { return other == nil || certificateTraits(other)[i] != now }
-		if was[i] != now && !slices.ContainsFunc(rerendered, differs) {
-			return now.name
+// changedTrait names a trait that comes from the chart, and that the recorded certificate doesn't have; empty
+// if there is none.
+func changedTrait(rendered *x509.Certificate, rerendered []*x509.Certificate, recorded *x509.Certificate) string {
+	recordedTraits := certificateTraits(recorded)
+	for i, trait := range certificateTraits(rendered) {
+		differs := func(other *x509.Certificate) bool { return other == nil || certificateTraits(other)[i] != trait }
+		if recordedTraits[i] != trait && !slices.ContainsFunc(rerendered, differs) {
+			return trait.name
 		}
 	}
 	return ""

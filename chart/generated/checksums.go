@@ -13,7 +13,8 @@ import (
 
 // decideChecksums decides about hashes of what the chart renders, in annotations of pod
 // templates and elsewhere: they are kept while no ConfigMap and no Secret of the release
-// changes. Any other annotation of a pod template is there to restart the pods each time.
+// changes. Any other generated annotation of a pod template is renewed: it is there to
+// restart the pods each time.
 func (d *decider) decideChecksums() {
 	var checksums []*token
 	for _, t := range d.tokens {
@@ -39,8 +40,8 @@ func (d *decider) decideChecksums() {
 	d.keepChecksums(checksums)
 }
 
-// keepChecksums keeps those of the hashes that have to be: outside of pod annotations
-// random ones are kept already.
+// keepChecksums keeps the hashes that are checksums, unless a ConfigMap or Secret changes. In
+// pod annotations, it renews those that are random; elsewhere these are kept already.
 func (d *decider) keepChecksums(hashes []*token) {
 	if len(hashes) == 0 {
 		return
@@ -73,7 +74,7 @@ var (
 	base64Run = lazyregexp.New(`[A-Za-z0-9+/]{4,}={0,2}`)
 	// contentStart matches the start of rendered content, or of a part of it that is hashed.
 	contentStart = lazyregexp.New(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
-	// manifestStart is in what has the beginning of an object in it.
+	// manifestStart matches the beginning of an object, anywhere in a text.
 	manifestStart = lazyregexp.New(`(?m)^(apiVersion|kind):\s`)
 )
 
@@ -102,12 +103,12 @@ func (d *decider) isContentHash(t *token) bool {
 	}
 	content := string(data)
 	if !t.inPodAnnotation() {
-		// Of other text than a whole object it may be a password's.
+		// The hash of less than a whole object may be that of a password.
 		return manifestStart().MatchString(content)
 	}
 	for _, start := range []string{"apiVersion:", "kind:", "metadata:"} {
 		if len(content) >= 4 && strings.HasPrefix(start, strings.TrimSpace(content)) {
-			return true // the beginning of a shortened one
+			return true // the hash is cut off within the first word
 		}
 	}
 	return contentStart().MatchString(content) || d.containsGenerated(content)
@@ -124,9 +125,9 @@ func (d *decider) containsGenerated(text string) bool {
 			continue
 		}
 		value, _ := fieldOf(o.content, t.keys).(string)
-		now, _ := fieldOf(t.owner.content, t.keys).(string)
+		rendered, _ := fieldOf(t.owner.content, t.keys).(string)
 		for _, word := range strings.FieldsFunc(value, isNotWord) {
-			if len(word) >= 6 && !strings.Contains(now, word) && strings.Contains(text, word) {
+			if len(word) >= 6 && !strings.Contains(rendered, word) && strings.Contains(text, word) {
 				return true
 			}
 		}
@@ -143,19 +144,19 @@ func (d *decider) configChanged() bool {
 			last = r
 		}
 	}
-	was, now := documentTexts(last), documentTexts(d.in.Rendered)
-	old, next := index{}, index{}
-	for _, text := range was {
-		if !slices.Contains(now, text) {
-			d.addConfigObjects(old, &document{text: text})
+	recordedTexts, renderedTexts := documentTexts(last), documentTexts(d.in.Rendered)
+	recorded, rendered := index{}, index{}
+	for _, text := range recordedTexts {
+		if !slices.Contains(renderedTexts, text) {
+			d.addConfigObjects(recorded, &document{text: text})
 		}
 	}
 	for _, doc := range d.documents {
-		if !slices.Contains(was, doc.text) || len(doc.edits) > 0 || len(doc.orders) > 0 {
-			d.addConfigObjects(next, doc)
+		if !slices.Contains(recordedTexts, doc.text) || len(doc.edits) > 0 || len(doc.orders) > 0 {
+			d.addConfigObjects(rendered, doc)
 		}
 	}
-	return !maps.EqualFunc(old, next, func(a, b *object) bool { return reflect.DeepEqual(a.content, b.content) })
+	return !maps.EqualFunc(recorded, rendered, func(a, b *object) bool { return reflect.DeepEqual(a.content, b.content) })
 }
 
 // addConfigObjects adds the ConfigMaps and Secrets of a document, with its edits.

@@ -18,20 +18,20 @@ import (
 // A document is one YAML document of what was rendered.
 type document struct {
 	text  string
-	root  any // nil until it is read, and for one that can't be
+	root  any // nil until it is decoded, and if it can't be
 	edits []edit
 
 	orders   []order
 	recorded string // text of its only object; empty when it has several, or nothing is recorded
 }
 
-// An object stands in a document, maybe in a list.
+// An object is an object of a document, or of a list in it.
 type object struct {
 	id      kube.ID
 	content map[string]any
 	path    []any // in its document
 	doc     *document
-	policy  Policy // its annotation's; empty without
+	policy  Policy // of its annotation; empty without one
 }
 
 // An index finds objects of a revision.
@@ -48,7 +48,7 @@ func documentTexts(r Revision) []string {
 	return out
 }
 
-// countDocuments says in how many revisions each document is.
+// countDocuments returns how many of the revisions have each document.
 func countDocuments(revisions []Revision) map[string]int {
 	counts := map[string]int{}
 	for _, r := range revisions {
@@ -100,7 +100,8 @@ func (d *decider) indexOf(r Revision, without map[string]bool) index {
 	return out
 }
 
-// objectKey names an object whether or not it says that it is in the release's namespace.
+// objectKey is the key of an object in an index: the same whether or not the manifest states the release's
+// namespace.
 func (d *decider) objectKey(id kube.ID) kube.ID {
 	if id.Namespace == d.in.Namespace {
 		id.Namespace = ""
@@ -108,8 +109,8 @@ func (d *decider) objectKey(id kube.ID) kube.ID {
 	return id
 }
 
-// objects reads a document; one that can't be read has none: planning says what
-// is wrong with it.
+// objects decodes a document and returns its objects. A document that can't be decoded has none;
+// planning reports it.
 func (d *document) objects() []*object {
 	root, err := decode(d.text)
 	if err != nil {
@@ -126,6 +127,7 @@ func decode(text string) (any, error) {
 	return root, err
 }
 
+// objectsIn returns the object that a value is, or those in it if it is a list.
 func objectsIn(d *document, value any, path []any) []*object {
 	content, ok := value.(map[string]any)
 	if !ok {

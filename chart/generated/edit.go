@@ -97,12 +97,13 @@ type span struct {
 	text     string
 }
 
-// A style is how scalars are written: quoted ones also where they needn't be.
+// A style says how values are written.
 type style struct {
-	quoted   bool
-	recorded string // a text that has the values already
+	quoted   bool   // in quotes, also where YAML needs none
+	recorded string // text with recorded values, whose escapes are used
 }
 
+// splice replaces the scalars at the paths of edits; false if it can't.
 func splice(text string, edits []edit, how style) (string, bool) {
 	var root yaml.Node
 	if yaml.Unmarshal([]byte(text), &root) != nil || len(root.Content) != 1 {
@@ -159,7 +160,7 @@ func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
 	return span{from, from + len(n.Value), s}, true
 }
 
-// closingQuote is where a scalar in quotes ends, which begins at from; an escape is two characters long.
+// closingQuote is the place of the quote that ends the scalar that begins at from. An escape is two characters long.
 func closingQuote(text string, from int, quote, escape string) int {
 	to := from + 1
 	for to < len(text) {

@@ -114,11 +114,11 @@ type decider struct {
 	withHashInputs index
 	tokens         []*token
 	generatedNames []string // names of objects that are generated
-	values         []Value  // that no token stands for
-	result         Result   // Unsure, WantsHashInputs and Warnings until finish
+	values         []Value  // those without a token
+	result         Result   // finish adds the manifest, hooks and values
 }
 
-// finish puts everything together.
+// finish returns the result of the decision.
 func (d *decider) finish() *Result {
 	r := d.result
 	next := 0

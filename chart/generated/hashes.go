@@ -33,7 +33,7 @@ func isHash(s string) bool { return hexadecimal().MatchString(s) }
 // A derivation says how a token is computed from another one.
 type derivation struct {
 	source *token
-	ending string // behind the source: a line end
+	ending string // hashed after the source: nothing, or the end of a line
 	hash   func(string) string
 	length int // length of the used prefix of the hash
 }
@@ -68,8 +68,8 @@ func derivations(tokens []*token) map[*token]derivation {
 	return out
 }
 
-// bcryptInputs returns the inputs of a bcrypt hash, which the repeated renderings have in
-// hexadecimal; nil when the token isn't one, or any of them isn't known.
+// bcryptInputs returns the inputs of a bcrypt hash. The repeated renderings have them in its
+// place, in hexadecimal. It returns nil if the token isn't a bcrypt hash, or an input isn't known.
 func (t *token) bcryptInputs() []string {
 	if !bcrypted().MatchString(t.rendered) {
 		return nil
@@ -89,13 +89,13 @@ func bcryptMatches(hash, plain string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
 }
 
-// bcryptHash is the hash of another text.
+// bcryptHash is a new hash of a text.
 func bcryptHash(plain string) (string, error) {
 	out, err := bcrypt.GenerateFromPassword([]byte(plain), bcrypt.DefaultCost)
 	return string(out), err
 }
 
-// cipherInput gives the password and text of what encryptAES made; false for others.
+// cipherInput returns the password and the text that encryptAES was given; false if the token isn't its result.
 func (t *token) cipherInput() (password, text string, ok bool) {
 	if len(t.rerendered) == 0 || t.rerendered[0] != t.rerendered[len(t.rerendered)-1] {
 		return "", "", false
@@ -113,7 +113,7 @@ func decodeCipher(text string) ([]byte, bool) {
 	return data, err == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
 }
 
-// decryptAES reads what encryptAES of sprig has made.
+// decryptAES decrypts what encryptAES of sprig has encrypted.
 // (github.com/Masterminds/sprig/v3/crypto.go)
 func decryptAES(password, text string) string {
 	data, ok := decodeCipher(text)

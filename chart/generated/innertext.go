@@ -13,7 +13,7 @@ import (
 // yamlScalar is a scalar of YAML that isn't text, as it is written.
 type yamlScalar string
 
-// decodeInner reads the one YAML document that a text is.
+// decodeInner decodes a text that is one YAML document.
 func decodeInner(text string) (any, error) {
 	var root, more yaml.Node
 	d := yaml.NewDecoder(strings.NewReader(text))
@@ -26,6 +26,7 @@ func decodeInner(text string) (any, error) {
 	return plainYAML(root.Content[0])
 }
 
+// plainYAML is the value of a node; an alias is an error.
 func plainYAML(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -57,7 +58,7 @@ func plainYAML(n *yaml.Node) (any, error) {
 	return nil, errors.New("an alias")
 }
 
-// innerText encodes a text with edits again, for edits that can't be made in the text.
+// innerText decodes a text, makes edits that can't be made in the text itself, and encodes the result.
 func innerText(text string, edits []edit) string {
 	var root yaml.Node
 	if yaml.Unmarshal([]byte(text), &root) != nil {
@@ -79,6 +80,7 @@ func innerText(text string, edits []edit) string {
 	return string(out)
 }
 
+// yamlValue is a value that is encoded with its scalars as they were written.
 func yamlValue(v any) any {
 	switch v := v.(type) {
 	case yamlScalar:

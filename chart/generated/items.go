@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// itemKeys are the fields that tell the items of a list apart, as people do.
+// itemKeys are the fields by which people tell the items of a list apart.
 var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
 
-// itemLabels names the items of a list by the first key that tells them apart; nil
-// when none does.
+// itemLabels labels the items of a list by the first key that all of them have, each with another
+// value; nil if there is none.
 func itemLabels(items []any) []string {
 	for _, key := range itemKeys {
 		seen := map[string]bool{}
@@ -35,7 +35,7 @@ func itemLabels(items []any) []string {
 	return nil
 }
 
-// column is what stands at one place of each list.
+// column returns the item at one position of each list.
 func column[T any](lists [][]T, at int) []T {
 	out := make([]T, len(lists))
 	for i, list := range lists {
@@ -44,7 +44,7 @@ func column[T any](lists [][]T, at int) []T {
 	return out
 }
 
-// compareItems compares the items of a list, the rendered one of the versions.
+// compareItems compares the items of lists; items are those of the rendered one.
 func (w *fieldWalker) compareItems(path []any, name string, items []any, v versions[any]) {
 	old, _ := v.recordedOrZero().([]any)
 	var others [][]any
@@ -83,8 +83,8 @@ func (w *fieldWalker) compareItems(path []any, name string, items []any, v versi
 	}
 }
 
-// matchingItem finds the one text of a list that has the same surroundings as an item, such as
-// --token=… among arguments; nil when there isn't one.
+// matchingItem finds the only text of a recorded list with the same fixed words as an item, such as
+// --token=… among arguments; nil if there are none or several.
 func matchingItem(item versions[any], old []any) *any {
 	texts, ok := textVersions(item)
 	if !ok {
@@ -114,6 +114,7 @@ func isPermutation(a []any, others [][]any) bool {
 	return len(others) > 0
 }
 
+// itemTexts writes the items of a list as JSON.
 func itemTexts(list []any) []string {
 	var out []string
 	for _, item := range list {

@@ -14,7 +14,7 @@ var pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9
 // A unit is a line without its end, the end of a line, or a PEM block.
 type unit struct {
 	text string
-	pem  string // its type
+	pem  string // the type of a PEM block; otherwise empty
 }
 
 // unitsOf splits text into units; joined, they are the text.
@@ -108,7 +108,7 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 	return out
 }
 
-// compareSegment looks into base64 in a line, such as what stands behind "Basic" in a header.
+// compareSegment compares a generated segment of a line. It looks into base64, such as after "Basic" in a header.
 func (w *fieldWalker) compareSegment(name string, v versions[string], why string) part {
 	if plain, ok := decodedVersions(v, false); ok {
 		return encoded{w.compareText(name, plain, false)}
@@ -116,24 +116,24 @@ func (w *fieldWalker) compareSegment(name string, v versions[string], why string
 	return w.token(name, v, why)
 }
 
-// A line is fixed text with generated segments in it.
+// A line consists of fixed and generated segments.
 type line struct {
 	segments []segment
-	pem      string
+	pem      string // the type of a PEM block; otherwise empty
 }
 
-// A segment is a piece of a line. Of a fixed one, there is only the rendered text.
+// A segment is a piece of a line. A fixed one has only the rendered text.
 type segment struct {
 	versions[string]
 	isGenerated bool
 }
 
-// hasWords reports whether there is a word among what is fixed.
+// hasWords reports whether there is a word in the fixed segments.
 func (l *line) hasWords() bool {
 	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.isGenerated && strings.ContainsFunc(s.rendered, isWord) })
 }
 
-// skeleton is the line without what is generated.
+// skeleton is the line with a mark in place of each generated segment.
 func (l *line) skeleton() string {
 	out := l.pem
 	for _, s := range l.segments {
@@ -146,8 +146,8 @@ func (l *line) skeleton() string {
 	return out
 }
 
-// match returns what stands in a recorded line in place of the generated segments; nil when the
-// text around them differs.
+// match returns the texts that a recorded line has in place of the generated segments; nil if the
+// fixed text differs.
 func (l *line) match(text string) []string {
 	pattern := ""
 	for _, s := range l.segments {
@@ -166,7 +166,7 @@ func (l *line) match(text string) []string {
 		if !s.isGenerated {
 			continue
 		}
-		// A segment of one word has one word beside other generated ones.
+		// Beside another generated segment, nothing tells where a text of several words ends.
 		if len(m) > 2 && !strings.ContainsFunc(s.rendered, isNotWord) && strings.ContainsFunc(texts[0], isNotWord) && l.touchesAnotherGenerated(i) {
 			return nil
 		}
@@ -175,8 +175,8 @@ func (l *line) match(text string) []string {
 	return m[1:]
 }
 
-// touchesAnotherGenerated reports whether the generated segment at a place has nothing but punctuation
-// between it and another.
+// touchesAnotherGenerated reports whether only punctuation is between the generated segment at a place and
+// another one.
 func (l *line) touchesAnotherGenerated(at int) bool {
 	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].rendered, isWord) }
 	return at >= 2 && wordless(at-1) || at+2 < len(l.segments) && wordless(at+1)
@@ -188,8 +188,8 @@ func isNotWord(r rune) bool { return !isWord(r) }
 // A matcher finds lines in a recorded text.
 type matcher struct {
 	units []unit
-	lines []*line // nil for those with nothing generated
-	old   []unit
+	lines []*line // nil for units without generated segments
+	old   []unit  // of the recorded text
 }
 
 // find returns the recorded text for each generated segment of line i, nil for one without a
@@ -269,16 +269,16 @@ func (m *matcher) nearby(i int) []*string {
 	return out
 }
 
-// mayContainQuotes reports whether a generated segment has punctuation that may also end it, such as
-// quotes: where the line has changed, nothing tells where such a value ends.
+// mayContainQuotes reports whether a generated segment has punctuation, such as quotes, that may also be
+// what ends it. In a line that has changed, nothing tells where such a value ends.
 func mayContainQuotes(s segment) bool {
 	return slices.ContainsFunc(append([]string{s.rendered}, s.rerendered...), func(text string) bool {
 		return strings.ContainsFunc(text, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+/=-_.$", r) })
 	})
 }
 
-// textAround is a pattern of a generated segment with the word before it, or else after it; empty
-// when there is neither.
+// textAround returns a regular expression for a generated segment with the word before it, or without
+// one with the word after it; empty if there is neither.
 func (l *line) textAround(at int) string {
 	var left, right segment
 	if at > 0 {
@@ -304,7 +304,7 @@ func (l *line) textAround(at int) string {
 		}
 		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
 	}
-	// Back to the beginning of the last word, on to the beginning of the next.
+	// From the beginning of the word before the segment up to the next word.
 	word := strings.TrimRightFunc(before, isNotWord)
 	before = before[len(strings.TrimRightFunc(word, isWord)):]
 	if len(before) < minAffix {

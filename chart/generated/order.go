@@ -10,16 +10,16 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// An order is a list, or the keys of a text, in an order that is generated. While its
-// token is kept, it has the recorded one.
+// An order says that the order of a list, or of the keys of a text, is generated. If its
+// token is kept, the recorded order is kept.
 type order struct {
 	path      []any // of the list
 	token     *token
 	positions []int // of the rendered items, in the recorded order; nil for keys
 }
 
-// positionsOf says where each of the wanted labels stands; false unless there are the same
-// ones.
+// positionsOf returns the position of each wanted label among labels; false unless both have the
+// same labels.
 func positionsOf(labels, wanted []string) ([]int, bool) {
 	at := map[string][]int{}
 	for i, label := range labels {
@@ -35,7 +35,7 @@ func positionsOf(labels, wanted []string) ([]int, bool) {
 	return out, len(labels) == len(wanted)
 }
 
-// inOrder lists items by their positions.
+// inOrder returns the items at positions, in the order of the positions.
 func inOrder[T any](items []T, positions []int) []T {
 	out := make([]T, len(positions))
 	for i, at := range positions {
@@ -44,11 +44,11 @@ func inOrder[T any](items []T, positions []int) []T {
 	return out
 }
 
-// aligned puts the parts of other renderings in the order of the labels, which tell parts apart, and tells
-// whether they had another one. Without labels, or where others have other ones, they stay as they are.
-func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) ([][]T, bool) {
-	out := slices.Clone(others)
-	shuffled := false
+// aligned returns the items of other renderings in the order of labels, which are those of the items of the first
+// rendering. shuffled says that some were in another order. If there are no labels, or a rendering has others, no items
+// are moved.
+func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) (out [][]T, shuffled bool) {
+	out = slices.Clone(others)
 	for i, other := range others {
 		positions, ok := positionsOf(labelsOf(other), labels)
 		if !ok || len(labels) == 0 {
@@ -60,7 +60,7 @@ func aligned[T any](labels []string, others [][]T, labelsOf func([]T) []string) 
 	return out, shuffled
 }
 
-// keepOrder keeps the recorded order of the same items, each of which has a label.
+// keepOrder adds a list whose order is generated. labels identify its items, and recorded those of the recorded list.
 func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string) {
 	if w.field == "" {
 		w.keys = path
@@ -69,7 +69,7 @@ func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []stri
 	w.orders = append(w.orders, order{path, w.orderToken(name, same), positions})
 }
 
-// orderToken stands for an order.
+// orderToken adds the token of an order.
 func (w *fieldWalker) orderToken(name string, isRecorded bool) *token {
 	t := w.token(name, versions[string]{}, "it has other items than before, in an order that is generated")
 	t.nonText = []any{}
@@ -92,15 +92,15 @@ func reordered(root any, orders []order) any {
 	return root
 }
 
-// recordedOrder is the recorded text, if a text has the same parts in another order, and
-// the order is kept.
+// recordedOrder returns the recorded text, if a text differs from it only in an order that is
+// kept; otherwise the text and false.
 func recordedOrder(text, recorded string, orders []order, decode func(string) (any, error)) (string, bool) {
 	if recorded == "" || !slices.ContainsFunc(orders, func(o order) bool { return o.token.kept }) {
 		return text, false
 	}
 	root, err := decode(text)
-	was, werr := decode(recorded)
-	if err != nil || werr != nil || !reflect.DeepEqual(reordered(root, orders), was) || !slices.Equal(sortedPieces(text), sortedPieces(recorded)) {
+	recordedRoot, rerr := decode(recorded)
+	if err != nil || rerr != nil || !reflect.DeepEqual(reordered(root, orders), recordedRoot) || !slices.Equal(sortedPieces(text), sortedPieces(recorded)) {
 		return text, false
 	}
 	return recorded, true
@@ -112,7 +112,7 @@ func sortedPieces(text string) []string {
 	return out
 }
 
-// keysShuffled reports whether a text has the same keys each time, in another order.
+// keysShuffled reports whether the renderings of a text have the same keys in different orders.
 func keysShuffled(v versions[string]) bool {
 	var others [][]string
 	for _, other := range v.rerendered {
@@ -122,7 +122,7 @@ func keysShuffled(v versions[string]) bool {
 	return shuffled
 }
 
-// keysIn lists the keys of a text in YAML as they come.
+// keysIn lists the keys of a YAML text in their order, each with those above it.
 func keysIn(text string) []string {
 	var root yaml.Node
 	if yaml.Unmarshal([]byte(text), &root) != nil {
@@ -146,11 +146,11 @@ func keysIn(text string) []string {
 	return out
 }
 
-// lineKey is what a line begins with, up to what it says.
+// lineKey matches the key that a line begins with, as in key=value and key: value.
 var lineKey = lazyregexp.New(`^\s*([^\s=:]+)\s*[=:]`)
 
-// lineKeys are what tells the lines of a text apart; ends of lines are told apart by
-// their place. It is nil where two lines have the same key.
+// lineKeys returns a key for each unit of a text, by which a line is found in another order; nil if two lines have the
+// same key, or there is a PEM block.
 func lineKeys(units []unit) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func lineKeys(units []unit) []string {
 	return out
 }
 
-// shuffled is text whose lines come in another order each time.
+// shuffled is text whose lines are in another order in each rendering.
 type shuffled struct {
 	lines joined
 	order order

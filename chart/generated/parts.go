@@ -70,8 +70,8 @@ func (s structured) withComments() string {
 	return strings.Join(lines, "\n")
 }
 
-// compareComments finds the comments on lines of their own that are generated, such as the
-// time a file was rendered.
+// compareComments finds generated text in comments on lines of their own, such as the time at
+// which a file was rendered. The keys are numbers of lines.
 func (w *fieldWalker) compareComments(name string, v versions[string]) map[int]part {
 	comments := func(text string) (lines []int, texts []string) {
 		for i, line := range strings.Split(text, "\n") {
@@ -111,7 +111,7 @@ func (w *fieldWalker) compareComments(name string, v versions[string]) map[int]p
 // A token is a piece of text, or a field, that is generated.
 type token struct {
 	versions[string]
-	missingReason string // why nothing is recorded
+	missingReason string // why no recorded value was found
 
 	owner     *object
 	fieldPath string // of the field it is in
@@ -125,7 +125,7 @@ type token struct {
 	final    string
 	reason   string // why it isn't kept
 
-	isDerived bool // it is a hash of another token
+	isDerived bool // it is computed from another token
 }
 
 // inPodAnnotation reports whether it is in an annotation of a pod template.

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// recordedObject returns the object whose generated values count, and its revision; nil when
-// there is none. It is that of the last successful revision, unless the live object has the
-// values of a later revision.
+// recordedObject returns the recorded object whose generated values are kept, and its revision;
+// nil if there is none. It is that of the last successful revision, unless the live object has
+// the values of a later revision.
 func (d *decider) recordedObject(o *object, v versions[any]) (*object, int) {
 	var base *object
 	number := 0
@@ -30,7 +30,7 @@ func (d *decider) recordedObject(o *object, v versions[any]) (*object, int) {
 	for _, i := range slices.Backward(later) {
 		found := d.earlier[i][d.objectKey(o.id)]
 		if base != nil && agreeAt(paths, found, base.content) {
-			continue // nothing that differs
+			continue // its generated values are the same
 		}
 		if !read {
 			live, read = d.liveObject(o), true
@@ -63,7 +63,7 @@ func (d *decider) liveObject(o *object) *unstructured.Unstructured {
 	return live
 }
 
-// generatedPaths lists the paths of what is generated in a value.
+// generatedPaths lists the paths of the values that differ between renderings.
 func generatedPaths(path []any, v versions[any]) [][]any {
 	if v.isStable() {
 		return nil

@@ -14,8 +14,8 @@ var (
 	base64s = lazyregexp.New(`[A-Za-z0-9+/]{16,}={0,2}`)
 )
 
-// piecesOf cuts a line into words and single other characters; what stands at runs
-// stays in one piece.
+// piecesOf cuts a line into words and single other characters. Each run, which is given by its beginning
+// and end, stays in one piece.
 func piecesOf(text string, runs [][]int) []string {
 	var out []string
 	at := 0
@@ -74,7 +74,7 @@ func segmentsOf(v versions[string]) *line {
 		other := piecesOf(s, runs[i+1])
 		pair := lcs.Pairs(len(a), len(other), maxComparisons, func(i, j int) bool { return a[i] == other[j] })
 		if slices.Equal(shapeOf(a), shapeOf(other)) {
-			// Not by words that happen to stand elsewhere too: 14:06:13 and 03:13:16.
+			// By position: in 14:06:13 and 03:13:16, both have the word 13 by chance.
 			pair = samePlaces(a, other)
 		}
 		for j := range a {
@@ -103,7 +103,7 @@ func segmentsOf(v versions[string]) *line {
 
 func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
 
-// counterparts returns the text between the same neighbours in the repeated renderings.
+// counterparts returns, of each repeated rendering, the pieces between the counterparts of the neighbours of a stretch.
 func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 	var out [][]string
 	for i, other := range others {
@@ -119,6 +119,7 @@ func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 	return out
 }
 
+// addFixed adds fixed text.
 func (l *line) addFixed(text string) {
 	if n := len(l.segments); n > 0 && !l.segments[n-1].isGenerated {
 		l.segments[n-1].rendered += text
@@ -127,8 +128,9 @@ func (l *line) addFixed(text string) {
 	l.segments = append(l.segments, segment{versions: versions[string]{rendered: text}})
 }
 
-// addRegion adds a stretch that differs. Where the punctuation in it comes again each
-// time it is the chart's, and each word is a generated segment; else all of it is one.
+// addRegion adds a stretch that differs between renderings. If its punctuation is the same in all
+// of them, the punctuation is fixed, and each word is a generated segment. Otherwise the whole
+// stretch is one generated segment.
 func (l *line) addRegion(words []string, rerendered [][]string) {
 	shape := shapeOf(words)
 	hasOtherShape := func(other []string) bool { return !slices.Equal(shape, shapeOf(other)) }
@@ -169,7 +171,7 @@ func (l *line) addGenerated(v versions[string]) {
 		back = n
 	}
 	if _, encoded := decodedVersions(v, false); encoded {
-		front, back = 0, 0 // what begins alike there may end within a character
+		front, back = 0, 0 // an equal beginning may end within an encoded character
 	}
 	if front < minAffix || !utf8.ValidString(text[:front]) {
 		front = 0
@@ -190,7 +192,7 @@ func (l *line) addGenerated(v versions[string]) {
 	}
 }
 
-// shapeOf has the punctuation, and nothing in place of words.
+// shapeOf returns the punctuation among pieces, with empty texts in place of words.
 func shapeOf(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {

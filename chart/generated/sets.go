@@ -21,17 +21,17 @@ type group struct {
 	tokens []*token
 	cert   *x509.Certificate
 	key    crypto.Signer
-	parent *group // union-find: its set's representative, or itself
+	parent *group // of the union-find structure: a group leads to the representative of its set, which is its own parent
 
-	derivation *derivation // how it comes from another group
-	source     *group      // of derivation, or of what a salted hash is made of
+	derivation *derivation // how it is computed from source; nil if it isn't, or by a salted hash
+	source     *group      // the value that it is computed from; nil if there is none
 
 	recorded *string // nil when nothing is recorded
 	revision int
 
-	annotationHashes []*group // annotations of pods that are hashes of it; nothing is computed from them
+	annotationHashes []*group // hashes of it in annotations of pods; nothing is computed from them
 
-	recordedCert *x509.Certificate // that recorded is; nil when it isn't one
+	recordedCert *x509.Certificate // recorded as a certificate or key; nil if it isn't one
 	recordedKey  crypto.Signer
 }
 
@@ -44,6 +44,7 @@ func (g *group) root() *group {
 	return g
 }
 
+// mergeSets makes one set of those of two groups.
 func mergeSets(a, b *group) {
 	if ra, rb := a.root(), b.root(); ra != rb {
 		rb.parent = ra
@@ -66,8 +67,8 @@ func (d *decider) decideSets() {
 	}
 }
 
-// groupCopies groups copies of the same value. A pod annotation is only added to the group of
-// another value; a part of a generated name is in no group.
+// groupCopies groups copies of the same value. An annotation of a pod has no group of its own: it may
+// only be a copy of another value. A part of a generated name is in no group.
 func (d *decider) groupCopies() []*group {
 	var out []*group
 	byText := map[string]*group{}
@@ -80,7 +81,7 @@ func (d *decider) groupCopies() []*group {
 			}
 		}
 		if t.inPodAnnotation() && (byText[key] == nil || t.nonText != nil) {
-			return // see checksums
+			return // see decideChecksums
 		}
 		g := &group{tokens: []*token{t}}
 		g.parent = g
@@ -105,8 +106,8 @@ func (d *decider) groupCopies() []*group {
 
 func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
-// linkGroups joins what belongs together: keys and certificates, a CA and what it signed,
-// hashes and what they are made of.
+// linkGroups puts into one set what belongs together: keys and their certificates, a CA and the
+// certificates that it has signed, hashes and their inputs.
 func (d *decider) linkGroups(groups []*group) {
 	of := map[*token]*group{}
 	keys := map[string]*group{}
@@ -196,8 +197,8 @@ func (d *decider) decideSet(set []*group) {
 	}
 }
 
-// deriveAfterSource decides about a value that is made of another one, which may be made of
-// a third one, after that. It does nothing about other values.
+// deriveAfterSource decides about a value that is computed from another one, after it has decided
+// about that one in the same way. It does nothing if there is no other one.
 func (g *group) deriveAfterSource(reason string, derived map[*group]bool) {
 	if g.source == nil || derived[g] {
 		return
@@ -207,7 +208,7 @@ func (g *group) deriveAfterSource(reason string, derived map[*group]bool) {
 	g.deriveFromSource(reason)
 }
 
-// requestedRenewal returns who asked to renew a set; empty for nobody. An object's annotation
+// requestedRenewal returns the annotation or flag that asks to renew a set; empty if none does. An object's annotation
 // overrides the policy, and renew overrides keep.
 func (d *decider) requestedRenewal(set []*group) string {
 	var keep bool
@@ -227,7 +228,7 @@ func (d *decider) requestedRenewal(set []*group) string {
 	return ""
 }
 
-// idOf is the ID of an object with its namespace, whether or not it names it.
+// idOf is the ID of an object with its namespace, also if the manifest doesn't state that.
 func (d *decider) idOf(o *object) kube.ID {
 	id := o.id
 	if id.Namespace == "" && !clusterScoped[id.Kind] {
@@ -244,7 +245,7 @@ var clusterScoped = map[string]bool{
 	"StorageClass": true, "PriorityClass": true, "IngressClass": true,
 }
 
-// collectRecorded collects what is recorded of a value.
+// collectRecorded finds the latest recorded value among the copies of a group.
 func (g *group) collectRecorded() {
 	for _, t := range g.tokens {
 		if t.recorded != nil && (g.recorded == nil || t.revision > g.revision) {
@@ -285,7 +286,7 @@ func (g *group) keepOrRenew(reason string) {
 	}
 }
 
-// deriveFromSource computes a hash from the final value of its source.
+// deriveFromSource computes a hash from the final value of its source, or renews it for a reason.
 func (g *group) deriveFromSource(reason string) {
 	source := g.source.tokens[0]
 	if reason == "" && !source.kept {
@@ -314,8 +315,7 @@ func (g *group) deriveFromSource(reason string) {
 	}
 }
 
-// inputChanged reports whether a recorded salted hash or cipher was made of something else than the chart makes it of
-// now.
+// inputChanged reports whether a recorded salted hash or cipher was made of another input than the rendered one.
 func (g *group) inputChanged() bool {
 	if g.recorded == nil {
 		return false
@@ -327,7 +327,7 @@ func (g *group) inputChanged() bool {
 	return ok && decryptAES(password, *g.recorded) != text
 }
 
-// checkCertificates says why a set with certificates can't be kept.
+// checkCertificates returns why a set with certificates can't be kept; empty if it can.
 func (d *decider) checkCertificates(set []*group) string {
 	var certsAndKeys []*group
 	var recorded int
@@ -369,7 +369,7 @@ func (d *decider) checkCertificates(set []*group) string {
 	return ""
 }
 
-// certificateMismatch says why a recorded certificate or key isn't what the chart wants now.
+// certificateMismatch returns why a recorded certificate or key isn't what the chart asks for now; empty if it is.
 func certificateMismatch(g *group) string {
 	if g.key != nil {
 		switch {

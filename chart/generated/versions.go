@@ -46,7 +46,7 @@ func convert[A, B any](v versions[A], convertOne func(A) (B, bool)) (versions[B]
 	return out, ok
 }
 
-// textVersions are versions that all are text; false if one isn't.
+// textVersions returns versions that are all text; false if one of them isn't.
 func textVersions(v versions[any]) (versions[string], bool) {
 	return convert(v, func(value any) (string, bool) {
 		text, ok := value.(string)
@@ -54,14 +54,14 @@ func textVersions(v versions[any]) (versions[string], bool) {
 	})
 }
 
-// decodedVersions reads versions that are base64; false if a rendered one isn't. Text that isn't the data of a Secret is
-// taken for base64 only when it is long and what it decodes to can be read.
-func decodedVersions(v versions[string], data bool) (versions[string], bool) {
+// decodedVersions decodes versions in base64; false if one of the renderings isn't. isData says that they are data of a
+// Secret; other text is taken for base64 only if it is long and decodes to readable text.
+func decodedVersions(v versions[string], isData bool) (versions[string], bool) {
 	recorded := v.recorded
 	v.recorded = nil
 	out, ok := convert(v, func(s string) (string, bool) {
 		plain, err := base64.StdEncoding.DecodeString(s)
-		return string(plain), err == nil && len(plain) > 0 && (data || len(s) >= 16 && isReadable(plain))
+		return string(plain), err == nil && len(plain) > 0 && (isData || len(s) >= 16 && isReadable(plain))
 	})
 	if recorded != nil {
 		if plain, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
@@ -77,6 +77,7 @@ func isEncodedText(s string) bool {
 	return ok
 }
 
+// isReadable reports whether data is text without control characters.
 func isReadable(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false

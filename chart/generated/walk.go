@@ -72,14 +72,14 @@ func (d *decider) counterpartsByPosition(o *object) []any {
 type fieldWalker struct {
 	decider  *decider
 	object   *object
-	revision int    // that is compared with
+	revision int    // of the recorded values
 	field    string // the field that contains the text; empty for the object
 	keys     []any  // the same, as keys and indexes
 	edits    []edit
 	orders   []order
 }
 
-// compare compares the versions of the value at a path, which has a name in plans.
+// compare finds what is generated in the value at a path. name is the path as plans write it.
 func (w *fieldWalker) compare(path []any, name string, v versions[any]) {
 	if v.isStable() {
 		return
@@ -98,6 +98,7 @@ func (w *fieldWalker) compare(path []any, name string, v versions[any]) {
 	}
 }
 
+// isStructure reports whether a value is a map or a list.
 func isStructure(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -111,7 +112,7 @@ func (w *fieldWalker) reportRenewed(name, why string) {
 	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: cmp.Or(w.field, name), Reason: why})
 }
 
-// compareFields compares the fields of a map, the rendered one of the versions.
+// compareFields compares the fields of maps; fields are those of the rendered one.
 func (w *fieldWalker) compareFields(path []any, name string, fields map[string]any, v versions[any]) {
 	old, _ := v.recordedOrZero().(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -130,8 +131,8 @@ func (w *fieldWalker) compareFields(path []any, name string, fields map[string]a
 			w.reportRenewed(below, "it isn't there each time")
 			continue
 		}
-		if was, ok := old[key]; ok {
-			field.recorded = &was
+		if recorded, ok := old[key]; ok {
+			field.recorded = &recorded
 		}
 		if w.field == "" && name == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
 			field.recorded = recordedSecretData(key, old)
@@ -140,7 +141,7 @@ func (w *fieldWalker) compareFields(path []any, name string, fields map[string]a
 	}
 }
 
-// joinName writes a path as plans do.
+// joinName appends a key to a path as plans write it.
 func joinName(path, key string) string {
 	if strings.ContainsAny(key, ".[]") {
 		key = strconv.Quote(key)
@@ -151,7 +152,7 @@ func joinName(path, key string) string {
 	return path + "." + key
 }
 
-// compareLeaf handles a single value.
+// compareLeaf compares a value that is neither a map nor a list.
 func (w *fieldWalker) compareLeaf(path []any, name string, v versions[any]) {
 	if w.field == "" {
 		w.keys = path
@@ -177,7 +178,7 @@ func isPodTemplateAnnotation(path []any) bool {
 	return n >= 4 && path[n-4] == "template" && path[n-3] == "metadata" && path[n-2] == "annotations"
 }
 
-// token adds a generated text. why says why nothing is recorded of it.
+// token adds a generated value. why says why no recorded value was found; it may be empty.
 func (w *fieldWalker) token(name string, v versions[string], why string) *token {
 	t := &token{
 		versions: v, missingReason: why,
@@ -208,8 +209,8 @@ func (w *fieldWalker) compareText(name string, v versions[string], data bool) pa
 	return w.compareLines(name, v)
 }
 
-// compareShuffled finds text that has the same words, or else the same characters, each
-// time in another order. What it is made of is the chart's.
+// compareShuffled compares text that has the same words, or else the same characters, in another
+// order in each rendering. Only the order is generated.
 func (w *fieldWalker) compareShuffled(name string, v versions[string]) (part, bool) {
 	for _, parts := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
 		of := func(s string) []string { out := slices.Clone(parts(s)); slices.Sort(out); return out }
@@ -229,7 +230,7 @@ func wordsOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })
 }
 
-// compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
+// compareStructured looks into a text that is a map or a list in YAML or JSON.
 func (w *fieldWalker) compareStructured(name string, v versions[string]) (part, bool) {
 	values, ok := convert(v, func(text string) (any, bool) {
 		root, err := decodeInner(text)
