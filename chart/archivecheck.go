@@ -30,7 +30,7 @@ import (
 type archiveCheck struct {
 	env        *cli.EnvSettings
 	repository string // the one of Helm's list whose index counts; empty is all of them
-	name       string // of the chart that was asked for; empty is whichever has the URL
+	name       string // of the chart that was asked for; empty is any chart at the URL
 	version    string // constraint that the archive at a URL has to meet; empty is any
 	fetched    bool   // only the index that is fetched counts, not those of Helm's list
 	allow      func(warning string)
@@ -145,7 +145,7 @@ func (c *archiveCheck) checkDownloaded(u *url.URL, data []byte) error {
 	return c.refuseOrWarn(mismatch)
 }
 
-// checkByCommandLine checks an archive that no index has by what the command line says.
+// checkByCommandLine compares an archive that no index lists with the command line.
 func (c *archiveCheck) checkByCommandLine(from string, metadata *helmchart.Metadata) error {
 	if c.name != "" && metadata.Name != path.Base(c.name) {
 		return &ArchiveMismatchError{From: from, Field: "name", Got: metadata.Name, Want: c.name, By: "the command line"}

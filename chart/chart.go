@@ -56,7 +56,7 @@ type Input struct {
 	// templates, and not if they have failed. May be nil.
 	WhileRendering func(context.Context, *Chart)
 
-	renderings   int  // how many are under way at once, whose memory can't be told apart; 0 means 1
+	renderings   int  // how many are under way at once and share limits of memory; 0 means 1
 	sharedPrimes bool // of the keys of certificates, see Rerenderer.RenderTwiceWithSharedPrimes
 }
 

@@ -15,9 +15,9 @@ import (
 	"helm.sh/helm/v3/pkg/getter"
 )
 
-// Getters are Helm's, which fetch what is at a URL, with one of our own for http and
-// https: Helm's sends credentials on to where it is redirected, and reads answers of
-// any size.
+// Getters returns Helm's getters, which download from URLs, with one of our own for http and
+// https: Helm's sends credentials on to servers to which it is redirected, and reads answers
+// of any size.
 func (s Settings) Getters(options ...getter.Option) getter.Providers {
 	providers := getter.All(s.EnvSettings(), options...)
 	i := slices.IndexFunc(providers, func(p getter.Provider) bool { return p.Provides("https") })
@@ -28,8 +28,8 @@ func (s Settings) Getters(options ...getter.Option) getter.Providers {
 	return providers
 }
 
-// An httpGetter fetches what is at a URL. It takes Helm's options, and keeps those of
-// earlier calls, as Helm's does: a signature is fetched with the options of its archive.
+// An httpGetter downloads from URLs. It takes Helm's options, and keeps those of earlier
+// calls, as Helm's does: a signature is downloaded with the options of its archive.
 type httpGetter struct {
 	stats   *TransferStats
 	options []getter.Option
@@ -37,7 +37,7 @@ type httpGetter struct {
 	client  *http.Client
 }
 
-// Get returns what is at a URL.
+// Get downloads from a URL.
 // (helm.sh/helm/v3/pkg/getter/httpgetter.go)
 func (g *httpGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, error) {
 	g.options = append(g.options, options...)
@@ -89,8 +89,8 @@ type httpOptions struct {
 	timeout            time.Duration
 }
 
-// readHTTPOptions applies Helm's options to Helm's getter and reads its fields: Helm
-// lets nobody else see what they say.
+// readHTTPOptions reads Helm's options. They are functions that set unexported fields of Helm's
+// getter, so it applies them to one.
 func readHTTPOptions(options []getter.Option) (httpOptions, error) {
 	helms, err := getter.NewHTTPGetter(options...)
 	if err != nil {

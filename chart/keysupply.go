@@ -12,8 +12,8 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// certificateFunctions make a certificate with a new key. Each has a variant, its name with WithKey, that
-// takes the key behind the other arguments. https://masterminds.github.io/sprig/crypto.html
+// certificateFunctions make a certificate with a new key. Each has a variant, whose name ends with WithKey, that
+// takes the key as its last argument. https://masterminds.github.io/sprig/crypto.html
 var certificateFunctions = []string{"genCA", "genSelfSignedCert", "genSignedCert"}
 
 // keyedVariants replaces the functions that make a certificate by their variants with a key, which is given as a template
@@ -86,7 +86,7 @@ func (s *keySupply) next() (string, error) {
 		return s.nextOfSharedPrimes()
 	}
 	s.taken++
-	left := max(s.calls-s.taken, s.taken-s.calls) // a guess: after as many keys as there are calls, some are evaluated again
+	left := max(s.calls-s.taken, s.taken-s.calls) // a guess: calls in loops need more keys than there are calls
 	for ahead := min(left, runtime.GOMAXPROCS(0)-1); s.begun < s.taken+ahead; s.begun++ {
 		go s.makeOne()
 	}

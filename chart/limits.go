@@ -9,8 +9,8 @@ import (
 	"deployer/chart/internal/limits"
 )
 
-// A LimitError says that a rendering took too much time or memory, or gave too much: of which Chart, in which Template
-// as far as that is known, and What it was.
+// A LimitError says that rendering a chart took too much time or memory, or that its output is too large. It has the
+// Chart, the Template, which is empty if it isn't known, and What, such as "took more than 1m0s".
 type LimitError = limits.Error
 
 // outputLimit is how many bytes a chart may render to. A release record can't hold more.

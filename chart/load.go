@@ -30,7 +30,7 @@ type LoadOptions struct {
 	Keyring            string // public keys for Verify; empty means ~/.gnupg/pubring.gpg
 	UpdateDependencies bool   // fetch missing dependencies into charts/ first
 	Settings           Settings
-	Progress           func(line string) // told what is downloaded; nil drops it
+	Progress           func(line string) // called for each line about what is downloaded; may be nil
 }
 
 // Load reads a chart from a directory, an archive, a URL, repo/name or oci://. A local path

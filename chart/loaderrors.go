@@ -53,7 +53,7 @@ type ArchiveMismatchError struct {
 	From      string // URL of the archive
 	Field     string // digest, name or version
 	Got, Want string // SHA-256 in hexadecimal digits, a name, a version or constraint
-	By        string // who says what is wanted
+	By        string // what says Want, such as the index of a repository
 }
 
 func (e *ArchiveMismatchError) Error() string {

@@ -32,7 +32,7 @@ type Lookup struct {
 type lookupProvider struct {
 	Lookup
 	ctx     context.Context  // of the one rendering it was made for
-	tracker *templateTracker // told of the lookups that are marks
+	tracker *templateTracker // is informed of lookups that are marks
 	keys    *keySupply       // what lookups of newKeyKind find; nil when templates have none
 }
 
@@ -47,7 +47,7 @@ type lookupKey struct{ apiVersion, kind, namespace, name string }
 
 // A lookupAnswer is an object, a list or a not-found error; none of them before it is known.
 type lookupAnswer struct {
-	mu     sync.Mutex // held while asking: who looks up the same meanwhile waits for the answer
+	mu     sync.Mutex // held while asking: others who look up the same wait for the answer
 	object runtime.Object
 	err    error
 }
@@ -210,7 +210,7 @@ func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(data))
-	if content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data); err == nil { // else it fails where it is used
+	if content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data); err == nil { // otherwise it fails where it is used
 		t.lookup.report(content)
 	}
 	return response, nil

@@ -54,9 +54,9 @@ var hashInputs = map[string]substitution{
 	"sha1sum": {name: "b64enc"}, "sha256sum": {name: "b64enc"}, "sha512sum": {name: "b64enc"}, "adler32sum": {name: "b64enc"},
 }
 
-// quickKeys replace functions that search for prime numbers by ones that take next to no time. What
-// they give is random PEM text of the same kind, but doesn't have what the arguments ask for. Of a
-// certificate's arguments, dict makes entries that nobody reads, however many there are.
+// quickKeys replace functions that search for prime numbers by ones that take hardly any time. These
+// return random PEM text of the same kind, but ignore the arguments. For a certificate, dict takes
+// any number of arguments, as entries that nobody reads.
 var quickKeys = map[string]substitution{
 	"genPrivateKey": {name: `printf "%s%.0s" (genPrivateKey "ecdsa")`},
 	"genCA":         quickCertificate, "genSelfSignedCert": quickCertificate, "genSignedCert": quickCertificate,
@@ -75,14 +75,15 @@ var keyMaking = []string{
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = lazyregexp.New(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
-// hasShortRandom searches a text. Most call nothing, or have no word of what is searched for, and the
-// expression takes its time with megabytes of definitions and dashboards.
+// hasShortRandom reports whether a text has a match of shortRandom. It looks for words of the expression first,
+// because the expression is slow on megabytes of definitions and dashboards.
 func hasShortRandom(text []byte) bool {
 	return containsAny(text, "{{") && containsAny(text, "rand", "trunc", "substr 0") && shortRandom().Match(text)
 }
 
-// certificatesOfOneKey replaces the functions that make a certificate by ones that take a key, all the same new one.
-// One other key shows as well as many what is generated. If the last argument comes out of a pipe, the key isn't in its place, and rendering fails.
+// certificatesOfOneKey replaces the functions that make a certificate with a new key by variants that take a key, and
+// gives all of them the same new one. To see what is generated, one other key is enough. If the last argument of a call
+// comes out of a pipe, the key isn't in its place, and rendering fails.
 func certificatesOfOneKey() (map[string]substitution, error) {
 	key, err := newKey()
 	if err != nil {

@@ -30,7 +30,7 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	transport := g.sameOrigin
 	if leftOrigin(q) {
 		transport = g.otherOrigin
-		stripped := *q // who was given a request may not change it
+		stripped := *q // a transport must not change the request
 		stripped.Header = q.Header.Clone()
 		for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
 			stripped.Header.Del(name)

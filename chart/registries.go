@@ -123,6 +123,6 @@ func (t *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		t.plain.Store(true)
 	}
-	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
+	q.URL.Scheme = "http" // in place, because the sender compares the scheme with that of an upload's location
 	return t.RoundTripper.RoundTrip(q)
 }

@@ -115,8 +115,8 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 type DependencyOptions struct {
 	LoadOptions
 	SkipRefresh bool // don't download the indexes of all repositories first
-	// Out is told in Helm's words what happens, Log what the registry client
-	// did; nil drops them.
+	// Out gets Helm's messages, and Log those of the registry client; nil drops
+	// them.
 	Out, Log io.Writer
 }
 

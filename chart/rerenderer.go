@@ -66,7 +66,7 @@ func (r *Rerenderer) MakesKeys() bool { return r.called.HasAny(keyMaking...) }
 func (r *Rerenderer) MakesCertificates() bool { return r.called.HasAny(certificateFunctions...) }
 
 // RendersNeeded is how many renderings show every difference. If byChance, further ones may show
-// more: what is chosen from few possibilities may come out the same several times. The first RenderAgain may
+// more: a choice among few possibilities may come out the same several times. The first RenderAgain may
 // lower both.
 func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 	renders = min(1, len(r.in.PostRenderer))
@@ -112,9 +112,9 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 	return r.renderTwice(ctx, false)
 }
 
-// RenderTwiceWithSharedPrimes is RenderTwice for a caller who expects to replace all certificates by recorded ones: in the
-// first rendering, their keys share their prime numbers, which takes a fraction of the time. Such a certificate or
-// key must not be deployed.
+// RenderTwiceWithSharedPrimes is RenderTwice for callers that expect to replace all certificates by recorded ones. In the
+// first rendering, all keys have the same prime numbers, which takes a fraction of the time. Such a key, and its
+// certificate, must not be deployed.
 func (r *Rerenderer) RenderTwiceWithSharedPrimes(ctx context.Context) (*Rendered, error) {
 	return r.renderTwice(ctx, true)
 }
@@ -161,7 +161,8 @@ func (r *rendering) take(ctx context.Context) *Rendered {
 	}
 }
 
-// TakeHashInputs gives what RenderTwice has rendered as RenderWithHashInputs does, once; nil when there is none.
+// TakeHashInputs returns the rendering that RenderTwice has made as RenderWithHashInputs does; nil if there is none, or
+// it was returned before.
 func (r *Rerenderer) TakeHashInputs(ctx context.Context) *Rendered {
 	begun := r.begunWithHashInputs
 	r.begunWithHashInputs = nil

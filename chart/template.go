@@ -33,7 +33,7 @@ type File struct {
 	Text string
 }
 
-// FormatTemplateOutput gives what `helm template` of Helm 3.22 prints for a rendering,
+// FormatTemplateOutput returns what `helm template` of Helm 3.22 prints for a rendering,
 // byte for byte. It writes nothing. With OutputDir, Stdout has Helm's lines
 // about the files that the caller is to write.
 func FormatTemplateOutput(r *Rendered, opts TemplateOptions) (*TemplateOutput, error) {

@@ -52,7 +52,7 @@ type countingTransport struct {
 
 func (t countingTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Body != nil && q.Body != http.NoBody {
-		sent := *q // who was given a request may not change it
+		sent := *q // a transport must not change the request
 		sent.Body = t.stats.through(q.Body, q.ContentLength)
 		q = &sent
 	}

@@ -34,7 +34,7 @@ func Create(path, starter string) (warnings []string, err error) {
 		}
 		return nil, nil
 	}
-	// The library tells of files it overwrites through this variable only.
+	// The library reports files that it overwrites through this variable only.
 	var output bytes.Buffer
 	previous := chartutil.Stderr
 	chartutil.Stderr = &output

@@ -194,12 +194,12 @@ func (l RepositoryList) Update(ctx context.Context, names []string, begin func()
 	}
 	begin()
 	var group sync.WaitGroup
-	var one sync.Mutex
+	var calling sync.Mutex // of done, one at a time
 	for _, e := range wanted {
 		group.Go(func() {
 			err := l.refresh(ctx, e)
-			one.Lock()
-			defer one.Unlock()
+			calling.Lock()
+			defer calling.Unlock()
 			done(Update{Entry: Entry{Name: e.Name, URL: e.URL}, Err: err})
 		})
 	}

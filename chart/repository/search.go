@@ -121,8 +121,8 @@ func (l RepositoryList) Charts(name string) []string {
 }
 
 // Versions lists the versions of repository/chart in the cached index, newest
-// first, each with a tab and what is known of it. It is for completion: what
-// isn't known has no version.
+// first, each with a tab and a description. It is for completion: a chart that
+// isn't in the index has no versions.
 func (l RepositoryList) Versions(ref string) []string {
 	name, chart, ok := strings.Cut(ref, "/")
 	if !ok {

@@ -28,7 +28,7 @@ type PullOptions struct {
 	Untar       bool   // unpack it
 	UntarDir    string // below Destination unless absolute; empty means there
 	Destination string // directory; empty means the current one
-	// Log is told what the registry client did; nil drops it.
+	// Log gets the messages of the registry client; nil drops them.
 	Log io.Writer
 }
 
@@ -103,7 +103,7 @@ func unpack(ref, archive string, opts PullOptions) error {
 type PushOptions struct {
 	Access   chart.Access
 	Settings chart.Settings
-	// Log is told the reference and the digest; nil drops them.
+	// Log gets the reference and the digest; nil drops them.
 	Log io.Writer
 }
 

@@ -71,8 +71,8 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 }
 
 // Uninstall runs a plugin's delete hook and removes it, the link alone when it is
-// one. The hook comes first, so that it can be a file of the plugin; one that
-// fails is told of, and the plugin is removed anyway.
+// one. The hook comes first, because it may be a file of the plugin. If it fails,
+// that is an error, but the plugin is removed anyway.
 func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
 	err := h.runHook(ctx, p, helmplugin.Delete)
 	if rerr := os.RemoveAll(p.Dir); rerr != nil {

@@ -24,7 +24,7 @@ type Plugin struct {
 
 // A BrokenError is a directory among the plugins that can't be used.
 type BrokenError struct {
-	Name string // what it would be called by, as far as that is known
+	Name string // the name of its command, as far as that is known
 	Dir  string
 	Err  error
 }
