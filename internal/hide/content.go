@@ -132,7 +132,7 @@ func looksRandom(value string) bool {
 // minRandom is the length, in bytes, from which random text hardly occurs in other texts by chance.
 const minRandom = 8
 
-// addJSON adds the values of JSON data, whose own key has a class.
+// addJSON adds the values of JSON data. class is that of the key whose value the data is.
 func (t *Texts) addJSON(v any, class keyClass) {
 	switch v := v.(type) {
 	case map[string]any:

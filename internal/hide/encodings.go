@@ -94,7 +94,7 @@ func base64Cores(text string) []term {
 // minCore is the length of the shortest core that is searched for.
 const minCore = 4
 
-// inASCII is a text as JSON with nothing but ASCII characters has it. https://www.rfc-editor.org/rfc/rfc8259#section-7
+// inASCII is a text in JSON, with all characters beyond ASCII escaped. https://www.rfc-editor.org/rfc/rfc8259#section-7
 func inASCII(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {

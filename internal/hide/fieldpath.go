@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HidePath hides the confidential values in the path of a field, which name items of lists:
+// HidePath hides confidential values by which the path of a field names items of lists:
 // spec.users[pin="1234"] becomes spec.users[pin=(hidden)]. The path is written as
 // sigs.k8s.io/structured-merge-diff writes it. A value is hidden if its field is confidential. It is also
 // hidden if it contains a text of t, which may be nil, unless its key is "name", which identifies the item.

@@ -13,8 +13,8 @@ func NewTextsWithOrigins() *Texts {
 }
 
 // OriginsIn returns the texts of t that occur in the given texts, in any spelling, sorted. Texts that
-// are hidden only as a whole value, and binary data, aren't among them. t must be of
-// NewTextsWithOrigins.
+// are hidden only as a whole value, and binary data, aren't among them. t must come
+// from NewTextsWithOrigins.
 func (t *Texts) OriginsIn(texts ...string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

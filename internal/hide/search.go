@@ -13,8 +13,8 @@ import (
 type search struct {
 	filter [1 << 10]uint64 // bit set of the hashed heads of all terms
 	byHead map[uint32][]*term
-	known  map[term]bool    // that were added; widen is 0
-	origin map[*term]string // the text that each term is a spelling of; nil except of NewTextsWithOrigins
+	known  map[term]bool    // terms that were added, with widen 0
+	origin map[*term]string // the text that each term is a spelling of; nil unless NewTextsWithOrigins has made it
 }
 
 // A term is a text that is searched for.
@@ -129,7 +129,7 @@ func (p *term) isAt(text, lower string, i int) bool {
 }
 
 // widened extends a span of base64 on both sides by adjacent characters, because they may contain
-// bits of the term, and by padding. It adds at most so many characters on each side.
+// bits of the term, and by padding. It adds at most limit characters on each side.
 func widened(text string, s span, limit int) span {
 	for n := 0; n < limit && s.from > 0 && inBase64(text[s.from-1]); n++ {
 		s.from--

@@ -22,7 +22,7 @@ type Texts struct {
 	whole  map[string]bool // hidden as a whole value
 	search search          // hidden also inside texts
 	names  map[string]bool // in lower case: visible names, not hidden inside texts
-	hosts  map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
+	hosts  map[string]bool // in lower case: identifiers; those that begin with a visible name aren't hidden inside texts
 
 	classes map[string]keyClass // by key; see classOfNested
 	added   map[keyedText]bool  // what add has been called with
@@ -113,7 +113,7 @@ func (t *Texts) AddValues(values map[string]any) {
 	}
 }
 
-// addValuesByKey adds values, whose own key has a class.
+// addValuesByKey adds the confidential ones of values. class is that of the key whose value v is.
 func (t *Texts) addValuesByKey(v any, class keyClass) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -32,8 +32,11 @@ func (s *search) findWrapped(text string, skip func(string) bool, note func(*ter
 	return merged
 }
 
-// A piece says that what begins at one byte of a joined text began at another one of the original.
-type piece struct{ at, from int }
+// A piece is a stretch of a joined text.
+type piece struct {
+	at   int // where it begins in the joined text
+	from int // where it begins in the original
+}
 
 // pieces are the pieces of a joined text, in the order of at. The first one is at 0.
 type pieces []piece
@@ -47,7 +50,8 @@ func (p pieces) placeOf(at int) int {
 	return p[i].from + at - p[i].at
 }
 
-// unwrapped joins lines of one word each, without their indentation. There are no pieces if there are no such lines.
+// unwrapped joins lines of one word each, without their indentation. from are the pieces of the joined text; there are
+// none if no lines are joined.
 func unwrapped(text string) (joined string, from pieces) {
 	var out strings.Builder
 	copied, wordEnd, mayGoOn := 0, 0, false
