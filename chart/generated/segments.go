@@ -103,7 +103,7 @@ func segmentsOf(v versions[string]) *line {
 
 func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
 
-// counterparts returns, of each repeated rendering, the pieces between the counterparts of the neighbours of a stretch.
+// counterparts returns what each repeated rendering has between the same neighbours as the pieces in a range.
 func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 	var out [][]string
 	for i, other := range others {
