@@ -186,6 +186,34 @@ func TestGivenBackWhileAControllerWrites(t *testing.T) {
 	}
 }
 
+// Prevents that a rollback whose answer was lost when it gave an object back calls the object another release's, and can't be
+// repeated.
+func TestLostAnswerToGivingBack(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a"))
+	s.takenByOther("a", "theirs")
+	s.opts.TakeOwnershipFrom = []string{"*"}
+	p := s.plan(config("a"))
+	s.noteProvenance(slices.Collect(p.Changes()), s.run(p), false)
+	s.record("failed", config("a"))
+	s.opts.TakeOwnershipFrom, s.backTo = nil, 1
+
+	var lost atomic.Bool
+	s.through(&faulty{after: func(r *http.Request, _ *http.Response) error {
+		if r.Method != http.MethodPatch || !real(r) || lost.Swap(true) {
+			return nil
+		}
+		return fmt.Errorf("reading the answer: %w", io.ErrUnexpectedEOF)
+	}})
+	p = s.plan(config("a"))
+	s.expect(p, "give-back ConfigMap/a")
+	s.run(p)
+	if got := fmt.Sprint(s.get("v1", "ConfigMap", "a").Object["data"]); !lost.Load() || got != "map[k:theirs]" {
+		t.Errorf("data %s, want what the other release wrote", got)
+	}
+	s.expect(s.plan(config("a")), "keep ConfigMap/a")
+}
+
 // Prevents that a plan only says that an object is given back, and not which of its fields that changes and which stay.
 func TestPlanSaysWhatGivingBackChanges(t *testing.T) {
 	s := begin(t)

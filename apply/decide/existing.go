@@ -49,6 +49,8 @@ func (c Claims) DecideExisting(e Existing) Decision {
 		return keepOwned(e.Live)
 	case c.AdoptedSince(e):
 		return Decision{Action: GiveBack, Reason: e.Provenance.WhyGivenBack()}
+	case !permitted && c.adoptedByFailedRunsSince(e) && e.Provenance.HadOwnerOf(e.Live): // an earlier try has given it back
+		return keepOwned(e.Live)
 	case c.Undo && c.BackTo != 0 && !e.FromCRDs && !deleting && (adopts || !permitted):
 		return keepOwned(e.Live)
 	case !permitted:
@@ -73,14 +75,14 @@ func keepOwned(live metav1.Object) Decision {
 // AdoptedSince reports whether only failed runs after the revision that is rolled back to have
 // adopted an object, and it still has to be given back.
 func (c Claims) AdoptedSince(e Existing) bool {
-	from := e.Provenance
+	return c.adoptedByFailedRunsSince(e) && (provenance.OwnerOf(e.Live) == c.Owner || provenance.IsHalfAdopted(e.Provenance, e.Live))
+}
+
+func (c Claims) adoptedByFailedRunsSince(e Existing) bool {
 	if c.BackTo == 0 || e.FromCRDs || e.Live.GetDeletionTimestamp() != nil {
 		return false
 	}
-	if !from.MustBeGivenBack() || !from.Describes(e.Live) || from.Adopted.Revision <= c.BackTo {
-		return false
-	}
-	return provenance.OwnerOf(e.Live) == c.Owner || provenance.IsHalfAdopted(from, e.Live)
+	return e.Provenance.MustBeGivenBack() && e.Provenance.Describes(e.Live) && e.Provenance.Adopted.Revision > c.BackTo
 }
 
 // claim reports whether the release may change an object, and whether that adopts it.

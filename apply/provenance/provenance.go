@@ -87,10 +87,15 @@ func (p *Provenance) formerOwner() string {
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
 
+// HadOwnerOf reports whether the object had the ownership metadata of obj before it was adopted.
+func (p *Provenance) HadOwnerOf(obj metav1.Object) bool {
+	return maps.Equal(ownershipMetadata(obj), p.Adopted.Prior.OwnershipMetadata)
+}
+
 // IsHalfAdopted reports whether an object that has its former ownership metadata
 // has fields of ours all the same: a run died, or was refused, halfway.
 func IsHalfAdopted(from *Provenance, meta metav1.Object) bool {
-	if !maps.Equal(ownershipMetadata(meta), from.Adopted.Prior.OwnershipMetadata) {
+	if !from.HadOwnerOf(meta) {
 		return false
 	}
 	return slices.ContainsFunc(meta.GetManagedFields(), ownership.IsOurs) && !slices.ContainsFunc(from.Adopted.Prior.ManagedFields, ownership.IsOurs) && !from.Adopted.Prior.FieldsOmitted
