@@ -105,14 +105,14 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	defer func() { err = done(err) }()
 	// A signal must not abandon the creation of a namespace or lock: the object would
 	// stay.
-	guarded := kube.WithWriteHook(ctx, func(context.Context) (func(), error) { return func() {}, nil })
-	if err := l.createNamespace(guarded); err != nil {
+	ctx = kube.WithAwaitedWrites(ctx)
+	if err := l.createNamespace(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.acquireLock(guarded); err != nil {
+	if err := l.acquireLock(ctx); err != nil {
 		return nil, err
 	}
-	history, recovered, err := l.lock.Recover(guarded)
+	history, recovered, err := l.lock.Recover(ctx)
 	l.recovered = len(recovered) > 0
 	l.reportRecovered(recovered)
 	return history, err

@@ -19,6 +19,11 @@ func WithWriteHook(ctx context.Context, begin func(context.Context) (done func()
 	return context.WithValue(ctx, writeHookKey{}, begin)
 }
 
+// WithAwaitedWrites returns a context with a hook that does nothing: if ctx ends during a write, the answer is still awaited.
+func WithAwaitedWrites(ctx context.Context) context.Context {
+	return WithWriteHook(ctx, func(context.Context) (func(), error) { return func() {}, nil })
+}
+
 // WithoutWriteHook returns a context without the hook.
 func WithoutWriteHook(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writeHookKey{}, nil)
