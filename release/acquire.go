@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// looksPerDuration is how often we look at a Lease during its duration.
-	looksPerDuration = 30
-	maxLookInterval  = time.Second
+	// pollsPerDuration is how often a Lease that another run holds is read during its duration.
+	pollsPerDuration = 30
+	maxPollInterval  = time.Second
 )
 
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
@@ -54,7 +54,7 @@ func (l *heldLease) acquire(ctx context.Context) (*coordinationv1.Lease, error) 
 			announcedRun = holder.Run
 			l.opts.OnWaiting(*holder)
 		}
-		if kube.Sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)) != nil {
+		if kube.Sleep(ctx, min(maxPollInterval, durationOf(found, l.opts.Duration)/pollsPerDuration)) != nil {
 			return nil, fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.namespace, l.release, holder, ctx.Err())
 		}
 	}

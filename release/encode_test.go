@@ -82,7 +82,7 @@ func encodes(t testing.TB, rec *Record) *encoded {
 // ofObjects is a pending record of so many objects, which are planned.
 func ofObjects(n int) *Record {
 	rec := sample("web", 3, helmrelease.StatusPendingInstall)
-	rec.Journal = &Journal{RunState: RunState{Run: "r", Attempt: "a", Holder: "me"}, Objects: map[string]ObjectState{}}
+	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r", Attempt: "a", Holder: "me"}, Objects: map[string]ObjectState{}}
 	var manifest strings.Builder
 	for i := range n {
 		fmt.Fprintf(&manifest, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: object-%d\ndata:\n  value: old\n", i)
@@ -104,7 +104,7 @@ func (rec *Record) done() {
 func TestEncodeChoosesTheForm(t *testing.T) {
 	pendingWith := func(change func(*Record)) *Record {
 		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-		rec.Journal = &Journal{RunState: RunState{Run: "r"}}
+		rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}
 		change(rec)
 		return rec
 	}
@@ -287,7 +287,7 @@ func TestJournalIsGoneWhenAnotherToolWrites(t *testing.T) {
 func TestSplitRecord(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(5 << 20)
-	rec.Journal = &Journal{RunState: RunState{Run: "r"}}
+	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}
 	rec.Hooks[0].LastRun.Phase = helmrelease.HookPhaseSucceeded
 	enc := encodes(t, rec)
 	want := slim(rec)

@@ -12,13 +12,13 @@ import (
 	"deployer/internal/kube"
 )
 
-// untilGivenBack calls do at the interval of heartbeats until the Lease is going to be given back.
-func (l *heldLease) untilGivenBack(do func()) {
+// untilUnlocked calls do at the interval of heartbeats until unlock begins.
+func (l *heldLease) untilUnlocked(do func()) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.until.Done():
+		case <-l.background.Done():
 			return
 		case <-tick.C:
 			do()
@@ -94,7 +94,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	// A hanging heartbeat must leave time for another one.
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
-	defer context.AfterFunc(l.until, cancel)() // giveBack needn't wait for a server that doesn't answer
+	defer context.AfterFunc(l.background, cancel)() // unlock needn't wait for a server that doesn't answer
 	lease := l.current.Load()
 	for {
 		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})

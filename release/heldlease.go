@@ -25,7 +25,7 @@ type heldLease struct {
 	client    typedcoord.LeaseInterface
 	waited    bool // another run held it at first
 
-	ctx    context.Context // ends when it is lost or given back
+	ctx    context.Context // ends when it is lost or unlocked
 	cancel context.CancelCauseFunc
 
 	writesInFlight atomic.Int32 // changes of the cluster that are under way
@@ -34,9 +34,9 @@ type heldLease struct {
 	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
 	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
 
-	until   context.Context // ends when the Lease is going to be given back
-	stop    context.CancelFunc
-	running sync.WaitGroup // of what goes on until then
+	background context.Context // of heartbeats and checks; ends when unlock begins
+	stop       context.CancelFunc
+	running    sync.WaitGroup // these
 
 	sending sync.Mutex // held by who sends a heartbeat
 	failing bool       // the last one didn't succeed
@@ -49,11 +49,11 @@ const unlockTimeout = 10 * time.Second
 func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
 	l.current.Store(lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	l.until, l.stop = context.WithCancel(ctx)
+	l.background, l.stop = context.WithCancel(ctx)
 	l.renewed.Store(new(time.Now()))
 	if lease != nil {
 		l.running.Go(func() {
-			l.untilGivenBack(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
+			l.untilUnlocked(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
 		})
 	}
 }
@@ -74,7 +74,7 @@ func (l *heldLease) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.L
 	return lease
 }
 
-// checkHeld returns why the Lease was lost; nil if it wasn't, also after giveBack.
+// checkHeld returns why the Lease was lost; nil if it wasn't, also after unlock.
 func (l *heldLease) checkHeld() error {
 	var lost *LockLostError
 	if errors.As(context.Cause(l.ctx), &lost) {
@@ -87,8 +87,8 @@ func (l *heldLease) lostError(why string) *LockLostError {
 	return &LockLostError{Namespace: l.namespace, Name: l.release, Why: why}
 }
 
-// giveBack ends the heartbeats and deletes the Lease if it is still ours.
-func (l *heldLease) giveBack(ctx context.Context) error {
+// unlock ends the heartbeats and deletes the Lease if it is still ours.
+func (l *heldLease) unlock(ctx context.Context) error {
 	l.stop()
 	l.running.Wait()
 	l.cancel(context.Canceled)

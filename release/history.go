@@ -241,7 +241,7 @@ func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, er
 // Load reads a missing record again and reports them.
 func (h *History) LoadRemaining(ctx context.Context) {
 	records := make([]*Record, len(h.Revisions))
-	_ = kube.ForEach(len(records), maxParallel, func(i int) error {
+	_ = kube.ForEach(len(records), kube.ParallelRequests, func(i int) error {
 		if revision := h.Revisions[i].Revision; h.loaded[revision] == nil {
 			records[i], _ = h.read(ctx, revision) // Load reads it again, and has the error
 		}
@@ -281,7 +281,7 @@ func (h *History) LoadDetails(ctx context.Context, max int) error {
 
 // loadDetails completes summaries. Those of records that were deleted meanwhile stay as they are.
 func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
-	return kube.ForEach(len(summaries), maxParallel, func(i int) error {
+	return kube.ForEach(len(summaries), kube.ParallelRequests, func(i int) error {
 		of := &summaries[i]
 		if of.HasDetails || of.Unreadable != nil {
 			return nil

@@ -25,7 +25,7 @@ func historyOf(statuses ...helmrelease.Status) *History {
 	h := &History{Namespace: "ns", Name: "web", loaded: map[int]*Record{}}
 	for i, status := range statuses {
 		rec := sample("web", i+1, status)
-		rec.Journal = &Journal{RunState: RunState{Run: "r"}}
+		rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}
 		h.Revisions = append(h.Revisions, Summary{Name: "web", Revision: i + 1, Status: status, Run: "r"})
 		h.loaded[i+1] = rec
 	}

@@ -98,7 +98,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	}
 	lease.startRenewing(context.WithoutCancel(ctx), acquired)
 	l := &Lock{store: s, name: name, opts: opts, lease: lease}
-	lease.running.Go(func() { lease.untilGivenBack(func() { l.loseIfOvertaken(lease.until) }) })
+	lease.running.Go(func() { lease.untilUnlocked(func() { l.loseIfOvertaken(lease.background) }) })
 	return l, nil
 }
 
@@ -132,14 +132,14 @@ func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
 	return func() { l.lease.writesInFlight.Add(-1) }, nil
 }
 
-// Unlock gives the right back. It has its own short clock and also works after ctx has
+// Unlock ends the right to change the release. It has its own short clock and also works after ctx has
 // ended. Called again, it does nothing. An error means that others will wait until the
 // Lease expires.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l.unlocked.Swap(true) {
 		return nil
 	}
-	return l.lease.giveBack(ctx)
+	return l.lease.unlock(ctx)
 }
 
 // IsLeased reports whether a run, alive or dead, holds the Lease of a release; false without

@@ -48,7 +48,7 @@ func noise(bytes int) string {
 func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.ApplyMethod = ApplySSA
-	rec.Journal = &Journal{RunState: RunState{Run: "r", Step: "main"}, Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
+	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r", Step: "main"}, Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
 	enc, err := encode(rec, &packedCharts{})
 	if err != nil {
 		t.Fatal(err)

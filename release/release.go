@@ -1,7 +1,7 @@
 // Package release stores the release history: one record per revision, in Secrets that
 // the helm binary also reads and writes.
 //
-// A Store reads records. It can also delete revisions that are no longer needed.
+// A Store reads records. It can also delete revisions and Leases that are no longer needed.
 // All other writes need a Lock, which is the right to change one release:
 //
 //   - Recover records revisions as failed that killed runs left unfinished.
@@ -63,10 +63,10 @@ func (s *stored) has(label string) bool {
 	return slices.ContainsFunc(s.bundles, func(b bundleRef) bool { return b.label == label })
 }
 
-// Journal is what deployer records in addition to Helm. The fields other than those of RunState
-// are its entries, which are stored in Secrets of their own if there are many.
+// Journal is what deployer records in addition to Helm. The fields other than those of RunInfo are its
+// entries, which are stored in Secrets of their own if there are many.
 type Journal struct {
-	RunState
+	RunInfo
 
 	Objects map[string]ObjectState `json:"objects,omitempty"` // by apply.Key; as the last apply left them
 	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
@@ -88,9 +88,9 @@ type Journal struct {
 	Contributions map[string]Contribution `json:"definitions"`
 }
 
-// RunState says which run wrote a record, and how far it has come. It is always in the Secret that
+// RunInfo says which run wrote a record, and how far it has come. It is always in the Secret that
 // Helm sees.
-type RunState struct {
+type RunInfo struct {
 	Run     string `json:"run"`               // identity of the run
 	Attempt string `json:"attempt,omitempty"` // Run of the first of several runs that continue each other's work
 	Holder  string `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job

@@ -138,7 +138,7 @@ type Summary struct {
 	Description         string    // shortened to 1 KiB
 	LastWrite           time.Time // of the Secret, by the server's clock
 	Run                 string    // identity of the deployer run that wrote it
-	WasDeployed         bool      // see RunState
+	WasDeployed         bool      // see RunInfo
 
 	// Unreadable says why the record can't be read; nil for other records, and for those
 	// that weren't read. The fields above, except the names, may then be incomplete.

@@ -99,17 +99,17 @@ metadata:
 `, rec.Name, rec.Version, rec.Namespace, rec.Name, rec.Version, largeKind, rec.Name)
 }
 
-// entriesOf are the entries of a record's journal, without the state of the run.
+// entriesOf are the entries of a record's journal.
 func entriesOf(rec *Record) *Journal {
 	entries := *rec.Journal
-	entries.RunState = RunState{Run: rec.partsSalt()}
+	entries.RunInfo = RunInfo{Run: rec.partsSalt()}
 	return &entries
 }
 
-// withoutEntries is a copy of a record whose journal has only the state of the run.
+// withoutEntries is a copy of a record whose journal has only its RunInfo.
 func withoutEntries(rec *Record) *Record {
 	out := *rec
-	out.Journal = &Journal{RunState: rec.Journal.RunState}
+	out.Journal = &Journal{RunInfo: rec.Journal.RunInfo}
 	return &out
 }
 
@@ -131,11 +131,11 @@ func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
 		}
 	}
 	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
-		inHead := rec.Journal.RunState
+		inHead := rec.Journal.RunInfo
 		if err := unpackBundle(packed, rec.Journal); err != nil {
 			return nil, fmt.Errorf("its journal: %w", err)
 		}
-		rec.Journal.RunState = inHead
+		rec.Journal.RunInfo = inHead
 	}
 	return rec, nil
 }

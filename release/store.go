@@ -26,16 +26,14 @@ const (
 	// pageSize is how many Secrets' metadata one answer of the server has.
 	pageSize = 500
 
-	// maxParallel is how many records are read at once.
-	maxParallel = 8
-
 	// maxRereads is how often a large record is read again when its parts were
 	// replaced between reading its head and them.
 	maxRereads = 4
 )
 
-// A Store reads the records of one namespace, or of all namespaces when listing. Its only
-// writes are Delete and TrimHistory; a Lock makes all others.
+// A Store reads the records of one namespace, or of all namespaces when listing. It writes only
+// by Delete, TrimHistory and DeleteDeadLease, which delete what nobody needs; a Lock makes all
+// other writes.
 type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
@@ -243,7 +241,7 @@ func (s *Store) readBundles(ctx context.Context, of *Summary) (map[string][]byte
 func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]byte, error) {
 	names := partNames(of.Name, of.Revision, b)
 	parts := make([][]byte, len(names))
-	return parts, kube.ForEach(len(names), maxParallel, func(i int) error {
+	return parts, kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
 		part, err := s.getSecret(ctx, names[i])
 		if apierrors.IsNotFound(err) {
 			return &CorruptError{Namespace: s.namespace, Secret: SecretName(of.Name, of.Revision),
@@ -295,7 +293,7 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 
 func (s *Store) deleteParts(ctx context.Context, release string, revision int, bundles []bundleRef) error {
 	names := partNames(release, revision, bundles...)
-	return kube.ForEach(len(names), maxParallel, func(i int) error { return s.deleteSecret(ctx, names[i], "") })
+	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error { return s.deleteSecret(ctx, names[i], "") })
 }
 
 // deleteSecret deletes a Secret; with a uid, only the one that has it.

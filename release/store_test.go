@@ -260,7 +260,7 @@ func mustEncode(t *testing.T, rec *Record) []byte {
 func TestListOf500DownloadsNoRecords(t *testing.T) {
 	s := newSite(t)
 	const releases = 500
-	err := kube.ForEach(releases, maxParallel, func(i int) error {
+	err := kube.ForEach(releases, kube.ParallelRequests, func(i int) error {
 		rec := sample(fmt.Sprintf("app-%03d", i), 1, deployed)
 		rec.Namespace, rec.Manifest = s.namespace, noise(8<<10)
 		enc, err := encode(rec, &packedCharts{})
@@ -443,7 +443,7 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 func TestPagesOfHistory(t *testing.T) {
 	s := newSite(t)
 	const revisions = pageSize + 3
-	err := kube.ForEach(revisions, maxParallel, func(i int) error {
+	err := kube.ForEach(revisions, kube.ParallelRequests, func(i int) error {
 		rec := sample("web", i+1, superseded)
 		rec.Namespace = s.namespace
 		enc, err := encode(rec, &packedCharts{})

@@ -35,9 +35,9 @@ func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
 
 func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
 	old := revisionsToTrim(of.heads, keep)
-	err := kube.ForEach(len(old), maxParallel, func(i int) error { return s.Delete(ctx, &old[i]) })
+	err := kube.ForEach(len(old), kube.ParallelRequests, func(i int) error { return s.Delete(ctx, &old[i]) })
 	orphans := unreferencedParts(of.heads, of.parts)
-	return errors.Join(err, kube.ForEach(len(orphans), maxParallel, func(i int) error {
+	return errors.Join(err, kube.ForEach(len(orphans), kube.ParallelRequests, func(i int) error {
 		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
 	}))
 }

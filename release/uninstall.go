@@ -80,7 +80,7 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 		return err
 	}
 	older, found := slices.BinarySearchFunc(all.heads, newest, func(s Summary, revision int) int { return s.Revision - revision })
-	if err := kube.ForEach(older, maxParallel, func(i int) error { return l.store.Delete(ctx, &all.heads[i]) }); err != nil {
+	if err := kube.ForEach(older, kube.ParallelRequests, func(i int) error { return l.store.Delete(ctx, &all.heads[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
 	var errs []error

@@ -141,7 +141,7 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 			parts = append(parts, newPart(rec, b, i))
 		}
 	}
-	return kube.ForEach(len(parts), maxParallel, func(i int) error {
+	return kube.ForEach(len(parts), kube.ParallelRequests, func(i int) error {
 		return retry(ctx, func(ctx context.Context) error {
 			_, err := l.store.write(ctx, parts[i])
 			if apierrors.IsAlreadyExists(err) {
@@ -177,7 +177,7 @@ func (l *Lock) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
 		return err
 	}
 	names := partNames(rec.Name, rec.Version, enc.refs()...)
-	return kube.ForEach(len(names), maxParallel, func(i int) error {
+	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
 		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
 			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it

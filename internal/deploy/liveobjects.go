@@ -12,9 +12,6 @@ import (
 	"deployer/track"
 )
 
-// maxParallelReads is how many objects are read at a time.
-const maxParallelReads = 8
-
 // A LiveObject is an object of a revision's manifest as it is in the cluster now.
 type LiveObject struct {
 	ID     kube.ID
@@ -45,7 +42,7 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 		return nil, err
 	}
 	out := make([]LiveObject, len(manifests))
-	_ = kube.ForEach(len(manifests), maxParallelReads, func(i int) error {
+	_ = kube.ForEach(len(manifests), kube.ParallelRequests, func(i int) error {
 		out[i] = d.readLiveObject(ctx, manifests[i].Object) // what can't be read is told with its object
 		return nil
 	})

@@ -131,7 +131,7 @@ func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersio
 	if err != nil {
 		return err
 	}
-	return kube.ForEach(len(kinds), maxParallelReads, func(i int) error {
+	return kube.ForEach(len(kinds), kube.ParallelRequests, func(i int) error {
 		list, err := client.Resource(kinds[i]).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", kinds[i].GroupResource(), err)

@@ -21,8 +21,8 @@ func TestResume(t *testing.T) {
 		return &release.Record{
 			Release: helmrelease.Release{Manifest: "same", Version: 4, Hooks: []*helmrelease.Hook{h}},
 			Journal: &release.Journal{
-				RunState: release.RunState{Run: "run", Attempt: "first", Interrupted: interrupted},
-				Hooks:    map[string]string{hookKey(event, h): "Succeeded", hookKey(helmrelease.HookPreDelete, h): "Succeeded"},
+				RunInfo: release.RunInfo{Run: "run", Attempt: "first", Interrupted: interrupted},
+				Hooks:   map[string]string{hookKey(event, h): "Succeeded", hookKey(helmrelease.HookPreDelete, h): "Succeeded"},
 			},
 		}
 	}

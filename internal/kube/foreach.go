@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// ParallelRequests is the limit for ForEach where each call makes a request.
+const ParallelRequests = 8
+
 // ForEach calls do for 0 to n-1, at most limit at once, and returns all errors joined.
 func ForEach(n, limit int, do func(int) error) error {
 	errs := make([]error, n)

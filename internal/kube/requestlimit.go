@@ -82,7 +82,7 @@ func (l *requestLimit) newSlot() slot {
 	return slot{rejections: l.rejections, full: 2*l.inFlight > l.limit}
 }
 
-// release gives a slot back, and lets those that wait have what is free.
+// release frees a slot, and lets those that wait have what is free.
 func (l *requestLimit) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
