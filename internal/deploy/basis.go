@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"deployer/release"
@@ -18,35 +16,6 @@ type Basis struct {
 	Latest         *release.Summary  // the latest revision; nil before the first
 	Revisions      []release.Summary // all there are, oldest first
 	ReusedRevision int               // revision whose values are reused
-}
-
-// A DecideFunc decides an operation; it only reads. It is called again when what it
-// was based on has changed.
-type DecideFunc = func(context.Context, *Deployer) (*Operation, error)
-
-// maxDecisions limits how often a decision is repeated because the release was
-// uninstalled while its records were read. That hardly happens more than once or twice.
-const maxDecisions = 5
-
-// Decide makes a decision within the time limit of a step. It repeats the decision if the
-// release was uninstalled while its records were read. It only reads.
-func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation, err error) {
-	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
-	defer func() { err = done(err) }()
-	for range maxDecisions {
-		op, err = decide(ctx, d)
-		if missing := new(release.NotFoundError); !errors.As(err, &missing) || !missing.Vanished {
-			break
-		}
-	}
-	return op, err
-}
-
-func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
-	return &Operation{
-		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history,
-		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
-	}
 }
 
 // differsFrom reports whether the basis differs in a way that a user cares about.

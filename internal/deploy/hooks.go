@@ -22,6 +22,26 @@ func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrel
 	return out
 }
 
+// objectsOfHooks returns the objects of hooks, each hook once, even if it runs at two
+// events. Helm records invalid hooks, such as ones without a name, and fails only when
+// they run; unusable has their errors.
+func objectsOfHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
+	seen := map[*helmrelease.Hook]bool{}
+	for _, h := range hooks {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		objects, err := objectsOfHook(h)
+		if err != nil {
+			unusable = append(unusable, err)
+			continue
+		}
+		out = append(out, objects...)
+	}
+	return out, unusable
+}
+
 // objectsOfHook returns the objects of a hook: one, unless it is a list. As in Helm, the annotations of the list
 // make it a hook and say when its objects are deleted; here each object gets them.
 // helm.sh/helm/v3/pkg/releaseutil/manifest_sorter.go

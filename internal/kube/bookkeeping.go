@@ -15,15 +15,6 @@ var serverMetadata = []string{
 // k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go
 const RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
 
-// The ownership metadata that Helm writes on each object of a release.
-// helm.sh/helm/v3/pkg/action/validate.go
-const (
-	ManagedByLabel             = "app.kubernetes.io/managed-by"
-	ManagedByHelm              = "Helm" // the value of ManagedByLabel
-	ReleaseNameAnnotation      = "meta.helm.sh/release-name"
-	ReleaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
-)
-
 // LastAppliedAnnotation is where kubectl apply keeps what it has applied.
 const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -1,0 +1,72 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/release"
+)
+
+// earlierRevisions is what earlier revisions may have left.
+type earlierRevisions struct {
+	records []*release.Record
+	request apply.Request // that begins with them
+	parser  chart.Parser  // has parsed their manifests
+	err     error
+}
+
+func readEarlierRevisions(ctx context.Context, history *release.History) *earlierRevisions {
+	e := &earlierRevisions{}
+	if e.records, e.err = history.RecordsWithPossibleObjects(ctx); e.err != nil {
+		return e
+	}
+	e.request.Revisions, e.err = revisionsOf(e.records, &e.parser)
+	e.request.Revisit = keysToRevisit(e.records)
+	return e
+}
+
+func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
+	var earlier []apply.Revision
+	for _, r := range owned {
+		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
+		var err error
+		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
+			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
+		}
+		p.Hooks, _ = objectsOfHooks(r.Hooks)
+		earlier = append(earlier, p)
+	}
+	return earlier, nil
+}
+
+// fingerprintsOf gives the fingerprints of the latest revision, if deployer made it.
+func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
+	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
+		return nil
+	}
+	fingerprints := map[string]apply.Fingerprint{}
+	for key, m := range owned[len(owned)-1].Journal.Objects {
+		if m.Fingerprint == "" {
+			continue // only planned, or no fingerprint is possible
+		}
+		fingerprints[key] = apply.Fingerprint{UID: m.UID, Hash: m.Fingerprint}
+	}
+	return fingerprints
+}
+
+// keysToRevisit lists what earlier releases kept and wanted looked at again. A
+// failed one may not have come to it, so those since the last successful one
+// all count.
+func keysToRevisit(owned []*release.Record) []string {
+	var keys []string
+	for _, r := range owned {
+		if r.Journal != nil {
+			keys = append(keys, r.Journal.Revisit...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,39 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"deployer/chart/generated"
+	"deployer/release"
+)
+
+// prefetchForShow begins to read the records that showing a plan with changes takes, see
+// hideStoredRevisions, while the plan is made. Call the function that it returns, which waits
+// for them, before history is used again.
+func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
+	deployed := history.Deployed()
+	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
+		return func() {}
+	}
+	if record, err := history.Load(ctx, deployed.Revision); err != nil || record.Manifest == op.Next.Manifest {
+		return func() {} // there is hardly anything to show
+	}
+	var loading sync.WaitGroup
+	loading.Go(func() { history.LoadRemaining(ctx) })
+	return loading.Wait
+}
+
+// mostReadAhead is how many records are read before it is certain that they are needed: as many as a release has by
+// default.
+const mostReadAhead = 10
+
+// willShowChanges reports whether a plan probably has changes to show, for which all records are read: base, the
+// revision before, has renewed a value that an earlier one had generated, and so will the next. base may be nil.
+func (d *Deployer) willShowChanges(history *release.History, base *release.Record) bool {
+	if !d.ForShow || base == nil || base.Version == 1 || len(history.Revisions) > mostReadAhead {
+		return false
+	}
+	return slices.ContainsFunc(recordedGenerated(base), func(v generated.Value) bool { return !v.Kept() })
+}
