@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -21,9 +22,9 @@ type State string
 
 // The states.
 const (
-	Ready   State = "ready"   // as tracking sees it: a Job is complete, a Deployment rolled out
-	Present State = "present" // applied; or in the cluster, if it isn't the release's
-	Gone    State = "gone"    // deleted, where objects are deleted in turn
+	Ready   State = annotation.StateReady   // as tracking sees it: a Job is complete, a Deployment rolled out
+	Present State = annotation.StatePresent // applied; or in the cluster, if it isn't the release's
+	Gone    State = "gone"                  // deleted, where objects are deleted in turn
 )
 
 // A Dependency is an object that another one waits for.

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A Dependency names objects that another one waits for. An empty field of a loose
-// one matches anything.
+// A Dependency names objects that another one waits for. Of a pattern, an empty field
+// matches anything.
 type Dependency struct {
 	Annotation string // that states it
 	Text       string // as written there
 	Object
-	State     string // "ready", as tracking defines it, or "present"
+	State     string // StateReady or StatePresent
 	External  bool   // somebody else makes the object, maybe later
-	IsPattern bool   // of Nelm: as many objects as match
+	IsPattern bool   // as many objects as match, which is Nelm's form
 }
 
 // An Object is how people name an object.
@@ -29,8 +29,8 @@ type Object struct {
 
 // The states of dependencies.
 const (
-	stateReady   = "ready"
-	statePresent = "present"
+	StateReady   = "ready" // as tracking defines it
+	StatePresent = "present"
 )
 
 // String is the dependency as the object has it.
@@ -73,12 +73,12 @@ func dependencyList(external bool) func(string) ([]Dependency, error) {
 }
 
 func dependencyEntry(text string, external bool) (Dependency, error) {
-	d := Dependency{Text: text, State: stateReady, External: external}
+	d := Dependency{Text: text, State: StateReady, External: external}
 	object, state, stated := strings.Cut(text, "=")
 	if stated {
 		d.State = state
 	}
-	if d.State != stateReady && d.State != statePresent {
+	if d.State != StateReady && d.State != StatePresent {
 		return d, fmt.Errorf("the state in %q is neither ready nor present", text)
 	}
 	var ok bool
@@ -95,7 +95,7 @@ func dependencyProperties(external bool) func(string) ([]Dependency, error) {
 	return func(text string) ([]Dependency, error) {
 		d := Dependency{Text: text, External: external, IsPattern: true}
 		if external {
-			d.State = stateReady
+			d.State = StateReady
 		}
 		fields := map[string]*string{"kind": &d.Kind, "group": &d.Group, "version": &d.Version, "namespace": &d.Namespace, "name": &d.Name}
 		some := false
@@ -104,7 +104,7 @@ func dependencyProperties(external bool) func(string) ([]Dependency, error) {
 			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 			field := fields[key]
 			switch {
-			case key == "state" && (value == stateReady || value == statePresent):
+			case key == "state" && (value == StateReady || value == StatePresent):
 				d.State = value
 			case key == "state":
 				return nil, fmt.Errorf("the state in %q is neither ready nor present", text)
@@ -129,7 +129,7 @@ func dependencyProperties(external bool) func(string) ([]Dependency, error) {
 
 // dependencyResource reads Nelm's kind/name or kind.version.group/name.
 func dependencyResource(text string) ([]Dependency, error) {
-	d := Dependency{Text: text, State: stateReady, External: true, IsPattern: true}
+	d := Dependency{Text: text, State: StateReady, External: true, IsPattern: true}
 	kind, name, ok := strings.Cut(strings.TrimSpace(text), "/")
 	d.Name = name
 	d.Kind, d.Group, d.HasGroup = strings.Cut(kind, ".")

@@ -31,21 +31,21 @@ func TestOrderOfAnObject(t *testing.T) {
 		{"deployer.io/weight", "1.5", "! is not a whole number"},
 		{"werf.io/weight", "3", "weight 3"},
 		{"werf.io/weight", "", "! is not a whole number"},
-		{"werf.io/deploy-dependency-db", "state=ready,kind=StatefulSet,name=postgres", "StatefulSet//postgres ready loose"},
-		{"werf.io/deploy-dependency-db", " state=present , kind=Deployment,group=apps,version=v1,name=app,namespace=app", "Deployment(apps)/app/app v1 present loose"},
-		{"werf.io/deploy-dependency-db", "state=present,name=backend", "//backend present loose"},
+		{"werf.io/deploy-dependency-db", "state=ready,kind=StatefulSet,name=postgres", "StatefulSet//postgres ready pattern"},
+		{"werf.io/deploy-dependency-db", " state=present , kind=Deployment,group=apps,version=v1,name=app,namespace=app", "Deployment(apps)/app/app v1 present pattern"},
+		{"werf.io/deploy-dependency-db", "state=present,name=backend", "//backend present pattern"},
 		{"werf.io/deploy-dependency-db", "kind=Job,name=a", "! lacks state="},
 		{"werf.io/deploy-dependency-db", "state=ready", "! names no object"},
 		{"werf.io/deploy-dependency-db", "state=done,kind=Job", "! neither ready nor present"},
 		{"werf.io/deploy-dependency-db", "state=ready,kid=Job", "! is none of"},
-		{"db.dependency.werf.io", "state=ready,kind=Job,name=a", "Job//a ready loose"},
-		{"werf.io/external-dependency-db", "kind=Secret,name=a,namespace=b", "Secret/b/a ready outside loose"},
+		{"db.dependency.werf.io", "state=ready,kind=Job,name=a", "Job//a ready pattern"},
+		{"werf.io/external-dependency-db", "kind=Secret,name=a,namespace=b", "Secret/b/a ready outside pattern"},
 		{"werf.io/external-dependency-db", "kind=Secret", "! has to be named"},
-		{"db.external-dependency.werf.io", "state=present,kind=Secret,name=a", "Secret//a present outside loose"},
-		{"s.external-dependency.werf.io/resource", "secret/config", "secret//config ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "deployments.v1.apps/app", "deployments(apps)//app v1 ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "certificates.v1.cert-manager.io/tls", "certificates(cert-manager.io)//tls v1 ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "deployments.apps/app", "deployments(apps)//app ready outside loose"},
+		{"db.external-dependency.werf.io", "state=present,kind=Secret,name=a", "Secret//a present outside pattern"},
+		{"s.external-dependency.werf.io/resource", "secret/config", "secret//config ready outside pattern"},
+		{"s.external-dependency.werf.io/resource", "deployments.v1.apps/app", "deployments(apps)//app v1 ready outside pattern"},
+		{"s.external-dependency.werf.io/resource", "certificates.v1.cert-manager.io/tls", "certificates(cert-manager.io)//tls v1 ready outside pattern"},
+		{"s.external-dependency.werf.io/resource", "deployments.apps/app", "deployments(apps)//app ready outside pattern"},
 		{"s.external-dependency.werf.io/resource", "config", "! is not an object"},
 		{"helm.sh/hook-weight", "3", ""},
 	} {
@@ -66,7 +66,7 @@ func text(o Order) string {
 		for _, word := range []struct {
 			text string
 			said bool
-		}{{d.Version, d.Version != ""}, {d.State, true}, {"outside", d.External}, {"loose", d.IsPattern}} {
+		}{{d.Version, d.Version != ""}, {d.State, true}, {"outside", d.External}, {"pattern", d.IsPattern}} {
 			if word.said {
 				text += " " + word.text
 			}
@@ -82,8 +82,8 @@ func text(o Order) string {
 // With Nelm a dependency makes the weight of its own object mean nothing.
 func TestWeightOfNelmYieldsToDependencies(t *testing.T) {
 	for want, annotations := range map[string]map[string]string{
-		"Job// ready loose": {"werf.io/weight": "3", "werf.io/deploy-dependency-a": "state=ready,kind=Job"},
-		"weight 4":          {"werf.io/weight": "3", "deployer.io/weight": "4"},
+		"Job// ready pattern": {"werf.io/weight": "3", "werf.io/deploy-dependency-a": "state=ready,kind=Job"},
+		"weight 4":            {"werf.io/weight": "3", "deployer.io/weight": "4"},
 	} {
 		if got := text(OrderOf(annotations)); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -95,7 +95,7 @@ func TestNelmNamespaceOfAResource(t *testing.T) {
 	got := text(OrderOf(map[string]string{
 		"s.external-dependency.werf.io/resource": "secret/config", "s.external-dependency.werf.io/namespace": "other",
 	}))
-	if want := "secret/other/config ready outside loose"; got != want {
+	if want := "secret/other/config ready outside pattern"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
