@@ -19,7 +19,7 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 		if err != nil {
 			return nil, err
 		}
-		return d.newOperation("recover", history), nil
+		return d.newOperation(recoverOnly, history), nil
 	}
 	defer l.cleanUp(ctx)
 	if err := l.decideBeforeLock(ctx); err != nil {

@@ -13,6 +13,9 @@ const (
 	Uninstall Verb = "uninstall"
 	Test      Verb = "test"  // run its tests
 	Watch     Verb = "watch" // follow what is there
+
+	// recoverOnly is the verb of an operation without a plan, which is never carried out.
+	recoverOnly Verb = "recover"
 )
 
 // verbs has what a verb writes into its record, in Helm's words, and the events of its hooks.
