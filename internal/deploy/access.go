@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -51,7 +50,10 @@ func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 	for i, verb := range verbs {
 		questions.Go(func() (err error) {
 			what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
-			denied[i], err = checkAccess(ctx, applier, what, release.SecretName(op.Release, op.Next.Version))
+			if verb != "create" { // the API server decides about that before it knows the name
+				what.Name = release.SecretName(op.Release, op.Next.Version)
+			}
+			denied[i], err = checkAccess(ctx, applier, what)
 			return err
 		})
 	}
@@ -75,7 +77,7 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 			namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
 		}
 		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
-		denied, err := checkAccess(ctx, applier, what, "")
+		denied, err := checkAccess(ctx, applier, what)
 		if err != nil {
 			return err
 		}
@@ -84,20 +86,12 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 	return nil
 }
 
-// checkAccess asks whether the account may make a request, about all objects or about the one of a
-// name. It returns a *verify.PermissionError as denied if it may not.
-func checkAccess(ctx context.Context, a *apply.Applier, what authorizationv1.ResourceAttributes, name string) (denied, err error) {
+// checkAccess asks whether the account may make a request. It returns a *verify.PermissionError as
+// denied if it may not.
+func checkAccess(ctx context.Context, a *apply.Applier, what authorizationv1.ResourceAttributes) (denied, err error) {
 	allowed, err := a.MayRequest(ctx, what)
-	if err == nil && !allowed && name != "" && what.Verb != "create" { // the name of what is created isn't known when that is decided
-		byName := what
-		byName.Name = name
-		allowed, err = a.MayRequest(ctx, byName)
+	if err != nil || allowed {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("checking the permissions of the account: %w", err)
-	}
-	if !allowed {
-		denied = &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
-	}
-	return denied, nil
+	return &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}, nil
 }
