@@ -42,11 +42,12 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 }
 
 // Finish records how a revision ended: deployed, failed, or another status that isn't
-// pending. It has its own short timeout, so it also works after ctx has ended; before that, it
-// outlasts a restart of the API server. A deployed revision is recorded before older ones become superseded, so there is always a deployed
-// one. A record that somebody has deleted is written again, with a warning. If another
-// run has taken over, nothing is written, and the error is a *LockLostError. It is one, too,
-// if another tool has recorded a later revision: then the record becomes failed.
+// pending. The description of a failure is cut to 1 KiB. Finish has its own short timeout, so it
+// also works after ctx has ended; before that, it outlasts a restart of the API server. A deployed
+// revision is recorded before older ones become superseded, so there is always a deployed one. A
+// record that somebody has deleted is written again, with a warning. If another run has taken
+// over, nothing is written, and the error is a *LockLostError. It is also a *LockLostError if
+// another tool has recorded a later revision: then the record becomes failed.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
 	if isUnfinished(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
@@ -55,6 +56,9 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	// record.
 	rec.Info.Status = status
 	rec.Info.Description = description
+	if status == helmrelease.StatusFailed {
+		rec.Info.Description = truncate(description, maxDescription)
+	}
 	defer l.inProgress.Store(0)
 	began := time.Now()
 	for {

@@ -173,8 +173,11 @@ func TestHeartbeatGoesOnAfterCancel(t *testing.T) {
 		}
 		return nil
 	})
-	if err := l.Finish(ctx, rec, failed, "interrupted by SIGINT"); err != nil {
+	if err := l.Finish(ctx, rec, failed, "interrupted by SIGINT: "+strings.Repeat("x", 2*maxDescription)); err != nil {
 		t.Errorf("Finish after the context had ended: %v", err)
+	}
+	if got := rec.Info.Description; len(got) != maxDescription || !strings.HasPrefix(got, "interrupted by SIGINT") {
+		t.Errorf("a failure is described by %q", got)
 	}
 	if err := l.Unlock(ctx); err != nil {
 		t.Errorf("Unlock after the context had ended: %v", err)

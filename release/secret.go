@@ -35,7 +35,8 @@ const (
 	annotationRun          = prefix + "run"
 	annotationWasDeployed  = prefix + "was-deployed"
 
-	// maxDescription limits a description in an annotation, in bytes.
+	// maxDescription limits the description of a failure, and any description in an annotation, in
+	// bytes: tables show it.
 	maxDescription = 1024
 )
 

@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// maxDescription bounds the reason in a record, in bytes: it is shown in tables.
-const maxDescription = 1024
-
 // description returns the description for the record: after success the user's or else
 // Helm's, after a failure Helm's with the reason.
 func (r *run) description(err error) string {
@@ -36,15 +33,11 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// oneLine makes one line of a text, of bounded length.
+// oneLine makes one line of a text.
 func oneLine(s string) string {
 	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	s = strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
-	if len(s) <= maxDescription {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
