@@ -60,8 +60,8 @@ func (l *heldLease) acquire(ctx context.Context) (*coordinationv1.Lease, error) 
 	}
 }
 
-// createOrReadLease makes the Lease, which then is ours, or reads the one that is there. Where there
-// was one a moment ago, it looks first: who waits writes nothing.
+// createOrReadLease creates the Lease, which then is ours, or reads the one that is there. If held says
+// that there was one a moment ago, it reads first, because a waiting run should write nothing.
 func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
 	name := leaseName(l.release)
 	err = retry(ctx, func(ctx context.Context) error {

@@ -28,7 +28,7 @@ const (
 	labelBody    = prefix + "parts"
 	labelEntries = prefix + "journal"
 
-	labelDigest = prefix + "body" // on parts: the digest of the bundle that they belong to, whichever it is
+	labelDigest = prefix + "body" // on parts: the digest of their bundle
 
 	// partSize is how much of a bundle one part holds, in bytes. With metadata
 	// it stays below maxSecret, and below etcd's limit of a request.
@@ -108,7 +108,7 @@ func (b bundleRef) partName(release string, revision, index int) string {
 	return fmt.Sprintf("%s%s.v%d.%s.%d", partPrefix, release, revision, b.digest, index)
 }
 
-// newPart makes the Secret of a part. It goes with the head, if that exists already.
+// newPart makes the Secret of a part. It is deleted with the head, if that exists already.
 func newPart(rec *Record, b bundle, index int) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

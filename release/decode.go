@@ -115,7 +115,7 @@ func decodeRest(rest []byte) (*Record, int, error) {
 	}
 	rec, err := decodeJSON(append([]byte("{"), rest...))
 	if err == nil && rec.Chart != nil {
-		return nil, 0, errNoPackedChart // another one, which counts
+		return nil, 0, errNoPackedChart // a chart that isn't packed by itself counts
 	}
 	return rec, m.elements, err
 }

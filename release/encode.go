@@ -17,8 +17,8 @@ const (
 	// results of hooks.
 	spareSize = 8 << 10
 
-	// An entry of the journal that was planned grows by a random UID and a fingerprint when its object
-	// is done. Another one has a name, too. In bytes of a Secret:
+	// A planned entry of the journal grows by a random UID and a fingerprint when its object is done. An
+	// entry that is new then has a name, too. In bytes of a Secret:
 	plannedEntrySize = 64
 	newEntrySize     = 128
 

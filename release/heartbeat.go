@@ -26,10 +26,10 @@ func (l *heldLease) untilUnlocked(do func()) {
 	}
 }
 
-// confirmHeld returns nil if the run still holds the Lease. Normally it makes no request.
-// After a pause without heartbeats (a stopped process, a sleeping machine, an unreachable API
-// server) it first sends one, because another run may have taken over. The error is a
-// *LockLostError, or the reason why the Lease can't be renewed.
+// confirmHeld returns nil if the run still holds the Lease. Normally it makes no requests. After a pause
+// without heartbeats (a stopped process, a sleeping machine, an unreachable API server) it first sends a
+// heartbeat, because another run may have taken over. The error is a *LockLostError, or the reason why the
+// Lease can't be renewed.
 func (l *heldLease) confirmHeld(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err

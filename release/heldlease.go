@@ -38,7 +38,7 @@ type heldLease struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup // these
 
-	sending sync.Mutex // held by who sends a heartbeat
+	sending sync.Mutex // held while a heartbeat is sent
 	failing bool       // the last one didn't succeed
 }
 

@@ -220,8 +220,8 @@ func findPackedChart(data []byte) (*packedChart, error) {
 	return chart, nil
 }
 
-// cutPackedChart is the reverse of appendRest. It unpacks neither the chart nor the manifest, if this is
-// the known one, which may be nil. For another manifest, which then is in rest, it returns nil.
+// cutPackedChart is the reverse of appendRest. It doesn't unpack the chart, nor the manifest if it is the
+// known one, which may be nil. Any other manifest is in rest, and the returned one is nil.
 func cutPackedChart(data []byte, known *packedManifest) (chart *packedChart, manifest *packedManifest, rest []byte, err error) {
 	if chart, err = findPackedChart(data); err != nil {
 		return nil, nil, nil, err
@@ -234,8 +234,8 @@ func cutPackedChart(data []byte, known *packedManifest) (chart *packedChart, man
 	return chart, manifest, rest, err
 }
 
-// unpackRest unpacks what follows a part of a record's JSON with this size. Its own
-// packed data begin at start.
+// unpackRest unpacks the end of a record's JSON. before is the size of what comes before it; its own packed
+// data begin at start.
 func unpackRest(data []byte, start int, before meter) ([]byte, error) {
 	end := len(data) - trailer
 	if start > end || before.bytes > announcedSize(data) {

@@ -9,10 +9,10 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// A record too large for one Secret is split. Status and step stay in the head. Where that
-// suffices, only the entries of the journal are taken out of it: Helm, to which they mean nothing,
-// then reads the whole release. Else the body of the record, which doesn't change during
-// a run, is taken out, and the entries too if need be.
+// A record too large for one Secret is split. Status and step stay in the head. If that is enough, only the
+// entries of the journal are moved out of it. They mean nothing to Helm, which still reads the whole
+// release. Otherwise the body of the record, which doesn't change during a run, is moved out, and the
+// entries too if need be.
 
 const (
 	// maxHeadConfig limits the size of values that are repeated in the head, for `helm

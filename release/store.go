@@ -345,8 +345,8 @@ type listing struct {
 	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
 }
 
-// list reads the metadata of the Secrets of a release that have one of these owners. It is nil if they can't be
-// read; an error about single heads comes with the others.
+// list reads the metadata of the Secrets of a release that have one of these owners. The listing is nil if
+// they can't be read. If only single heads can't be, it has the others, and the error is about those heads.
 func (s *Store) list(ctx context.Context, name string, owners ...string) (*listing, error) {
 	selector, err := selectRelease(name, owners...)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package ordering works out in which order the objects of a release are created
-// and deleted: by weight, by kind, and by what each of them waits for. It asks
-// nobody.
+// Package ordering works out in which order the objects of a release are created and deleted: by weight, by
+// kind, and by what each of them waits for. It makes no requests.
 //
 // The caller makes Nodes and Edges from the annotations of the objects. Waves and
 // Deletions put them in order, and Cycles tells what can't be ordered.

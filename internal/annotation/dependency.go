@@ -145,8 +145,8 @@ func dependencyResource(text string) ([]Dependency, error) {
 	return []Dependency{d}, nil
 }
 
-// namespaceBeside is the namespace of what NAME.external-dependency.werf.io/resource
-// names: it has an annotation of its own.
+// namespaceBeside returns the namespace of the object that NAME.external-dependency.werf.io/resource names.
+// Another annotation states it.
 func namespaceBeside(name string, annotations map[string]string) (namespace string, ok bool) {
 	prefix, ok := strings.CutSuffix(name, ".external-dependency.werf.io/resource")
 	if !ok {

@@ -12,8 +12,8 @@ type Order struct {
 	Problems     []string // what can't be read, and why
 }
 
-// OrderOf reads the annotations about order. With Nelm an object's dependencies count
-// and its weight doesn't; ours both do.
+// OrderOf reads the annotations about order. Nelm ignores the weight of an object that has dependencies.
+// Our own weight counts beside them.
 func OrderOf(annotations map[string]string) Order {
 	var o Order
 	var read []stated[[]Dependency]

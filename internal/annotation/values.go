@@ -12,7 +12,7 @@ import (
 
 func anyText(text string) (string, error) { return text, nil }
 
-// exactlyTrue takes nothing but "true" for a permission.
+// exactlyTrue is for permissions: no other value than "true" gives one.
 func exactlyTrue(text string) (bool, error) { return text == "true", nil }
 
 func boolean(text string) (bool, error) {
@@ -86,7 +86,7 @@ func translated(words map[string]string) func(string) (string, error) {
 	}
 }
 
-// noLogs reads "true" as none; "false" asks for what is so in any case.
+// noLogs reads "true" as none; "false" changes nothing.
 func noLogs(text string) (string, error) {
 	skip, err := boolean(text)
 	if skip {

@@ -14,8 +14,8 @@ import (
 	"deployer/release"
 )
 
-// CheckPermissions reports whether the account may carry the operation out, as far as deciding has
-// met the limits of its permissions. Call it before the first change.
+// CheckPermissions returns an error if the account lacks a permission that the operation needs, as far as
+// deciding has found that out. Call it before the first change.
 func (o *Operation) CheckPermissions() error {
 	err := o.denied
 	if o.Plan != nil {
@@ -24,8 +24,8 @@ func (o *Operation) CheckPermissions() error {
 	return err
 }
 
-// recordVerbs are what an operation does with the records of its release. An undo goes as far as it can, and what is
-// only shown needs nothing.
+// recordVerbs returns the verbs of the requests by which an operation writes the records of its release. It
+// returns none for an undo, which goes as far as it can, and for an operation that is only shown.
 func (d *Deployer) recordVerbs(op *Operation) []string {
 	switch {
 	case d.undoing || d.ForShow:
@@ -40,8 +40,8 @@ func (d *Deployer) recordVerbs(op *Operation) []string {
 	return []string{"delete", "update"}
 }
 
-// checkRecordAccess notes in the operation what it may not do with records: without them, changes
-// would be made that nothing tells of.
+// checkRecordAccess notes in the operation which permissions for records are missing. Changes without a
+// record would be found by nobody.
 func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 	verbs := d.recordVerbs(op)
 	denied := make([]error, len(verbs))
@@ -66,7 +66,7 @@ func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 // but tests have none.
 func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*helmrelease.Hook) error {
 	applier := d.newApplier(op)
-	manifests, _ := objectsOfHooks(tests) // what is unusable fails when its turn comes, as with Helm
+	manifests, _ := objectsOfHooks(tests) // an unusable hook fails when its turn comes, as with Helm
 	for _, m := range manifests {
 		mapping, err := d.Cluster.Mapping(ctx, m.Object.GroupVersionKind(), true)
 		if err != nil {

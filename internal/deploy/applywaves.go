@@ -58,8 +58,8 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 	return ctx.Err()
 }
 
-// isReadyWhenApplied reports whether an object is ready as soon as it is applied: it has
-// no status, and nobody has made a rule for it.
+// isReadyWhenApplied reports whether an object is ready as soon as it is applied: it has neither a status
+// nor a rule.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.journal.applied[id]
 	return c != nil && c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)

@@ -9,14 +9,13 @@ import (
 	"deployer/release"
 )
 
-// contributionsOf returns the contributions of revisions to the definitions in crds/: those
-// that the latest revision recorded, or for revisions without such a record the CRDs of
-// their charts. Of these only the chart's own are known, because subcharts aren't
-// recorded.
-func contributionsOf(owned []*release.Record) map[string]apply.Contribution {
+// contributionsOf returns the contributions of revisions to the definitions in crds/: those that the latest
+// revision recorded. For revisions without such a record it takes the CRDs of their charts, without those
+// of subcharts, which aren't recorded.
+func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 	out := map[string]apply.Contribution{}
 	var parser chart.Parser
-	for _, r := range owned {
+	for _, r := range records {
 		if r.Journal != nil && r.Journal.Contributions != nil {
 			out = map[string]apply.Contribution{}
 			for key, d := range r.Journal.Contributions {
@@ -67,9 +66,9 @@ func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest,
 }
 
 // definitionsSince returns the definitions that revisions after a target have in crds/.
-func definitionsSince(target int, owned []*release.Record, parser *chart.Parser) []kube.ID {
+func definitionsSince(target int, records []*release.Record, parser *chart.Parser) []kube.ID {
 	var out []kube.ID
-	for _, r := range owned {
+	for _, r := range records {
 		if r.Version <= target || r.Chart == nil {
 			continue
 		}

@@ -42,7 +42,7 @@ type Settings struct {
 	Wait       bool          // until what was applied is ready
 	WaitJobs   bool          // with Wait, also until Jobs are complete
 	MaxHistory int           // revisions to keep; 0 keeps all
-	// TakeoverPending recovers records that another tool left pending at once.
+	// TakeoverPending recovers what another tool left pending, whatever its age.
 	TakeoverPending bool
 	Track           track.Options
 }
@@ -85,8 +85,7 @@ type Operation struct {
 	Release   string
 	Namespace string
 
-	// Basis is what this was decided on. It has to be the same when the operation is
-	// carried out.
+	// Basis is what the decision is based on. It has to be the same when the operation is carried out.
 	Basis Basis
 	// Next is the record that carrying out the operation writes. For an uninstall, a test
 	// or a watch it is the record that was read.

@@ -56,10 +56,10 @@ type lifecycle struct {
 	decide DecideFunc
 	opts   DoOptions
 
-	op               *Operation        // the last decision; nil while it waits for another run
+	op               *Operation        // the last decision; nil while none holds
 	createdNamespace *corev1.Namespace // for this operation; nil when it was there
 	lock             *release.Lock     // nil while it isn't held
-	recovered        bool              // records of dead runs are closed now
+	recovered        bool              // records of dead runs are recorded as failed now
 	hasRecord        bool              // there is a record, so a created namespace stays
 }
 
@@ -151,9 +151,9 @@ func mayBeDueToOtherRun(err error) bool {
 	return false
 }
 
-// otherRunInterfered reports whether another run holds the release, or has changed its records
-// since op was begun. op is nil if the decision ended before that. It is false if nothing can be read: then
-// the decision's own error stands.
+// otherRunInterfered reports whether another run holds the release, or has changed its records since they
+// were read for op. op is nil if the decision failed before that. If nothing can be read, the result is
+// false, and the error of the decision counts.
 func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool {
 	if held, err := l.Releases.IsLeased(ctx, l.name); err == nil && held {
 		return true

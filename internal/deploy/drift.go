@@ -61,11 +61,11 @@ func upgradeOperation(history *release.History) *Operation {
 	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
 }
 
-// inspectionRequest asks for what a revision has applied: its manifest, and of its
-// crds/ and its hooks what its run came to.
+// inspectionRequest returns a request with what a revision has applied: its manifest, and those objects of
+// its crds/ and hooks that its run applied.
 func (d *Deployer) inspectionRequest(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
 	earlier := readEarlierRevisions(ctx, history)
-	owned, req, err := earlier.records, earlier.request, earlier.err
+	records, req, err := earlier.records, earlier.request, earlier.err
 	if err != nil {
 		return req, err
 	}
@@ -81,7 +81,7 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
 		return req, err
 	}
-	d.collectHidden(append(owned, record), req.Revisions, req.CRDs, req.Objects, req.OtherHooks)
+	d.collectHidden(append(records, record), req.Revisions, req.CRDs, req.Objects, req.OtherHooks)
 	return req, nil
 }
 

@@ -13,7 +13,7 @@ import (
 // earlierRevisions is what earlier revisions may have left.
 type earlierRevisions struct {
 	records []*release.Record
-	request apply.Request // that begins with them
+	request apply.Request // with Revisions and Revisit; the rest is filled in later
 	parser  chart.Parser  // has parsed their manifests
 	err     error
 }
@@ -28,9 +28,9 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 	return e
 }
 
-func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
+func revisionsOf(records []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
 	var earlier []apply.Revision
-	for _, r := range owned {
+	for _, r := range records {
 		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
 		var err error
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
@@ -43,12 +43,12 @@ func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revisio
 }
 
 // fingerprintsOf gives the fingerprints of the latest revision, if deployer made it.
-func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
-	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
+func fingerprintsOf(records []*release.Record) map[string]apply.Fingerprint {
+	if len(records) == 0 || records[len(records)-1].Journal == nil {
 		return nil
 	}
 	fingerprints := map[string]apply.Fingerprint{}
-	for key, m := range owned[len(owned)-1].Journal.Objects {
+	for key, m := range records[len(records)-1].Journal.Objects {
 		if m.Fingerprint == "" {
 			continue // only planned, or no fingerprint is possible
 		}
@@ -57,12 +57,11 @@ func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 	return fingerprints
 }
 
-// keysToRevisit lists what earlier releases kept and wanted looked at again. A
-// failed one may not have come to it, so those since the last successful one
-// all count.
-func keysToRevisit(owned []*release.Record) []string {
+// keysToRevisit lists the objects that any of the revisions kept for a temporary reason. A later one that
+// failed may not have decided about them.
+func keysToRevisit(records []*release.Record) []string {
 	var keys []string
-	for _, r := range owned {
+	for _, r := range records {
 		if r.Journal != nil {
 			keys = append(keys, r.Journal.Revisit...)
 		}

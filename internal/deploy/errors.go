@@ -86,7 +86,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 // A StoppedError says that the run was ended from outside: by a signal, or
 // because another run took the release over.
 type StoppedError struct {
-	Step  Step // that it had come to
+	Step  Step // that it had reached
 	Cause error
 	Err   error // the step's error; nil between steps
 }

@@ -73,7 +73,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	return r.finish(ctx, err)
 }
 
-// deployObjects brings the cluster to the operation's plan.
+// deployObjects carries out the operation's plan and runs its hooks.
 func (r *run) deployObjects(ctx context.Context) error {
 	verb := verbs[r.op.Verb]
 	return r.inSequence(ctx,
@@ -86,7 +86,8 @@ func (r *run) deployObjects(ctx context.Context) error {
 	)
 }
 
-// stoppedError tells an end from outside from a failure of the step itself.
+// stoppedError returns a *StoppedError if the run was ended from outside, and err, the failure of a step,
+// otherwise.
 func (r *run) stoppedError(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -16,9 +16,10 @@ import (
 	"deployer/release"
 )
 
-// willRenderAgain reports whether keepGenerated will probably render the chart again: base, the revision
-// before, has generated something. That of an install doesn't say; then it is so if making keys would take
-// long. base may be nil.
+// willRenderAgain reports whether keepGenerated will probably render the chart again, because the previous
+// revision, base, has generated values. A first revision and one of another tool don't record them. After
+// these it depends on whether the chart makes keys, because only then does another rendering take long.
+// base may be nil.
 func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.Record) bool {
 	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.Nondeterministic() {
 		return false
@@ -36,8 +37,8 @@ type keptValues struct {
 	keysKept bool                                             // no certificate or private key was renewed
 }
 
-// renderAndKeep renders the chart and replaces newly generated values by those that earlier
-// revisions have generated. base is the revision before; it may be nil.
+// renderAndKeep renders the chart and replaces newly generated values by those that earlier revisions have
+// generated. base is the previous revision; it may be nil.
 func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, base *release.Record, history *release.History) (*chart.Rendered, *keptValues, error) {
 	rerenderer := source.NewRerenderer(in)
 	if !d.willRenderAgain(rerenderer, base) {
@@ -53,8 +54,8 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 	return d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwice, history)
 }
 
-// mayRenewKey reports whether something renewed may have a certificate or private key in it. What many charts have generated
-// for restarting pods, in annotations of theirs, has none.
+// mayRenewKey reports whether a value was renewed and may contain a certificate or private key. Values in
+// annotations of pods, which many charts generate to restart the pods, don't contain any.
 func mayRenewKey(v generated.Value) bool { return !v.Kept() && !v.InPodAnnotation() }
 
 // keepGenerated renders the chart and replaces newly generated values by those that earlier revisions have
@@ -103,7 +104,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerender
 	return rendered, kept, nil
 }
 
-// recordGenerated writes into the record which fields are generated, for later questions.
+// recordGenerated writes into the record which fields are generated, for later commands.
 func (o *Operation) recordGenerated() {
 	for _, v := range o.Rendered.Generated {
 		journal := o.Next.Journal
@@ -132,7 +133,7 @@ func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
 	return slices.DeleteFunc(slices.Clone(o.Rendered.Generated), func(v generated.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
 }
 
-// recordedGenerated is what a record has noted.
+// recordedGenerated returns the generated values that a record lists.
 func recordedGenerated(r *release.Record) []generated.Value {
 	if r.Journal == nil {
 		return nil

@@ -30,8 +30,9 @@ func (d *Deployer) hideStoredRevisions(ctx context.Context, op *Operation) (err 
 	return err
 }
 
-// recordConfidential notes in the record which texts of objects that templates have read stand in
-// it, because later commands don't render and the objects may be others by then.
+// recordConfidential lists in the record those confidential texts of objects read by templates that the
+// manifest, a hook or the notes contain. Later commands hide them: they don't render the chart, and the
+// objects may have changed.
 func (o *Operation) recordConfidential(read *hide.Texts) {
 	texts := []string{o.Next.Manifest, o.Next.Info.Notes}
 	for _, h := range o.Next.Hooks {
@@ -41,9 +42,9 @@ func (o *Operation) recordConfidential(read *hide.Texts) {
 }
 
 // collectHidden notes what must not be shown: the confidential values of records, of the
-// objects of past revisions (also as they were before they were adopted) and of lists of
+// objects of revisions (also as they were before they were adopted) and of lists of
 // objects. Names of objects are shown everywhere and are no secrets.
-func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
+func (d *Deployer) collectHidden(records []*release.Record, revisions []apply.Revision, lists ...[]kube.Manifest) {
 	d.Hidden.AddVisibleName(d.Namespace)
 	for _, r := range records {
 		d.Hidden.AddValues(r.Config)
@@ -60,9 +61,9 @@ func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revisio
 			d.Hidden.AddVisibleName(r.Chart.Metadata.Name)
 		}
 	}
-	for _, p := range past {
-		lists = append(lists, p.Objects, p.Hooks)
-		for _, provenance := range p.Provenance {
+	for _, r := range revisions {
+		lists = append(lists, r.Objects, r.Hooks)
+		for _, provenance := range r.Provenance {
 			d.Hidden.AddObject(provenance.Adopted.PriorObject())
 		}
 	}
@@ -75,10 +76,11 @@ func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revisio
 	}
 }
 
-// hideObjectsOf is the part of collectHidden that takes its time: what is known by then isn't looked at again.
-func (d *Deployer) hideObjectsOf(past []apply.Revision) {
-	for _, p := range past {
-		for _, m := range slices.Concat(p.Objects, p.Hooks) {
+// hideObjectsOf does the slow part of collectHidden ahead of time: objects that are known already aren't
+// looked at again.
+func (d *Deployer) hideObjectsOf(revisions []apply.Revision) {
+	for _, r := range revisions {
+		for _, m := range slices.Concat(r.Objects, r.Hooks) {
 			d.Hidden.AddObject(m.Object)
 		}
 	}
@@ -100,7 +102,7 @@ func (d *Deployer) storedRevisions(ctx context.Context, history *release.History
 		if err != nil {
 			return nil, err
 		}
-		past, err := revisionsOf([]*release.Record{record}, &parser)
+		revisions, err := revisionsOf([]*release.Record{record}, &parser)
 		if err != nil {
 			return nil, err
 		}
@@ -108,9 +110,9 @@ func (d *Deployer) storedRevisions(ctx context.Context, history *release.History
 		if err != nil {
 			return nil, err
 		}
-		past[0].Objects = append(append(past[0].Objects, past[0].Hooks...), crds...)
-		out = append(out, past...)
-		d.collectHidden([]*release.Record{record}, past)
+		revisions[0].Objects = append(append(revisions[0].Objects, revisions[0].Hooks...), crds...)
+		out = append(out, revisions...)
+		d.collectHidden([]*release.Record{record}, revisions)
 	}
 	return out, nil
 }

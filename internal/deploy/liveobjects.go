@@ -29,7 +29,8 @@ func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]L
 
 func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.Settings.Track) }
 
-// trackerFor also knows what an operation states, of which not everything is tracked.
+// trackerFor returns a tracker that also knows which objects an operation declares: not all of them are
+// tracked.
 func (d *Deployer) trackerFor(op *Operation) *track.Tracker {
 	opts := d.Settings.Track
 	opts.Declares = op.Plan.Declares
@@ -43,7 +44,7 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 	}
 	out := make([]LiveObject, len(manifests))
 	_ = kube.ForEach(len(manifests), kube.ParallelRequests, func(i int) error {
-		out[i] = d.readLiveObject(ctx, manifests[i].Object) // what can't be read is told with its object
+		out[i] = d.readLiveObject(ctx, manifests[i].Object) // its status says what can't be read
 		return nil
 	})
 	if ctx.Err() != nil {
@@ -57,15 +58,15 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 
 // fillInStatuses works out the status of the objects that are there.
 func fillInStatuses(ctx context.Context, tracker *track.Tracker, objects []LiveObject) {
-	var there []*unstructured.Unstructured
-	var whose []*LiveObject
+	var found []*unstructured.Unstructured
+	var entries []*LiveObject
 	for i := range objects {
 		if o := &objects[i]; o.Object != nil {
-			there, whose = append(there, o.Object), append(whose, o)
+			found, entries = append(found, o.Object), append(entries, o)
 		}
 	}
-	for i, status := range tracker.ComputeStatus(ctx, there) {
-		whose[i].Status = status
+	for i, status := range tracker.ComputeStatus(ctx, found) {
+		entries[i].Status = status
 	}
 }
 

@@ -124,8 +124,8 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 	})
 }
 
-// confirmEmpty returns an error that names what there is of some kinds in the namespace,
-// besides what the cluster puts into each. What can't be listed may be there.
+// confirmEmpty returns an error if the namespace has objects of these kinds, besides what the cluster puts
+// into each namespace, or if they can't be listed.
 func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersionResource) error {
 	client, err := l.Cluster.Metadata()
 	if err != nil {

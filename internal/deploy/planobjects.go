@@ -25,13 +25,13 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if earlier == nil {
 		earlier = readEarlierRevisions(ctx, history)
 	}
-	owned, req, err := earlier.records, earlier.request, earlier.err
+	records, req, err := earlier.records, earlier.request, earlier.err
 	if err != nil {
 		return err
 	}
-	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = req.Revisions, crds, d.Hidden, contributionsOf(owned)
-	if len(owned) > 0 {
-		op.resumeAttempt(owned[len(owned)-1])
+	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = req.Revisions, crds, d.Hidden, contributionsOf(records)
+	if len(records) > 0 {
+		op.resumeAttempt(records[len(records)-1])
 	}
 	if !d.Settings.NoHooks {
 		before, after := op.Verb.HookEvents()
@@ -40,10 +40,10 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err
 	}
-	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(owned), op.contributions
+	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(records), op.contributions
 	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, d.undoing, op.Target
 	if op.Target != 0 {
-		req.MovedToCRDs = definitionsSince(op.Target, owned, &earlier.parser)
+		req.MovedToCRDs = definitionsSince(op.Target, records, &earlier.parser)
 	}
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
@@ -62,7 +62,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
 		}
 	}
-	d.collectHidden(append(owned, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
+	d.collectHidden(append(records, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)

@@ -9,9 +9,9 @@ import (
 	"deployer/release"
 )
 
-// prefetchForShow begins to read the records that showing a plan with changes takes, see
-// hideStoredRevisions, while the plan is made. Call the function that it returns, which waits
-// for them, before history is used again.
+// prefetchForShow begins to read all records of the release while the plan is made, because showing a plan
+// with changes takes them: see hideStoredRevisions. The function that it returns waits for them. Call it
+// before history is used again.
 func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
 	deployed := history.Deployed()
 	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
@@ -29,8 +29,8 @@ func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *
 // default.
 const mostReadAhead = 10
 
-// willShowChanges reports whether a plan probably has changes to show, for which all records are read: base, the
-// revision before, has renewed a value that an earlier one had generated, and so will the next. base may be nil.
+// willShowChanges reports whether a plan will probably have changes to show: the previous revision, base,
+// has renewed a generated value, and so will the next one. base may be nil.
 func (d *Deployer) willShowChanges(history *release.History, base *release.Record) bool {
 	if !d.ForShow || base == nil || base.Version == 1 || len(history.Revisions) > mostReadAhead {
 		return false

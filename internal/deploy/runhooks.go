@@ -177,8 +177,8 @@ func (r *hookRunner) targets(objects []*unstructured.Unstructured) []track.Targe
 	return targets
 }
 
-// delete deletes the hooks whose policy is about how they ended, last created first. It does so
-// even after the run was stopped, and deletes hooks that succeeded before one failed.
+// delete deletes the hooks whose delete policy names how they ended, last created first. It does so even
+// after the run was stopped, and it also deletes hooks that succeeded before another one failed.
 func (r *hookRunner) delete(ctx context.Context, hooks []ranHook) error {
 	ctx = cleanupContext(ctx)
 	var errs []error

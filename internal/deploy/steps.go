@@ -80,8 +80,8 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 	return err
 }
 
-// recordStep records the step that the run has reached, for whoever finds the record if
-// the run dies. As long as nothing is changed there is nothing to tell.
+// recordStep records the step that the run has reached, for whoever finds the record if the run dies.
+// Before the first change it records nothing.
 func (r *run) recordStep(ctx context.Context, step Step) error {
 	r.step = step
 	r.hasWritten = r.hasWritten || r.op.writesIn(step)

@@ -56,8 +56,8 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		}
 		r.emit(Recorded{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
-			// The journal stays as it was recorded before the step that failed: it has what a rollback
-			// needs to adopt again what this step has given back.
+			// The journal stays as it was recorded before the step that failed: a rollback needs it to
+			// adopt again what this step has given back.
 			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
 			if ferr == nil {
 				r.emit(Recorded{Record: record})

@@ -68,7 +68,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	verb, err := decideVerb(req, history)
 	op := d.newOperation(verb, history)
 	if err != nil {
-		return op, err // with its basis: another run may be at it
+		return op, err // with its basis, by which otherRunInterfered finds the reason
 	}
 	op.NewNamespace = missing
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
@@ -81,9 +81,9 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	return op, d.planObjects(ctx, op, history, crds, earlier)
 }
 
-// readFirst reads what an install or upgrade begins with: the history of the release, whether its
-// namespace has to be made, and which kinds the cluster serves, which the cluster
-// remembers. Far away each answer takes its time, so all is asked at once.
+// readFirst reads what an install or upgrade begins with: the history of the release, whether its namespace
+// has to be created, and which kinds the cluster serves, which d.Cluster caches. It asks for all of that at
+// once, because answers of a distant cluster take long.
 func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace bool) (history *release.History, missing bool, err error) {
 	var ofNamespace, ofRecords, ofKinds error
 	var reading sync.WaitGroup
@@ -113,9 +113,9 @@ func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	return Install, nil
 }
 
-// wasEverDeployed reports whether the release was deployed since it was last installed,
-// as far as its records go back. An uninstall that failed may have left all that it had
-// deployed; of Helm's it isn't known.
+// wasEverDeployed reports whether the release was deployed since it was last installed, as far as its
+// records go back. A revision whose uninstall failed counts if it was deployed before. Of Helm's revisions
+// that isn't known, so they count too.
 func wasEverDeployed(history *release.History) bool {
 	for _, r := range slices.Backward(history.Revisions) {
 		switch r.Status {

@@ -51,7 +51,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
 }
 
-// trackTargets returns the targets to track for changes, except those that skip reports.
+// trackTargets returns the targets to track for changes, except those for which skip returns true.
 func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {

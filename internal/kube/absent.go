@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// An UnservedError says that an API server doesn't serve a kind that it lists, so that nobody knows
-// whether an object of that kind exists. Several API servers may not all know yet that a definition is there,
-// and the server of an aggregated API, or a proxy, may answer like that when something else is wrong.
+// An UnservedError says that an API server doesn't serve a kind that it lists, so that nobody knows whether
+// an object of that kind exists. One of several API servers may not know a new definition yet, and the
+// server of an aggregated API, or a proxy, may answer like that when something else is wrong.
 type UnservedError struct {
 	Mapping Mapping // where the cluster lists the kind
 	Answer  string  // of the API server

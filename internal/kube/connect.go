@@ -55,8 +55,7 @@ type clients struct {
 	metadata metadata.Interface
 }
 
-// Connect reads the configuration of a cluster; it does no network I/O. The errors are
-// *UnreachableError.
+// Connect reads the configuration of a cluster; it makes no requests. The errors are *UnreachableError.
 func Connect(opts Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
@@ -94,7 +93,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 	requests := newRequestLimit()
 	sendBy(config, wrapUnreachable)
 	sendBy(config, callWriteHook)
-	sendBy(config, requests.send) // after the hook, so that a run makes sure of its lock when it has the slot
+	sendBy(config, requests.send) // around the hook: a run makes sure of its lock when it has a slot
 	return &Cluster{
 		config:    config,
 		requests:  requests,
@@ -103,8 +102,8 @@ func New(config *rest.Config, namespace string) *Cluster {
 	}
 }
 
-// sendBy makes clients of a configuration send requests by a function, which passes them on to next. The function
-// of a later call comes first.
+// sendBy makes clients of a configuration send requests by a function, which passes them on to next. That
+// is the function of the call before, and at last the configuration's own transport.
 func sendBy(config *rest.Config, send sendFunc) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, send} })
 }

@@ -171,8 +171,8 @@ func newDiscoveredKinds(version string, lists []*metav1.APIResourceList, failed 
 	return d
 }
 
-// add notes the kinds of one group version. Lists come in the server's order
-// of preference, so the first version that has a kind is its preferred one.
+// add adds the kinds of one group version. Lists come in the server's order of preference, so the first
+// version that has a kind is its preferred one.
 func (d *discoveredKinds) add(list *metav1.APIResourceList) {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	// waits for a second or more before it is repeated.
 	answersPerProbe = 64
 
-	// slowdown is by how much an answer may take longer than the fastest one of its kind. More means that
-	// requests wait for each other, and that more of them at once don't help.
+	// slowdown is how many times as long as the fastest one of its kind an answer may take. If it takes
+	// longer, requests wait for each other, and more of them at once don't help.
 	slowdown = 2
 )
 
@@ -164,16 +164,17 @@ func (l *requestLimit) send(next http.RoundTripper, r *http.Request) (*http.Resp
 	return answer, err
 }
 
-// isUnlimited reports whether a request isn't counted: one that lasts as long as what it watches; the
-// question whether the server is there; and those for the Lease, which a run must renew in time and asks
-// for while it has a slot.
+// isUnlimited reports whether a request needs no slot: a watch or a log that is followed, which may last
+// long; the question whether the server is ready; and requests for the Lease, which a run must renew in
+// time, also while it holds a slot.
 func isUnlimited(r *http.Request) bool {
 	query := r.URL.Query()
 	return query.Has("watch") || query.Has("follow") || r.URL.Path == "/readyz" || strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/")
 }
 
-// isRejection reports whether priority and fairness, or a proxy on the way, has rejected a request. It
-// does so in plain text, while a Status is about an object, such as a kind whose storage begins.
+// isRejection reports whether priority and fairness, or a proxy on the way, has rejected a request. Such a
+// rejection is plain text. A Status, in JSON or protobuf, is about an object, such as one of a kind whose
+// storage is still being set up.
 // k8s.io/apiserver/pkg/server/filters/maxinflight.go
 func isRejection(answer *http.Response) bool {
 	if answer.StatusCode != http.StatusTooManyRequests {
@@ -183,8 +184,8 @@ func isRejection(answer *http.Response) bool {
 	return media != "application/json" && media != "application/vnd.kubernetes.protobuf"
 }
 
-// kindOfRequest tells apart requests that take differently long: by method, by collection, and
-// whether something is stored.
+// kindOfRequest returns the same text for requests that should take equally long: those with the same
+// method and collection that store something, or that don't.
 func kindOfRequest(r *http.Request) string {
 	collection := r.URL.Path
 	if r.Method != http.MethodPost {
