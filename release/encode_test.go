@@ -92,7 +92,7 @@ func ofObjects(n int) *Record {
 	return rec
 }
 
-// done says of planned objects what a run does when they are done.
+// done makes planned objects of a record applied ones, as a run records them.
 func (rec *Record) done() {
 	for key := range rec.Journal.Objects {
 		var print [12]byte
@@ -136,8 +136,9 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 	}
 }
 
-// A record that was begun can be finished, however many objects it has: what its run adds has
-// its place. The borders between the forms are searched, and checked on both sides.
+// A record that was begun can be finished, however many objects it has: there is room for what its run
+// adds. The sizes at which one form gives way to the next are searched, and records just below and above
+// them checked.
 func TestWhatBeginsCanEnd(t *testing.T) {
 	if kubetest.Race {
 		t.Skip("compressing takes minutes with the race detector")
@@ -191,8 +192,7 @@ func TestLargestRecords(t *testing.T) {
 	}
 }
 
-// All that a record says comes back from each form, also what later versions add to the
-// journal.
+// Each form keeps every field of a record, also those that later versions add to the journal.
 func TestFormsHoldAll(t *testing.T) {
 	rec := &Record{}
 	fill(reflect.ValueOf(rec).Elem())
@@ -273,7 +273,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// What another tool has written again has no journal, whatever the labels say.
+// A record that another tool has written again has no journal, even if it still has the labels of one.
 func TestJournalIsGoneWhenAnotherToolWrites(t *testing.T) {
 	rec := ofObjects(1)
 	enc := encodes(t, &Record{Release: rec.Release})

@@ -14,8 +14,8 @@ func sleptThrough(l *Lock, renewed func(time.Time) time.Time) {
 	l.lease.renewed.Store(new(renewed(time.Now())))
 }
 
-// Who was paused asks before the next change, not only when the next heartbeat is
-// due. A machine's sleep shows on the wall clock only.
+// A run that was paused asks before its next change whether it still has the Lease, and doesn't wait for
+// the next heartbeat. That a machine slept shows only on the wall clock.
 func TestConfirmAfterAPause(t *testing.T) {
 	s := newSite(t)
 	opts := LockOptions{Duration: time.Hour, Renew: 30 * time.Minute, Warn: func(string) {}}
@@ -56,7 +56,7 @@ func TestConfirmAfterAPause(t *testing.T) {
 	}
 }
 
-// What a run says of its operation while a heartbeat is under way isn't lost to the answer.
+// The operation that a run sets while a heartbeat is under way isn't overwritten by the answer.
 func TestOperationSetDuringAHeartbeat(t *testing.T) {
 	s := newSite(t)
 	var l *Lock
@@ -87,9 +87,8 @@ func TestOperationSetDuringAHeartbeat(t *testing.T) {
 	unlock(t, l)
 }
 
-// Who is paused while its record is on its way finds, when it goes on, that the
-// release moved. The reason is that it was taken over: it isn't told to look who
-// came before it, and it leaves its record to the new holder.
+// A run that is paused while it writes its record finds a changed history when it continues. The error says
+// that the lock was lost, not that somebody was faster, and the record is left to the new holder.
 func TestPausedWhileItsRecordIsWritten(t *testing.T) {
 	for name, lost := range map[string]error{"answered": nil, "answer lost": io.ErrUnexpectedEOF} {
 		t.Run(name, func(t *testing.T) {

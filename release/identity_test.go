@@ -58,8 +58,6 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 	}
 }
 
-// The outcomes of tests aren't written into another release's record of the same
-// name and revision.
 // TestLabelCorrectedBeforeBegin prevents that a run finds its release pending, because of a label that somebody has
 // changed by hand, after it has corrected that label itself.
 func TestLabelCorrectedBeforeBegin(t *testing.T) {
@@ -80,6 +78,8 @@ func TestLabelCorrectedBeforeBegin(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:superseded 2:deployed")
 }
 
+// The outcomes of tests aren't written into another release's record of the same
+// name and revision.
 func TestAmendOfAnotherRecord(t *testing.T) {
 	s := newSite(t)
 	first := run(t, s.store, "web", deployed)

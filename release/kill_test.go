@@ -13,8 +13,8 @@ import (
 	clientretry "k8s.io/client-go/util/retry"
 )
 
-// dies lets n writes through and then nothing any more, as if the process had
-// been killed: after the n-th was sent, and before its answer came if late.
+// dies calls kill at the n-th write, and answers no request from then on. The API server receives that
+// write only with late.
 func dies(n int32, late bool, kill func()) func(http.RoundTripper) http.RoundTripper {
 	var writes atomic.Int32
 	return func(next http.RoundTripper) http.RoundTripper {
@@ -102,8 +102,8 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// bury makes the Lease of a run in this process look like a dead process's. The run's last heartbeat
-// may still be on its way.
+// bury makes the Lease of a run in this process look like that of a dead process. The last heartbeat of the
+// run may still be under way.
 func (s *site) bury(t *testing.T, name string) {
 	t.Helper()
 	if err := clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error {

@@ -36,8 +36,8 @@ func (s *site) wantJournal(t *testing.T, revision int, want *Journal) *Record {
 	return rec
 }
 
-// The journal of a release with many objects has Secrets of its own, which come and go with what it
-// says, and Helm reads the release as ever.
+// The journal of a release with many objects is stored in Secrets of its own. They are replaced when it
+// changes, and Helm can still read the release.
 func TestLargeJournal(t *testing.T) {
 	if kubetest.Race {
 		t.Skip("compressing takes minutes with the race detector")
@@ -87,7 +87,8 @@ func withLargeJournal(rec *Record) {
 	rec.Manifest, rec.Journal = many.Manifest+"# "+noise(maxSecret-64<<10), many.Journal
 }
 
-// A killed run leaves a journal that says what it did before or after the write at which it died.
+// The journal that a killed run leaves is either the one before or the one after the write at which the run
+// died.
 func TestLargeJournalOfAKilledRun(t *testing.T) {
 	if kubetest.Race {
 		t.Skip("compressing takes minutes with the race detector")

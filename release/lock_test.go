@@ -131,8 +131,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// When the answer to a heartbeat was lost, the next one renews the Lease itself:
-// that it is ours still says nothing of how long others will wait from now on.
+// When the answer to a heartbeat was lost, the next one renews the Lease. To see that it is still ours
+// isn't enough: others count from its last renewal.
 func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	s := newSite(t)
 	l, err := s.store.Lock(t.Context(), "web", LockOptions{Renew: time.Hour}) // no heartbeats but the test's
@@ -284,7 +284,7 @@ func TestKilledRuns(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:superseded 2:failed 3:superseded 4:failed 5:deployed")
 }
 
-// A lock without a release goes, unless somebody who lives has it.
+// The Lease of a release without records is deleted, unless its holder is alive.
 func TestClearLock(t *testing.T) {
 	s := newSite(t)
 	kill9(t, s)
@@ -320,7 +320,7 @@ func (s *site) forgetProcess(t *testing.T, name string) {
 	}
 }
 
-// cut gives a store whose requests fail while cut is set; refused tells of each.
+// cut gives a store whose requests fail while cut is set; refused is called for each.
 func (s *site) cut() (store *Store, cut *atomic.Bool, refused <-chan struct{}) {
 	cut, told := new(atomic.Bool), make(chan struct{})
 	return s.through(func(next http.RoundTripper) http.RoundTripper {
@@ -458,8 +458,8 @@ func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 	}
 }
 
-// TestDeletedLease prevents that a run begins while another one, whose Lease somebody has just deleted to stop it, hasn't
-// noticed that yet: what that one still creates, nobody would delete.
+// TestDeletedLease prevents that a run begins while another one, whose Lease somebody has just deleted to
+// stop it, hasn't noticed that yet: nobody would delete what it still creates.
 func TestDeletedLease(t *testing.T) {
 	s := newSite(t)
 	first := lock(t, s.store, "web", LockOptions{Warn: func(string) {}})
@@ -532,7 +532,8 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	wantStatuses(t, store, "web", "1:deployed")
 }
 
-// A quota that is counted for another object refuses what it would allow.
+// While the API server counts another object for a quota, it refuses even writes that the quota allows:
+// they are tried again.
 func TestContendedQuota(t *testing.T) {
 	s := newSite(t)
 	var refused sync.Map

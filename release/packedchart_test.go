@@ -21,8 +21,8 @@ func largeChart(content string) *helmchart.Chart {
 	}
 }
 
-// The chart of a record is packed once, for all records that have the same one, and what is stored
-// is read as ever.
+// The chart is packed once for all records that have the same one, and the stored records can be read by
+// anybody.
 func TestChartIsPackedOnce(t *testing.T) {
 	first := sample("web", 1, helmrelease.StatusDeployed)
 	first.Chart = largeChart("one")
@@ -68,7 +68,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 	}
 }
 
-// Whether the chart of an earlier record is the same is seen without encoding its files.
+// A chart is compared with that of an earlier record without encoding its files.
 func TestDecodedChartIsCompared(t *testing.T) {
 	chart := func() *helmchart.Chart {
 		c := largeChart("one")
@@ -119,7 +119,8 @@ func TestDecodedChartIsCompared(t *testing.T) {
 	}
 }
 
-// A record is amended without unpacking its chart, whoever wrote it keeps the rest.
+// A record is patched without unpacking its chart, and everything else in it stays, whichever tool wrote
+// it.
 func TestAmendedWithoutItsChart(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Chart = largeChart("one")
@@ -154,7 +155,7 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 	}
 }
 
-// What only looks like a record of ours, or is damaged, is not taken for one.
+// Data that is damaged, or only looks like a record with a packed chart, isn't taken for one.
 func TestDamagedPackedChartIsRefused(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Chart = largeChart("one")
@@ -253,8 +254,8 @@ func TestChartBesideThePackedOneCounts(t *testing.T) {
 	}
 }
 
-// The manifest is packed once for the records of a run, and for marking the revision before if that has
-// the same one. Where it has another one, or another chart, it stays what it is.
+// The manifest is packed once for the records of a run, and for marking the revision before if that has the
+// same one. If that has another manifest, or another chart, its content stays.
 func TestManifestIsPackedOnce(t *testing.T) {
 	earlier := func(chart, manifest string) []byte {
 		t.Helper()
@@ -322,7 +323,8 @@ func TestManifestIsPackedOnce(t *testing.T) {
 	}
 }
 
-// What is decoded apart from its chart has the limits and errors of a record that is decoded whole.
+// A record that is decoded apart from its chart has the same limits and errors as one that is decoded
+// whole.
 func TestChartDecodedApartIsChecked(t *testing.T) {
 	apart := func(chart, rest string) (got, want *Record, err error) {
 		t.Helper()

@@ -37,8 +37,8 @@ const (
 	nothing  = " " // a byte of JSON that says nothing
 )
 
-// TestBombsAreNotUnpacked: what unpacks to more than any record has is refused, before
-// it takes the memory.
+// TestBombsAreNotUnpacked: data that would unpack to more than the limit is refused before memory is
+// allocated for it.
 func TestBombsAreNotUnpacked(t *testing.T) {
 	long := bomb(t, bombHead+`"manifest":"`, "x", maxSingleSecretJSON, `"}`)
 	if len(long) > maxSecret {
@@ -59,7 +59,8 @@ func TestBombsAreNotUnpacked(t *testing.T) {
 	}
 }
 
-// TestLiesAboutTheSizeAreRefused: memory is taken by what gzip announces.
+// TestLiesAboutTheSizeAreRefused: memory is allocated by the size that gzip announces, so a wrong one is an
+// error.
 func TestLiesAboutTheSizeAreRefused(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -515,7 +515,7 @@ func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:deployed")
 }
 
-// A release that is uninstalled while all are listed is gone, and no error.
+// A release that is uninstalled while all are listed is left out, without an error.
 func TestListWithoutWhatIsDeletedMeanwhile(t *testing.T) {
 	s := newSite(t)
 	s.helmCreates(t, "stays", 1, deployed)

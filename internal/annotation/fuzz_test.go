@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzAnnotations holds that any text is either read or said to be wrong, by the name
-// that the object has it under, whichever annotation it stands in.
+// FuzzAnnotations checks that any value of any annotation is either read or an error, which has the name
+// that the object uses.
 func FuzzAnnotations(f *testing.F) {
 	for _, text := range []string{"true", "10m", "-1", "50%", "state=ready,kind=Job,name=a,namespace=b", "apps/v1/Deployment/a/b", "regex(", "a,,b", "\x00"} {
 		f.Add(text, "backend")

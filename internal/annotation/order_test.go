@@ -79,7 +79,7 @@ func text(o Order) string {
 	return strings.Join(out, "; ")
 }
 
-// With Nelm a dependency makes the weight of its own object mean nothing.
+// Nelm ignores the weight of an object that has dependencies.
 func TestWeightOfNelmYieldsToDependencies(t *testing.T) {
 	for want, annotations := range map[string]map[string]string{
 		"Job// ready pattern": {"werf.io/weight": "3", "werf.io/deploy-dependency-a": "state=ready,kind=Job"},

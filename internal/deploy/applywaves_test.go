@@ -145,8 +145,7 @@ func isReady(d *appsv1.Deployment) bool {
 	return d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.ObservedGeneration == d.Generation
 }
 
-// What depends on an object is applied when that is ready, whatever their kinds,
-// and also when nobody waits for the release.
+// An object is applied when what it depends on is ready, whatever their kinds, also without --wait.
 func TestDependentsWait(t *testing.T) {
 	s := newSite(t)
 	d := s.diary()
@@ -250,7 +249,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// What depends on something that doesn't become ready stays as it is.
+// An object whose dependency doesn't become ready isn't changed.
 func TestDependentsOfAFailureAreNotApplied(t *testing.T) {
 	s := newSite(t)
 	s.d.Settings.Timeout = 4 * time.Second
@@ -342,7 +341,7 @@ func TestUninstallGoesBackwards(t *testing.T) {
 	}
 }
 
-// Where what goes first can't be deleted, what it needs stays. The wait for it isn't at the expense of others.
+// If an object can't be deleted, what it needs stays. Others are deleted without waiting for it.
 func TestWhatIsStillNeededStays(t *testing.T) {
 	s := newSite(t)
 	s.must(s.run(config("base")+config("user", "deployer.io/depends-on: configmap/base")+
@@ -373,7 +372,7 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	s.annotate("user", `{"metadata":{"finalizers":null}}`)
 }
 
-// All that is wrong with the order is said at once, before any change.
+// All mistakes in the order are reported together, before any change.
 func TestOrdersThatCannotBe(t *testing.T) {
 	s := newSite(t)
 	err := s.run(config("a", "deployer.io/depends-on: configmap/b")+config("b", "deployer.io/depends-on: configmap/a")+

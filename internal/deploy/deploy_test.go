@@ -92,7 +92,7 @@ func TestDescriptionsOfSuccess(t *testing.T) {
 		{&Operation{Verb: Install, Next: newRecord(helmrelease.Release{}, "", "")}, "Install complete"},
 		{&Operation{Verb: Upgrade, Next: newRecord(helmrelease.Release{}, "", "hotfix")}, "hotfix"},
 		{&Operation{Verb: Rollback, Target: 3, Next: newRecord(helmrelease.Release{}, "", "")}, "Rollback to 3"},
-		// The record of an uninstall is that of the last release, whose words these are.
+		// The record of an uninstall is that of the last revision, and has its description.
 		{&Operation{Verb: Uninstall, Next: newRecord(helmrelease.Release{}, "", "hotfix")}, "Uninstallation complete"},
 		{&Operation{Verb: Uninstall, Removal: Removal{Description: "moved"}, Next: newRecord(helmrelease.Release{}, "", "")}, "moved"},
 	} {

@@ -8,7 +8,7 @@ import (
 	"deployer/release"
 )
 
-// TestGeneratedFieldsAreNoted: what a record notes can be read again from it.
+// TestGeneratedFieldsAreNoted: the generated fields that are written into a record can be read from it.
 func TestGeneratedFieldsAreNoted(t *testing.T) {
 	o := &Operation{Namespace: "n", Next: &release.Record{Journal: &release.Journal{
 		Generated: map[string]map[string]int{"/Secret/n/db": {"data.password": 3, "data.url": 0}, "nonsense": {"x": 1}},

@@ -98,8 +98,8 @@ func (s *site) exists(name string) bool {
 	return err == nil
 }
 
-// What was kept for a reason that passes is deleted by the first release after
-// that, however many there were in between, failed ones too.
+// An object that was kept for a temporary reason is deleted by the first release after the reason has gone,
+// however many releases, also failed ones, were in between.
 func TestLeftoversAreRemembered(t *testing.T) {
 	s := newSite(t)
 	s.must(s.upgrade("a", "b"))
@@ -139,7 +139,7 @@ func (s *site) fail(names ...string) {
 	s.must(maps.Delete(s.Context(), taken, metav1.DeleteOptions{}))
 }
 
-// Whoever may not carry a plan out leaves nothing: no lock, no record.
+// A run without the permissions that its plan needs leaves neither a lock nor a record.
 func TestRefusedBeforeTheLock(t *testing.T) {
 	s := newSite(t)
 	s.must(s.upgrade("a"))

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Objects keep saying what they said, and hold equal parts in common.
+// Interning doesn't change objects, and makes them share equal parts.
 func TestSharing(t *testing.T) {
 	object := func(name string, replicas int64, port any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
