@@ -15,8 +15,8 @@ import (
 )
 
 // hideStoredRevisions makes known the confidential values of all stored revisions, for
-// showing changes: an old value may be a former password. It only reads, and no record that
-// the operation was decided on again.
+// showing changes: an old value may be a former password. It only reads, and doesn't read
+// again what op was decided on.
 func (d *Deployer) hideStoredRevisions(ctx context.Context, op *Operation) (err error) {
 	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = done(err) }()
