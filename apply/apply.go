@@ -3,11 +3,10 @@
 //
 // A [Request] says what the cluster should look like, and what earlier revisions
 // of the release have declared. [Applier.Plan] reads, asks the server to dry-run,
-// and answers with a [Plan]; it changes nothing. [Applier.Run] carries out one list
-// of a plan's changes after the other: the CRDs, each of the waves, the deletions.
-// A wave's Await lists what has to be ready before it; the caller waits for that. The
-// caller also runs hooks, by [Applier.CreateHook] and [Applier.DeleteHook]. Nothing else
-// in the package writes.
+// and answers with a [Plan]; it changes nothing. [Applier.Run] carries out the CRDs and
+// then each of the plan's waves, [Applier.Prune] the deletions. A wave's Await lists what
+// has to be ready before it; the caller waits for that. The caller also runs hooks, by
+// [Applier.CreateHook] and [Applier.DeleteHook]. Nothing else in the package writes.
 //
 // On its way through a plan an object is
 //

@@ -41,7 +41,7 @@ func (p *Plan) Declares(id kube.ID) bool {
 		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })
 }
 
-// lists returns the lists of changes in the order in which Run takes them.
+// lists returns the lists of changes in the order in which they are made.
 func (p *Plan) lists() [][]Change {
 	lists := [][]Change{p.CRDs}
 	for _, wave := range p.Waves {

@@ -1,254 +1,205 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"deployer/apply/decide"
-	"deployer/apply/provenance"
+	"deployer/apply/ordering"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
-// An orphan is an object that a revision had and the chart no longer has, and how it is found.
-type orphan struct {
-	decide.Orphan // without what is read: Live and Provenance
-	source        string
-	mapping       kube.Mapping
-	obstacle      obstacle
-}
-
-// An obstacle is why an object can't be looked at. The zero value is none.
-type obstacle struct {
-	reason      string
-	missingVerb string // that the account may not use; empty when that isn't the reason
-}
-
-func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
-	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
-}
-
-// ProtectedKinds are the kinds that are kept when the chart drops them, unless
-// Options.PruneKinds names them: deleting them loses data that a chart can't restore.
-func ProtectedKinds() []string { return decide.ProtectedKinds() }
-
-// decideOrphans decides about everything earlier revisions may have left.
-func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
-	list, err := p.orphans(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if list, err = p.findGenerated(ctx, list); err != nil {
-		return nil, err
-	}
-	observed, err := p.observeOrphans(ctx, list)
-	if err != nil {
-		return nil, err
-	}
-	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
-	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, observed)
-	}
-	uids := p.liveUIDs()
-	var out []Change
-	var present []orphan
+// inDeletionOrder sorts deletions. Invalid annotations are ignored: they prevent no
+// deletion.
+func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
+	nodes := make([]ordering.Node, len(list))
+	var first []ordering.Precedence
 	for i, o := range list {
-		s := observed[i]
-		switch {
-		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || p.isLeftByHook(o, s.meta)):
-			// A template hasn't made it for this release, or that is unknown.
-		case s.forbidden:
-			out, present = append(out, p.keepUnreadable(o)), append(present, o)
-		case s.meta == nil || uids[s.meta.UID]:
-			// Gone, or the same object by another name of its API group.
-		default:
-			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
+		nodes[i].ID = o.ID
+		constraints := annotation.OrderOf(o.DeclaredAnnotations())
+		nodes[i].Weight = constraints.Weight
+		for _, r := range constraints.Dependencies {
+			kinds, err := p.resolver.kindsNamedBy(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			for j, other := range list {
+				if i != j && ordering.Matches(r, other.ID, other.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.ID)) {
+					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
+				}
+			}
 		}
-	}
-	if out, err = p.inDeletionOrder(ctx, out, present); err != nil {
-		return nil, err
-	}
-	return out, p.a.forEach(ctx, len(out), func(i int) error {
-		c := &out[i]
-		if c.execution == nil {
-			return nil
+		if !ordering.IsAggregated(o.Declared) {
+			continue // as almost all, of which there may be thousands
 		}
-		if c.Action == GiveBack {
-			return p.prepareGivingBack(ctx, c, c.execution.orphan.mapping)
-		}
-		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.execution.orphan.mapping)
-	})
-}
-
-func (p *planning) isLeftByHook(o orphan, live *metav1.PartialObjectMetadata) bool {
-	o.Live = live
-	return p.pruning.LeftByHook(o.Orphan)
-}
-
-// keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
-// are deleted, and with them what says that the object was the release's.
-func (p *planning) keepUnreadable(o orphan) Change {
-	why := cmp.Or(o.obstacle, obstacle{"there is no permission to read it, so its owner is unknown", "get"})
-	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
-	if p.req.Uninstall {
-		c.Reason += "; the release stays until it is uninstalled again when this can be read"
-		if why.missingVerb != "" {
-			p.permissions.deny(&c, why.missingVerb, o.mapping.Resource)
-		}
-	}
-	return c
-}
-
-// orphans returns the objects that revisions had or an earlier release kept, and that the
-// chart doesn't have.
-func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
-	skipped, err := p.besidesTemplates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var candidates []orphan
-	for _, id := range p.history.order {
-		candidates = append(candidates, newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id)))
-	}
-	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
-	// hooks create Secrets once, which later revisions read. What a template made, and became a hook
-	// that has never run since, is none of these.
-	for id, last := range p.history.hooks {
-		origin := decide.FromKeptHook
-		if gk := id.GroupKind(); gk == kube.JobKind || gk == kube.PodKind {
-			origin = decide.FromHook
-		}
-		if len(p.history.objects[id]) == 0 && !(origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated)) {
-			candidates = append(candidates, newOrphan(id, origin, last))
-		}
-	}
-	for _, key := range p.req.Revisit {
-		if id, ok := ParseKey(key); ok && len(p.history.objects[id]) == 0 {
-			candidates = append(candidates, newOrphan(id, decide.KeptEarlier, DeclaredObject{}))
-		}
-	}
-	var out []orphan
-	for _, o := range candidates {
-		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
-		switch {
-		case errors.As(err, new(*kube.NoKindMatchError)):
-			continue // the kind is gone, and its objects with it
-		case err != nil && p.resolver.isUnlisted(o.ID.Group):
-			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
-		case err != nil:
-			return nil, &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
-		case !mapping.Namespaced:
-			o.ID.Namespace = "" // was not known when its kind could not be looked up
-		}
-		o.mapping = mapping
-		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
-			out = append(out, o)
-			skipped[o.ID] = true // once, also if an earlier release has kept it
-		}
-	}
-	return out, nil
-}
-
-// besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
-// if those are skipped, and as hooks, also of those that don't run now. An object that was moved
-// there isn't deleted: a first install would have it too.
-func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
-	out := map[kube.ID]bool{}
-	for _, m := range slices.Concat(p.req.CRDs, p.req.Hooks, p.req.OtherHooks) {
-		if p.req.Uninstall && m.Object.GetName() == "" {
-			continue // a hook that runs under a new name: what its earlier runs have made goes
-		}
-		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ DeclaredObject) { out[id] = true }); err != nil {
-			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
-		}
-	}
-	return out, nil
-}
-
-// observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
-// without Helm's label.
-func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
-	lookups := make([]lookup, len(list))
-	for i, o := range list {
-		lookups[i] = lookup{o.collection(), o.ID.Name, o.obstacle != (obstacle{})}
-	}
-	never := func(int, bool) bool { return false }
-	return p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
-		o := list[i]
-		if o.obstacle != (obstacle{}) {
-			return observation{forbidden: true}, nil
-		}
-		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
-	})
-}
-
-func (o orphan) collection() collection {
-	return collection{mapping: o.mapping, namespace: o.ID.Namespace}
-}
-
-// blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
-// is removed with this release: the chart has been rendered for a cluster without them.
-func (p *planning) blockingGroupVersions(list []orphan, observed []observation) []string {
-	leaving := map[string]bool{}
-	for i, o := range list {
-		if live := observed[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
-			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(p.resolver.unlistedGroupVersions), func(gv string) bool {
-		group, version, _ := strings.Cut(gv, "/")
-		return leaving[version+"."+group]
-	})
-}
-
-// liveUIDs returns the UIDs of the live objects that the chart still has.
-func (p *planning) liveUIDs() map[types.UID]bool {
-	out := map[types.UID]bool{}
-	for _, t := range p.targetsByID {
-		if t.decided != nil && t.decided.Live != nil {
-			out[t.decided.Live.GetUID()] = true
-		}
-	}
-	return out
-}
-
-// decideOrphan decides whether the live object of an orphan may be deleted.
-func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
-	found := o.Orphan
-	found.Live, found.Provenance, found.NeededBy = meta, p.history.provenance[o.ID], p.neededBy(o.ID)
-	d := p.pruning.DecideOrphan(found)
-	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
-	if found.Provenance.Describes(meta) {
-		c.Provenance = found.Provenance
-	}
-	switch {
-	case d.Action == GiveBack:
-		c.execution = p.executionOfOrphan(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
-	case d.Action == Delete && meta.DeletionTimestamp == nil:
-		c.execution = p.executionOfOrphan(o, write{
-			verb: deleteObject, propagation: p.a.opts.Propagation,
-			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
-		})
-	}
-	return c
-}
-
-// neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for
-// others and where there is none.
-func (p *planning) neededBy(id kube.ID) kube.ID {
-	var found kube.ID
-	if id.IsNamespace() || id.IsCRD() {
-		for other, t := range p.targetsByID {
-			if (namespaceID(other.Namespace) == id || t.definition() == id) && (found == (kube.ID{}) || other.String() < found.String()) {
-				found = other
+		for j, part := range list {
+			if i != j && ordering.Aggregates(o.Declared, part.Declared, changes[j].Live) {
+				first = append(first, ordering.Precedence{First: i, Then: j})
 			}
 		}
 	}
-	return found
+	var out []Change
+	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
+		c := changes[d.Node]
+		c.Weight, c.deletion = nodes[d.Node].Weight, d
+		c.DependsOn = append(c.DependsOn, d.Dependencies...)
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Prune carries out Plan.Prune, one turn after the other, and ensures that the deleted objects
+// stay gone. onDone, ctx and the error are as for Run. A change in the slice is replaced
+// where its object was kept or given back; Live of the others becomes the object that was deleted.
+func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Change)) error {
+	if err := permitted(changes); err != nil {
+		return err
+	}
+	d := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
+	var errs []error
+	var ended error // why not all were begun
+	for rest := changes; len(rest) > 0 && ended == nil; {
+		n := 1
+		for n < len(rest) && rest[n].deletion.Turn == rest[0].deletion.Turn {
+			n++
+		}
+		turn := rest[:n]
+		rest = rest[n:]
+		ready, blocked := d.deletable(ctx, turn)
+		if ended = context.Cause(ctx); ended != nil {
+			break // nobody knows whether what must be gone first is gone
+		}
+		var failed []error
+		failed, ended = a.executeAll(ctx, ready, onDone)
+		errs = slices.Concat(errs, blocked, failed)
+		for i, err := range failed {
+			done := ready[i]
+			planned := &turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == done.ID })]
+			switch {
+			case err != nil:
+				d.outcomes[done.ID] = err
+			case done.Action != Delete:
+				d.outcomes[done.ID] = nil // it stays, so there is nothing to wait for
+				*planned = done
+			default:
+				planned.Live = done.Live // another one, if somebody has recreated it since the plan
+				d.started[done.ID] = done
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
+		errs = append(errs, a.ensureGone(ctx, gone))
+	}
+	return errors.Join(append(errs, ended)...)
+}
+
+// A deletionRun tracks objects that are being deleted.
+type deletionRun struct {
+	a        *Applier
+	started  map[kube.ID]Change // whose deletion was asked for
+	outcomes map[kube.ID]error  // how each deletion ended; nil when there is nothing to wait for any more
+}
+
+// deletable waits until the objects that must be gone first are gone. It returns the changes that
+// may be carried out, and an error for each of the others, which stay.
+func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Change, blocked []error) {
+	d.await(ctx, turn)
+	for _, c := range turn {
+		d.started[c.ID] = c
+		first := slices.IndexFunc(c.deletion.WaitsForGone, func(id kube.ID) bool { return d.outcomes[id] != nil })
+		if first < 0 {
+			ready = append(ready, c)
+			continue
+		}
+		id := c.deletion.WaitsForGone[first]
+		why := fmt.Errorf("%s must be deleted first and still exists: %w", id, d.outcomes[id])
+		d.outcomes[c.ID] = why
+		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: why})
+	}
+	return ready, blocked
+}
+
+func (d *deletionRun) await(ctx context.Context, turn []Change) {
+	var ids []kube.ID
+	for _, c := range turn {
+		for _, id := range c.deletion.WaitsForGone {
+			if _, known := d.outcomes[id]; !known && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	errs := make([]error, len(ids))
+	end := d.a.forEach(ctx, len(ids), func(i int) error {
+		live := d.started[ids[i]].Live
+		mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
+		if err == nil {
+			err = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
+		}
+		errs[i] = err
+		return nil
+	})
+	for i, id := range ids {
+		d.outcomes[id] = errors.Join(errs[i], end)
+	}
+}
+
+// maxReturns is how often an object that keeps coming back is deleted again.
+const maxReturns = 5
+
+// ensureGone repeats deletions of objects that were recreated as this release's own while others
+// were deleted. Objects that others created under the same names stay. The error names
+// the objects that keep coming back.
+func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
+	for try := 0; len(gone) > 0; try++ {
+		back, err := a.recreatedObjects(ctx, gone)
+		if err != nil || len(back) == 0 {
+			return err
+		}
+		if try == maxReturns {
+			var errs []error
+			for _, c := range back {
+				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete],
+					Err: fmt.Errorf("another client recreates it each time, %d times so far", try)})
+			}
+			return errors.Join(errs...)
+		}
+		pauseAfterRace(ctx, try)
+		gone = slices.Clone(back)
+		failed, ended := a.executeAll(ctx, back, func(*Change) {})
+		if err := errors.Join(append(failed, ended)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recreatedObjects returns deletions of the objects that exist again and may be deleted.
+func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change, error) {
+	lookups := make([]lookup, len(gone))
+	for i, c := range gone {
+		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
+		o := c.execution.orphan
+		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
+	}
+	ifComplete := func(_ int, complete bool) bool { return complete }
+	observed, err := gone[0].execution.p.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
+		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
+		return observation{meta: meta}, err
+	})
+	var out []Change
+	for i, s := range observed {
+		e := gone[i].execution
+		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
+			continue // gone, or still being deleted
+		}
+		if c := e.p.decideOrphan(*e.orphan, s.meta); c.Action == Delete && c.execution != nil {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out, err
 }

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -257,6 +258,23 @@ func TestDeletionsWaitForWhatWasRecreated(t *testing.T) {
 		if c.ID.Name == "b" && c.Live.GetUID() != anew.GetUID() {
 			t.Error("the deletion to wait for is not that of the object that was deleted")
 		}
+	}
+}
+
+// Prevents that an interrupted run says of objects whose turn didn't come that what must be deleted first still exists.
+func TestInterruptedBetweenTurns(t *testing.T) {
+	s := begin(t)
+	s.deploy(weighed("a", 1) + weighed("b", 2))
+	s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"finalizers":["example.com/wait"]}}`, "somebody")
+	defer s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"finalizers":null}}`, "somebody")
+	ctx, cancel := context.WithCancelCause(bg)
+	interrupted := errors.New("interrupted")
+	err := s.applier().Prune(ctx, s.plan("").Prune, func(*apply.Change) { cancel(interrupted) })
+	if !errors.Is(err, interrupted) || errors.As(err, new(*apply.ObjectError)) {
+		t.Errorf("error %v, want only the cause of the interruption", err)
+	}
+	if s.get("v1", "ConfigMap", "a") == nil {
+		t.Error("a is gone")
 	}
 }
 

@@ -153,7 +153,7 @@ func (o *operationFlags) doOptions(e *env, format output.Format) deploy.DoOption
 			if logged, ok := event.(deploy.PodLogged); ok { // to be shown at the end
 				o.podLogs = append(o.podLogs, logged.Log)
 			}
-			e.view.Observe(event)
+			e.view.HandleEvent(event)
 		},
 	}
 }

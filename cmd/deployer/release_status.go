@@ -79,7 +79,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 		return q.show(ctx, e, d, record, format)
 	}
 	q.startView(ctx, e, format, false)
-	err = d.Watch(ctx, record, e.view.Observe)
+	err = d.TrackRevision(ctx, record, e.view.HandleEvent)
 	err = errors.Join(err, e.view.Close(err))
 	if format != output.FormatTable || ctx.Err() != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 )
 
 // execute carries an operation out under the lock of its release. Whatever
-// happens, the record ends in a terminal status, and observe hears Ended last.
+// happens, the record ends in a terminal status, and onEvent gets Ended last.
 // The record is nil when none was written.
-func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
+func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, onEvent EventHandler) (*release.Record, error) {
 	op.history = nil // the records of thousands of objects take megabytes
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	r := &run{
-		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(), journal: journal,
+		Deployer: d, op: op, lock: lock, emit: Serial(onEvent), began: time.Now(), journal: journal,
 		applier: d.newApplier(op).WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.emit(Began{Operation: op})

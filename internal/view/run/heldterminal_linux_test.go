@@ -31,13 +31,13 @@ func TestTerminalThatIsHeld(t *testing.T) {
 			ran := make(chan struct{})
 			go func() {
 				defer close(ran)
-				e.Observe(deploy.Began{Operation: op})
+				e.HandleEvent(deploy.Began{Operation: op})
 				for i := range 20_000 {
-					e.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+					e.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
 						Object: viewtest.WebID(), Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
 					}}})
 				}
-				e.Observe(deploy.Ended{Operation: op, Err: errors.New("the end of it")})
+				e.HandleEvent(deploy.Ended{Operation: op, Err: errors.New("the end of it")})
 			}()
 			select {
 			case <-ran:

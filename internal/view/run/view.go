@@ -148,8 +148,8 @@ func (v *View) tick(stop <-chan struct{}) {
 	}
 }
 
-// Observe takes an event. It is a deploy.EventHandler.
-func (v *View) Observe(event deploy.Event) {
+// HandleEvent takes an event. It is a deploy.EventHandler.
+func (v *View) HandleEvent(event deploy.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {

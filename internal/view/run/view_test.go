@@ -65,39 +65,39 @@ func (s *studio) after(d time.Duration) {
 }
 
 func (s *studio) saw(kind track.ReportKind, status track.Status) {
-	s.Observe(deploy.Tracked{Report: track.Report{Kind: kind, Time: s.clock, Status: status}})
+	s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: kind, Time: s.clock, Status: status}})
 }
 
 // play is a run up to the wait, with the rest of it left to the caller.
 func (s *studio) play(t testing.TB) *deploy.Operation {
 	op := viewtest.Upgrade(t)
-	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.Recorded{Record: op.Next})
-	s.Observe(deploy.StepBegan{Step: "crds", Objects: 1})
+	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.Recorded{Record: op.Next})
+	s.HandleEvent(deploy.StepBegan{Step: "crds", Objects: 1})
 	for _, c := range op.Plan.CRDs {
-		s.Observe(deploy.Applied{Step: "crds", Change: c})
+		s.HandleEvent(deploy.Applied{Step: "crds", Change: c})
 	}
-	s.Observe(deploy.StepEnded{Step: "crds", Objects: 1})
-	s.Observe(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
-	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
+	s.HandleEvent(deploy.StepEnded{Step: "crds", Objects: 1})
+	s.HandleEvent(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
+	s.HandleEvent(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
 	s.after(time.Second)
 	for _, text := range []string{"applying 0042_orders.sql", "done"} {
-		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+		s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
 			Object: viewtest.ID("batch", "Job", "migrate"), Pod: "migrate-x7k2p", Container: "app", Text: text,
 		}}})
 	}
 	s.after(time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
-	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
-	s.Observe(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second})
-	s.Observe(deploy.StepBegan{Step: "apply", Objects: 7})
+	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
+	s.HandleEvent(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second})
+	s.HandleEvent(deploy.StepBegan{Step: "apply", Objects: 7})
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
-			s.Observe(deploy.Applied{Step: "apply", Change: c})
+			s.HandleEvent(deploy.Applied{Step: "apply", Change: c})
 		}
 	}
-	s.Observe(deploy.StepEnded{Step: "apply", Objects: 7})
-	s.Observe(deploy.StepBegan{Step: "wait", Objects: 7})
+	s.HandleEvent(deploy.StepEnded{Step: "apply", Objects: 7})
+	s.HandleEvent(deploy.StepBegan{Step: "wait", Objects: 7})
 	for _, name := range []kube.ID{viewtest.ID("", "ServiceAccount", "web"), viewtest.ID("", "ConfigMap", "web"), viewtest.ID("", "Secret", "db"), viewtest.ID("", "Secret", "new")} {
 		s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready})
 	}
@@ -120,16 +120,16 @@ func (s *studio) succeed(t testing.TB) {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 3, Total: 3})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
-	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 49 * time.Second})
-	s.Observe(deploy.StepBegan{Step: "prune", Objects: 2})
+	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 49 * time.Second})
+	s.HandleEvent(deploy.StepBegan{Step: "prune", Objects: 2})
 	for _, c := range op.Plan.Prune {
-		s.Observe(deploy.Applied{Step: "prune", Change: c})
+		s.HandleEvent(deploy.Applied{Step: "prune", Change: c})
 	}
-	s.Observe(deploy.StepEnded{Step: "prune", Objects: 2})
-	s.Observe(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
+	s.HandleEvent(deploy.StepEnded{Step: "prune", Objects: 2})
+	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
 	op.Next.Info.Status = helmrelease.StatusDeployed
-	s.Observe(deploy.Recorded{Record: op.Next})
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)})
+	s.HandleEvent(deploy.Recorded{Record: op.Next})
+	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)})
 }
 
 func failedError() error {
@@ -157,9 +157,9 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p})
 	s.after(15 * time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
-	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
+	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
+	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
 	return op
 }
 
@@ -345,19 +345,19 @@ func TestHeartbeat(t *testing.T) {
 	}
 	step := func(name string, err error) {
 		t.Helper()
-		s.Observe(deploy.StepBegan{Step: deploy.Step(name), Objects: 1})
+		s.HandleEvent(deploy.StepBegan{Step: deploy.Step(name), Objects: 1})
 		if name == "wait" {
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "slow"})
 			want("1 left: Deployment/prod/web (slow)")
 		} else {
 			want("for the step " + name)
 		}
-		s.Observe(deploy.StepEnded{Step: deploy.Step(name), Objects: 1, Err: err})
+		s.HandleEvent(deploy.StepEnded{Step: deploy.Step(name), Objects: 1, Err: err})
 		want("for the record of the release")
 	}
 	want("for the plan and the lock of the release")
 	op := viewtest.Upgrade(t)
-	s.Observe(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.Began{Operation: op})
 	want("for the record of the release")
 	for _, name := range []string{"crds", "pre-upgrade hooks", "apply"} {
 		step(name, nil)
@@ -407,8 +407,8 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 func TestNoWayBackFromNothing(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := viewtest.Upgrade(t)
-	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.Ended{Operation: op, Err: &release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}})
+	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.Ended{Operation: op, Err: &release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}})
 	got := string(s.closed(t))
 	if !strings.Contains(got, "REJECTED, nothing was changed") || strings.Contains(got, "rollback web") {
 		t.Errorf("it wrote:\n%s", got)
@@ -435,8 +435,8 @@ func TestNoWayBackFromSuccess(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := viewtest.Upgrade(t)
 	op.Next.Info.Status = helmrelease.StatusDeployed
-	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: errors.New("everything was deployed, but that couldn't be recorded: forbidden")})
+	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: errors.New("everything was deployed, but that couldn't be recorded: forbidden")})
 	if got := string(s.closed(t)); !strings.Contains(got, "FAILED") || strings.Contains(got, "rollback web") {
 		t.Errorf("it wrote:\n%s", got)
 	}
@@ -449,9 +449,9 @@ func TestNoWayBackToTheSame(t *testing.T) {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
 		err := &track.FailedError{Causes: []track.Cause{{Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}, Problem: track.Problem{Class: class.CrashLoop}}}}
-		s.Observe(deploy.Began{Operation: op})
-		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
-		s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: err})
+		s.HandleEvent(deploy.Began{Operation: op})
+		s.HandleEvent(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
+		s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
 		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
 			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
 		}
@@ -475,9 +475,9 @@ func TestEventsUndo(t *testing.T) {
 			if rollback != nil {
 				back.Next.Info.Status = helmrelease.StatusFailed
 			}
-			s.Observe(deploy.Began{Operation: back})
+			s.HandleEvent(deploy.Began{Operation: back})
 			s.after(time.Second)
-			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
+			s.HandleEvent(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
 			if err := s.Close(rolled); err != nil {
 				t.Fatal(err)
 			}
@@ -494,7 +494,7 @@ func TestEventsInjection(t *testing.T) {
 		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "CI": "1"})} {
 			s := newStudio(Options{Getenv: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
 			op := viewtest.HostileOperation(t)
-			s.Observe(deploy.Began{Operation: op})
+			s.HandleEvent(deploy.Began{Operation: op})
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
 			p := track.Problem{
 				Class:            "x",
@@ -505,14 +505,14 @@ func TestEventsInjection(t *testing.T) {
 				AffectedPods:     track.AffectedPods{Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1},
 				Evidence:         track.Evidence{Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}}},
 			}
-			s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
+			s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)
 			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Problem: &p})
 			s.after(35 * time.Second)
 			s.Warn(evil)
 			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
-			s.Observe(deploy.Ended{Operation: op, Record: op.Next, Err: err})
+			s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
 			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
 			}
@@ -615,8 +615,8 @@ func TestWarningsHidePasswordsOfURLs(t *testing.T) {
 		s.Warn("before: " + text)
 		op := viewtest.Upgrade(t)
 		op.Warnings = []string{"at the plan: " + text}
-		s.Observe(deploy.Began{Operation: op})
-		s.Observe(deploy.Warned{Text: "in the run: " + text})
+		s.HandleEvent(deploy.Began{Operation: op})
+		s.HandleEvent(deploy.Warned{Text: "in the run: " + text})
 		out := string(s.closed(t))
 		if strings.Contains(out, "hunter2") || strings.Count(out, "me:xxxxx@charts.example.com") < 2 {
 			t.Errorf("%s:\n%s", name, out)
@@ -647,7 +647,7 @@ func TestReportsHide(t *testing.T) {
 	for name, o := range map[string]Options{"lines": {Progress: "plain"}, "terminal": {}, "json": {Format: output.FormatJSON}} {
 		o.Hidden = hidden
 		s := newStudio(o, name == "terminal")
-		s.Observe(deploy.Began{Operation: viewtest.Upgrade(t)})
+		s.HandleEvent(deploy.Began{Operation: viewtest.Upgrade(t)})
 		status := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "status " + secret, Problem: &problem}
 		s.saw(track.ProblemSeen, status)
 		s.after(time.Second)
@@ -659,7 +659,7 @@ func TestReportsHide(t *testing.T) {
 			{Kind: track.Warned, Text: "warning " + secret},
 			{Kind: track.APILost, Text: "lost " + secret},
 		} {
-			s.Observe(deploy.Tracked{Report: r})
+			s.HandleEvent(deploy.Tracked{Report: r})
 		}
 		out := string(s.closed(t))
 		if strings.Contains(out, secret) {
@@ -681,14 +681,14 @@ func TestEventsSilence(t *testing.T) {
 	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
 		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
 	}}
-	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.StepBegan{Step: "wait", Objects: 1})
+	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.StepBegan{Step: "wait", Objects: 1})
 	for i := range 9 {
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
 		s.after(10 * time.Second)
 	}
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 9, Total: 9})
-	s.Observe(deploy.Ended{Operation: op, Took: 90 * time.Second})
+	s.HandleEvent(deploy.Ended{Operation: op, Took: 90 * time.Second})
 	viewtest.Golden(t, "run-silence.txt.golden", s.closed(t))
 	if n := strings.Count(s.err.String(), "\n"); n > 12 {
 		t.Errorf("%d lines are too many:\n%s", n, s.err.String())
@@ -740,7 +740,7 @@ func TestEarlyWarningsAreToldOnce(t *testing.T) {
 	s.Warn("revision 6 was left pending")
 	op := viewtest.Upgrade(t)
 	op.Warnings = []string{"the chart is deprecated"}
-	s.Observe(deploy.Began{Operation: op})
+	s.HandleEvent(deploy.Began{Operation: op})
 	for _, want := range []string{"revision 6 was left pending", "the chart is deprecated"} {
 		if got := strings.Count(s.err.String(), want); got != 1 {
 			t.Errorf("%q is told %d times:\n%s", want, got, s.err.String())

@@ -12,15 +12,15 @@ import (
 	"deployer/track"
 )
 
-// Watch tracks the objects of a revision until all are ready, one has failed, or the
+// TrackRevision tracks the objects of a revision until all are ready, one has failed, or the
 // timeout of the settings has passed. It changes nothing and needs no lock. It calls
-// observe with the same events as the wait of an upgrade. The error is that of
+// onEvent with the same events as the wait of an upgrade. The error is that of
 // track.Tracker.Wait, or a *MissingError.
-func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe EventHandler) error {
+func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, emit: Serial(observe), began: time.Now(), tracker: d.newTracker()}
+	r := &run{Deployer: d, op: op, emit: Serial(onEvent), began: time.Now(), tracker: d.newTracker()}
 	r.emit(Began{Operation: op})
-	err := r.watch(ctx)
+	err := r.trackRevision(ctx)
 	if err != nil {
 		err = r.stoppedError(ctx, err)
 	}
@@ -28,7 +28,7 @@ func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe Ev
 	return err
 }
 
-func (r *run) watch(ctx context.Context) error {
+func (r *run) trackRevision(ctx context.Context) error {
 	record := r.op.Next
 	if record.Info.Status == helmrelease.StatusUninstalled {
 		return &UninstalledError{Name: record.Name, Revision: record.Version}
@@ -50,7 +50,7 @@ func (r *run) watch(ctx context.Context) error {
 			missing.Objects = append(missing.Objects, o.ID)
 		case o.Object == nil && o.Status.State == track.Ready:
 		default:
-			targets = append(targets, watchTarget(o))
+			targets = append(targets, targetOf(o))
 		}
 	}
 	if len(missing.Objects) > 0 {
@@ -59,9 +59,9 @@ func (r *run) watch(ctx context.Context) error {
 	return r.waitFor(ctx, targets)
 }
 
-// watchTarget returns a target for an object that wasn't just applied: its conditions
+// targetOf returns a target for an object that wasn't just applied: its conditions
 // count as up to date. One that isn't there is the pending run's to create.
-func watchTarget(o LiveObject) track.Target {
+func targetOf(o LiveObject) track.Target {
 	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object, MayAppearLater: o.Status.State == track.Gone}
 	if o.Object != nil {
 		target.GVK = o.Object.GroupVersionKind()

@@ -1,0 +1,254 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply/decide"
+	"deployer/apply/provenance"
+	"deployer/internal/kube"
+)
+
+// An orphan is an object that a revision had and the chart no longer has, and how it is found.
+type orphan struct {
+	decide.Orphan // without what is read: Live and Provenance
+	source        string
+	mapping       kube.Mapping
+	obstacle      obstacle
+}
+
+// An obstacle is why an object can't be looked at. The zero value is none.
+type obstacle struct {
+	reason      string
+	missingVerb string // that the account may not use; empty when that isn't the reason
+}
+
+func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
+	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
+}
+
+// ProtectedKinds are the kinds that are kept when the chart drops them, unless
+// Options.PruneKinds names them: deleting them loses data that a chart can't restore.
+func ProtectedKinds() []string { return decide.ProtectedKinds() }
+
+// decideOrphans decides about everything earlier revisions may have left.
+func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
+	list, err := p.orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if list, err = p.findGenerated(ctx, list); err != nil {
+		return nil, err
+	}
+	observed, err := p.observeOrphans(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
+	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
+		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, observed)
+	}
+	uids := p.liveUIDs()
+	var out []Change
+	var present []orphan
+	for i, o := range list {
+		s := observed[i]
+		switch {
+		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || p.isLeftByHook(o, s.meta)):
+			// A template hasn't made it for this release, or that is unknown.
+		case s.forbidden:
+			out, present = append(out, p.keepUnreadable(o)), append(present, o)
+		case s.meta == nil || uids[s.meta.UID]:
+			// Gone, or the same object by another name of its API group.
+		default:
+			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
+		}
+	}
+	if out, err = p.inDeletionOrder(ctx, out, present); err != nil {
+		return nil, err
+	}
+	return out, p.a.forEach(ctx, len(out), func(i int) error {
+		c := &out[i]
+		if c.execution == nil {
+			return nil
+		}
+		if c.Action == GiveBack {
+			return p.prepareGivingBack(ctx, c, c.execution.orphan.mapping)
+		}
+		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.execution.orphan.mapping)
+	})
+}
+
+func (p *planning) isLeftByHook(o orphan, live *metav1.PartialObjectMetadata) bool {
+	o.Live = live
+	return p.pruning.LeftByHook(o.Orphan)
+}
+
+// keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
+// are deleted, and with them what says that the object was the release's.
+func (p *planning) keepUnreadable(o orphan) Change {
+	why := cmp.Or(o.obstacle, obstacle{"there is no permission to read it, so its owner is unknown", "get"})
+	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
+	if p.req.Uninstall {
+		c.Reason += "; the release stays until it is uninstalled again when this can be read"
+		if why.missingVerb != "" {
+			p.permissions.deny(&c, why.missingVerb, o.mapping.Resource)
+		}
+	}
+	return c
+}
+
+// orphans returns the objects that revisions had or an earlier release kept, and that the
+// chart doesn't have.
+func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
+	skipped, err := p.besidesTemplates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var candidates []orphan
+	for _, id := range p.history.order {
+		candidates = append(candidates, newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id)))
+	}
+	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
+	// hooks create Secrets once, which later revisions read. What a template made, and became a hook
+	// that has never run since, is none of these.
+	for id, last := range p.history.hooks {
+		origin := decide.FromKeptHook
+		if gk := id.GroupKind(); gk == kube.JobKind || gk == kube.PodKind {
+			origin = decide.FromHook
+		}
+		if len(p.history.objects[id]) == 0 && !(origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated)) {
+			candidates = append(candidates, newOrphan(id, origin, last))
+		}
+	}
+	for _, key := range p.req.Revisit {
+		if id, ok := ParseKey(key); ok && len(p.history.objects[id]) == 0 {
+			candidates = append(candidates, newOrphan(id, decide.KeptEarlier, DeclaredObject{}))
+		}
+	}
+	var out []orphan
+	for _, o := range candidates {
+		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
+		switch {
+		case errors.As(err, new(*kube.NoKindMatchError)):
+			continue // the kind is gone, and its objects with it
+		case err != nil && p.resolver.isUnlisted(o.ID.Group):
+			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
+		case err != nil:
+			return nil, &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
+		case !mapping.Namespaced:
+			o.ID.Namespace = "" // was not known when its kind could not be looked up
+		}
+		o.mapping = mapping
+		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
+			out = append(out, o)
+			skipped[o.ID] = true // once, also if an earlier release has kept it
+		}
+	}
+	return out, nil
+}
+
+// besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
+// if those are skipped, and as hooks, also of those that don't run now. An object that was moved
+// there isn't deleted: a first install would have it too.
+func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
+	out := map[kube.ID]bool{}
+	for _, m := range slices.Concat(p.req.CRDs, p.req.Hooks, p.req.OtherHooks) {
+		if p.req.Uninstall && m.Object.GetName() == "" {
+			continue // a hook that runs under a new name: what its earlier runs have made goes
+		}
+		if err := p.resolver.addDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ DeclaredObject) { out[id] = true }); err != nil {
+			return nil, fmt.Errorf("looking up the kinds of %s: %w", m.Source, err)
+		}
+	}
+	return out, nil
+}
+
+// observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
+// without Helm's label.
+func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
+	lookups := make([]lookup, len(list))
+	for i, o := range list {
+		lookups[i] = lookup{o.collection(), o.ID.Name, o.obstacle != (obstacle{})}
+	}
+	never := func(int, bool) bool { return false }
+	return p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
+		o := list[i]
+		if o.obstacle != (obstacle{}) {
+			return observation{forbidden: true}, nil
+		}
+		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
+	})
+}
+
+func (o orphan) collection() collection {
+	return collection{mapping: o.mapping, namespace: o.ID.Namespace}
+}
+
+// blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
+// is removed with this release: the chart has been rendered for a cluster without them.
+func (p *planning) blockingGroupVersions(list []orphan, observed []observation) []string {
+	leaving := map[string]bool{}
+	for i, o := range list {
+		if live := observed[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
+			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.resolver.unlistedGroupVersions), func(gv string) bool {
+		group, version, _ := strings.Cut(gv, "/")
+		return leaving[version+"."+group]
+	})
+}
+
+// liveUIDs returns the UIDs of the live objects that the chart still has.
+func (p *planning) liveUIDs() map[types.UID]bool {
+	out := map[types.UID]bool{}
+	for _, t := range p.targetsByID {
+		if t.decided != nil && t.decided.Live != nil {
+			out[t.decided.Live.GetUID()] = true
+		}
+	}
+	return out
+}
+
+// decideOrphan decides whether the live object of an orphan may be deleted.
+func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
+	found := o.Orphan
+	found.Live, found.Provenance, found.NeededBy = meta, p.history.provenance[o.ID], p.neededBy(o.ID)
+	d := p.pruning.DecideOrphan(found)
+	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
+	if found.Provenance.Describes(meta) {
+		c.Provenance = found.Provenance
+	}
+	switch {
+	case d.Action == GiveBack:
+		c.execution = p.executionOfOrphan(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
+	case d.Action == Delete && meta.DeletionTimestamp == nil:
+		c.execution = p.executionOfOrphan(o, write{
+			verb: deleteObject, propagation: p.a.opts.Propagation,
+			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
+		})
+	}
+	return c
+}
+
+// neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for
+// others and where there is none.
+func (p *planning) neededBy(id kube.ID) kube.ID {
+	var found kube.ID
+	if id.IsNamespace() || id.IsCRD() {
+		for other, t := range p.targetsByID {
+			if (namespaceID(other.Namespace) == id || t.definition() == id) && (found == (kube.ID{}) || other.String() < found.String()) {
+				found = other
+			}
+		}
+	}
+	return found
+}
