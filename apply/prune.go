@@ -58,7 +58,7 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Chan
 	if err := permitted(changes); err != nil {
 		return err
 	}
-	d := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
+	d := deletionRun{a: a, changes: map[kube.ID]*Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	var ended error // why not all were begun
 	for rest := changes; len(rest) > 0 && ended == nil; {
@@ -77,16 +77,14 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Chan
 		errs = slices.Concat(errs, blocked, failed)
 		for i, err := range failed {
 			done := ready[i]
-			planned := &turn[slices.IndexFunc(turn, func(c Change) bool { return c.ID == done.ID })]
 			switch {
 			case err != nil:
 				d.outcomes[done.ID] = err
 			case done.Action != Delete:
 				d.outcomes[done.ID] = nil // it stays, so there is nothing to wait for
-				*planned = done
+				*d.changes[done.ID] = done
 			default:
-				planned.Live = done.Live // another one, if somebody has recreated it since the plan
-				d.started[done.ID] = done
+				d.changes[done.ID].Live = done.Live // another one, if somebody has recreated it since the plan
 			}
 		}
 	}
@@ -100,16 +98,16 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Chan
 // A deletionRun tracks objects that are being deleted.
 type deletionRun struct {
 	a        *Applier
-	started  map[kube.ID]Change // whose deletion was asked for
-	outcomes map[kube.ID]error  // how each deletion ended; nil when there is nothing to wait for any more
+	changes  map[kube.ID]*Change // those whose turn has come, in the slice of Prune
+	outcomes map[kube.ID]error   // how each deletion ended; nil when there is nothing to wait for any more
 }
 
 // deletable waits until the objects that must be gone first are gone. It returns the changes that
 // may be carried out, and an error for each of the others, which stay.
 func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Change, blocked []error) {
 	d.await(ctx, turn)
-	for _, c := range turn {
-		d.started[c.ID] = c
+	for i, c := range turn {
+		d.changes[c.ID] = &turn[i]
 		first := slices.IndexFunc(c.deletion.WaitsForGone, func(id kube.ID) bool { return d.outcomes[id] != nil })
 		if first < 0 {
 			ready = append(ready, c)
@@ -134,7 +132,7 @@ func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	}
 	errs := make([]error, len(ids))
 	end := d.a.forEach(ctx, len(ids), func(i int) error {
-		live := d.started[ids[i]].Live
+		live := d.changes[ids[i]].Live
 		mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
 		if err == nil {
 			err = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
