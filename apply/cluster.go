@@ -16,6 +16,6 @@ type (
 	Manifest = kube.Manifest
 )
 
-// Connect returns a connection to the cluster of an existing configuration; it makes no request. Objects and
+// Connect returns a connection to the cluster of an existing configuration; it makes no requests. Objects and
 // releases that name no namespace are in the given one. A QPS of 0 in config means no pacing on our side.
 func Connect(config *rest.Config, namespace string) *Cluster { return kube.New(config, namespace) }

@@ -197,7 +197,7 @@ func (o orphan) collection() collection {
 func (p *planning) blockingGroupVersions(list []orphan, observed []observation) []string {
 	leaving := map[string]bool{}
 	for i, o := range list {
-		if live := observed[i].meta; live != nil && o.ID.Group == "apiregistration.k8s.io" && o.ID.Kind == "APIService" {
+		if live := observed[i].meta; live != nil && o.ID.GroupKind() == kube.APIServiceKind {
 			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
 		}
 	}

@@ -226,7 +226,7 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 	key := Key(t.id)
 	c := p.newChange(t, Unchanged)
 	c.Live, c.Provenance, c.fingerprint = p.a.interner.Intern(metaOnly(meta, t.mapping)), p.history.provenanceOf(t, meta, p.a.owner, false), p.req.Fingerprints[key]
-	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
+	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == kube.ServiceKind {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}
 	if contribution, ok := p.req.Contributions[key]; ok && t.fromCRDs {

@@ -85,7 +85,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 // pods to the new one. For other kinds the new object must not find pods of the old one.
 func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
 	switch {
-	case id.Group == "apps" && id.Kind == "StatefulSet":
+	case id.GroupKind() == kube.StatefulSetKind:
 		return metav1.DeletePropagationOrphan
 	case id.GroupKind() == kube.JobKind:
 		return metav1.DeletePropagationBackground

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/provenance"
 	"deployer/internal/annotation"
@@ -193,7 +192,7 @@ func (c Claims) WhyInTheWay(e Existing) string {
 // helm.sh/helm/v3/pkg/action/hooks.go
 func whyNotReplacedByHook(e Existing) string {
 	gk, annotations := e.ID.GroupKind(), e.Live.GetAnnotations()
-	holdsData := protectedKinds[gk] || gk == statefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
+	holdsData := protectedKinds[gk] || gk == kube.StatefulSetKind || IsKept(annotations) || HasUnknownPolicy(annotations)
 	policies := DeletePolicies(e.Desired)
 	deletesBefore := HasDeletePolicy(policies, "before-hook-creation")
 	switch isHook := IsHook(e.Live); {
@@ -206,5 +205,3 @@ func whyNotReplacedByHook(e Existing) string {
 	}
 	return ""
 }
-
-var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

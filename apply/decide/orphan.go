@@ -172,8 +172,8 @@ func ProtectedKinds() []string {
 }
 
 var protectedKinds = map[schema.GroupKind]bool{
-	kube.CRDKind:                    true,
-	kube.NamespaceKind:              true,
-	{Kind: "PersistentVolume"}:      true,
-	{Kind: "PersistentVolumeClaim"}: true,
+	kube.CRDKind:                   true,
+	kube.NamespaceKind:             true,
+	{Kind: "PersistentVolume"}:     true,
+	kube.PersistentVolumeClaimKind: true,
 }

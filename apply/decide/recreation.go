@@ -47,7 +47,7 @@ func (r Recreation) Permission() RecreationPermission {
 	annotated, _, _ := annotation.Recreate.Read(r.Desired)
 	permitted := r.Allowed || annotated || gk == kube.JobKind
 	switch {
-	case gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+	case gk == kube.PersistentVolumeClaimKind:
 		permitted = r.Allowed && annotated
 	case r.Adopted:
 		permitted = r.Allowed

@@ -45,7 +45,7 @@ func (g Glyphs) Fit(s string, cells int) string {
 		return ""
 	}
 	// uniseg.Graphemes would bring tables for words and sentences into the program, 300 KB.
-	fitting := ""
+	end := 0
 	for rest, state := s, -1; rest != ""; {
 		var cluster string
 		var width int
@@ -53,7 +53,7 @@ func (g Glyphs) Fit(s string, cells int) string {
 		if room -= width; room < 0 {
 			break
 		}
-		fitting += cluster
+		end += len(cluster)
 	}
-	return fitting + g.More
+	return s[:end] + g.More
 }
