@@ -243,7 +243,7 @@ func (r *Rerenderer) renderHashInputs(ctx context.Context, in Input) (*Rendered,
 }
 
 func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
-	in.WhileRendering = nil // that of the first rendering is enough
+	in.WhileRendering, in.SkipSchema = nil, true // the first rendering does both
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, true, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.called.Has("tpl"), change)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
@@ -18,16 +19,25 @@ import (
 
 // willRenderAgain reports whether keepGenerated will probably render the chart again, because the previous
 // revision, base, has generated values. A first revision and one of another tool don't record them. After
-// these it depends on whether the chart makes keys, because only then does another rendering take long.
+// these it depends on whether the chart has made keys, because only then does another rendering take long.
 // base may be nil.
 func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.Record) bool {
 	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.Nondeterministic() {
 		return false
 	}
 	if base.Journal == nil || base.Version == 1 {
-		return rerenderer.MakesKeys()
+		return rerenderer.MakesKeys() && containsPEM(base)
 	}
 	return len(base.Journal.Generated) > 0
+}
+
+// containsPEM reports whether a release contains a private key or certificate, as text or in the data of a Secret.
+func containsPEM(r *release.Record) bool {
+	const begin, beginInBase64 = "-----BEGIN ", "LS0tLS1CRUdJTi"
+	has := func(manifest string) bool {
+		return strings.Contains(manifest, begin) || strings.Contains(manifest, beginInBase64)
+	}
+	return has(r.Manifest) || slices.ContainsFunc(r.Hooks, func(h *helmrelease.Hook) bool { return has(h.Manifest) })
 }
 
 // keptValues says what became of the generated values of a rendering.
