@@ -3,14 +3,13 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/chart/internal/blockyaml"
 	"deployer/chart/internal/yamltext"
 )
 
@@ -30,14 +29,14 @@ func decode(d yamltext.Document) ([]Manifest, error) {
 // objectsOf reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the
 // last value counts. (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
 func objectsOf(d yamltext.Document) ([]*unstructured.Unstructured, error) {
-	if content, ok := decodeBlockYAML(d.Text); ok {
+	if content, ok := blockyaml.Decode(d.Text); ok {
 		return flattenLists(content, nil)
 	}
 	var value any
 	if err := yaml.Unmarshal([]byte(d.Text), &value); err != nil {
 		return nil, shiftedYAMLError(err, -d.LinesBefore)
 	}
-	converted, err := toJSONTypes(value)
+	converted, err := blockyaml.ToJSONTypes(value)
 	if err != nil || converted == nil {
 		return nil, err
 	}
@@ -46,69 +45,6 @@ func objectsOf(d yamltext.Document) ([]*unstructured.Unstructured, error) {
 		return nil, errors.New("it is not an object, but plain text, a number or a YAML list")
 	}
 	return flattenLists(content, nil)
-}
-
-// toJSONTypes converts YAML values to the types that decoding from JSON gives: string keys,
-// int64 for whole numbers, float64 for others.
-func toJSONTypes(value any) (any, error) {
-	switch v := value.(type) {
-	case map[any]any:
-		out := make(map[string]any, len(v))
-		for key, element := range v {
-			name, err := toJSONKey(key)
-			if err != nil {
-				return nil, err
-			}
-			if out[name], err = toJSONTypes(element); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case []any:
-		for i := range v {
-			var err error
-			if v[i], err = toJSONTypes(v[i]); err != nil {
-				return nil, err
-			}
-		}
-		return v, nil
-	case int:
-		return int64(v), nil
-	case uint64:
-		return float64(v), nil
-	case float64:
-		return toJSONNumber(v)
-	}
-	return value, nil
-}
-
-// toJSONNumber is a float as JSON would carry it: 1.0 arrives as the integer 1.
-func toJSONNumber(f float64) (any, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("%v is not a number that Kubernetes can take", f)
-	}
-	if n, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
-		return n, nil
-	}
-	return f, nil
-}
-
-func toJSONKey(key any) (string, error) {
-	switch k := key.(type) {
-	case string:
-		return k, nil
-	case int:
-		return strconv.Itoa(k), nil
-	case int64:
-		return strconv.FormatInt(k, 10), nil
-	case uint64:
-		return strconv.FormatUint(k, 10), nil
-	case float64:
-		return strconv.FormatFloat(k, 'g', -1, 32), nil
-	case bool:
-		return strconv.FormatBool(k), nil
-	}
-	return "", fmt.Errorf("a key is neither text nor a number, but %T", key)
 }
 
 // flattenLists returns the object, or the objects in it when it is a list (v1 List,

@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
+	"deployer/chart/internal/blockyaml"
 	"deployer/internal/annotation"
 )
 
@@ -136,7 +137,7 @@ func splitDocuments(text string) []string {
 
 // readHead reads the head of a document as Helm does.
 func readHead(document string) (head releaseutil.SimpleHead, err error) {
-	if content, ok := decodeBlockYAML(document + "\n"); ok {
+	if content, ok := blockyaml.Decode(document + "\n"); ok {
 		if head, ok = headOf(content); ok {
 			return head, nil
 		}

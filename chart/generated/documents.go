@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
+	"deployer/chart/internal/blockyaml"
 	"deployer/chart/internal/yamltext"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -120,11 +122,43 @@ func (d *document) objects() []*object {
 	return objectsIn(d, root, nil)
 }
 
-// decode reads YAML as Helm does; numbers stay as they are written.
+// decode reads YAML as Helm does, with numbers of type json.Number.
 func decode(text string) (any, error) {
+	if content, ok := blockyaml.Decode(text); ok && writeNumbers(content) {
+		return content, nil
+	}
 	var root any
 	err := yaml.Unmarshal([]byte(text), &root, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d })
 	return root, err
+}
+
+// writeNumbers replaces the numbers in a map or list by json.Number. It returns false if there is one that isn't whole,
+// which can be written in several ways.
+func writeNumbers(in any) bool {
+	written := func(element any, set func(any)) bool {
+		switch n := element.(type) {
+		case int64:
+			set(json.Number(strconv.FormatInt(n, 10)))
+		case float64:
+			return false
+		}
+		return writeNumbers(element)
+	}
+	switch in := in.(type) {
+	case map[string]any:
+		for key, element := range in {
+			if !written(element, func(n any) { in[key] = n }) {
+				return false
+			}
+		}
+	case []any:
+		for i, element := range in {
+			if !written(element, func(n any) { in[i] = n }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // objectsIn returns the object that a value is, or those in it if it is a list.
@@ -162,6 +196,9 @@ func (d *document) rewritten() string {
 		return d.text
 	}
 	out, ok := editText(d.text, d.edits, "", decode)
+	if ok && len(d.orders) == 0 {
+		return out
+	}
 	if recorded, same := recordedOrder(out, d.recorded, d.orders, decode); ok && same {
 		return recorded
 	}

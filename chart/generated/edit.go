@@ -140,10 +140,10 @@ func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
 	}
 	switch {
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		to := closingQuote(text, from, `"`, `\`)
+		to := yamltext.ClosingQuote(text, from, `"`, `\`)
 		return span{from, to + 1, how.doubleQuoted(s)}, to < len(text)
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		to := closingQuote(text, from, "'", "''")
+		to := yamltext.ClosingQuote(text, from, "'", "''")
 		if how.quoted || strings.ContainsAny(s, "\n\r\t") {
 			return span{from, to + 1, how.doubleQuoted(s)}, to < len(text)
 		}
@@ -158,22 +158,6 @@ func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
 		s = how.doubleQuoted(s)
 	}
 	return span{from, from + len(n.Value), s}, true
-}
-
-// closingQuote is the place of the quote that ends the scalar that begins at from. An escape is two characters long.
-func closingQuote(text string, from int, quote, escape string) int {
-	to := from + 1
-	for to < len(text) {
-		switch rest := text[to:]; {
-		case strings.HasPrefix(rest, escape):
-			to += 2
-		case strings.HasPrefix(rest, quote):
-			return to
-		default:
-			to++
-		}
-	}
-	return to
 }
 
 // doubleQuoted writes text as JSON does. Some encoders escape <, > and & too.

@@ -1,16 +1,17 @@
-package chart
+// Package blockyaml decodes the YAML that generators of manifests and definitions write, in a fraction of the time that
+// the YAML library takes.
+package blockyaml
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// decodeBlockYAML decodes what generators of manifests and definitions write: mappings and
-// sequences in block style, with plain keys, plain and quoted scalars, literal block scalars, and
-// collections in flow style on one line. It takes a fraction of the time of the library. In doubt it isn't
-// ok, and the library decides: about anchors, tags, escapes, comments behind values, repeated keys,
-// errors. The types are those of toJSONTypes.
-func decodeBlockYAML(text string) (content map[string]any, ok bool) {
+// Decode decodes a document of mappings and sequences in block style, with plain keys, plain and quoted scalars,
+// literal block scalars, and collections in flow style on one line. It isn't ok for anything else, such as anchors,
+// tags, comments behind values, repeated keys and errors: the library (go.yaml.in/yaml/v2) decides about it. The types
+// are those of ToJSONTypes.
+func Decode(text string) (content map[string]any, ok bool) {
 	if !strings.HasSuffix(text, "\n") || !isPlainText(text) {
 		return nil, false
 	}

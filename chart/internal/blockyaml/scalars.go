@@ -1,4 +1,4 @@
-package chart
+package blockyaml
 
 import (
 	"strconv"
@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v2"
 
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/lazyregexp"
 )
 
@@ -34,7 +35,7 @@ func (r *blockReader) quoted(text string) (any, bool) {
 		var value any
 		err := yaml.Unmarshal([]byte(text), &value)
 		unquoted, ok := value.(string)
-		return unquoted, ok && err == nil && quotedLength(text) == len(text) // the library ignores what comes after it
+		return unquoted, ok && err == nil && yamltext.ClosingQuote(text, 0, `"`, `\`) == len(text)-1 // the library ignores what comes after it
 	}
 	if text[0] == '"' {
 		return r.own(inner), !strings.Contains(inner, `"`)
@@ -68,7 +69,7 @@ func (r *blockReader) plain(text string) (any, bool) {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			return nil, false
 		}
-		value, err := toJSONTypes(value)
+		value, err := ToJSONTypes(value)
 		return value, err == nil
 	}
 	return nil, false

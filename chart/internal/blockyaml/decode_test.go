@@ -1,4 +1,4 @@
-package chart
+package blockyaml
 
 import (
 	"bytes"
@@ -12,14 +12,14 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// fromLibrary decodes a text as decode does where decodeBlockYAML isn't ok; nil if it can't be decoded or
+// fromLibrary decodes a text as decode does where Decode isn't ok; nil if it can't be decoded or
 // isn't an object, or if keys are repeated.
 func fromLibrary(text string) any {
 	var value any
 	if yaml.UnmarshalStrict([]byte(text), &value) != nil {
 		return nil
 	}
-	converted, err := toJSONTypes(value)
+	converted, err := ToJSONTypes(value)
 	if err != nil {
 		return nil
 	}
@@ -91,14 +91,14 @@ spec:
 // Definitions are decoded without the library, which takes most of the time of a plan of large ones.
 func TestDefinitionsAreDecodedFast(t *testing.T) {
 	const text = wholeDefinition
-	got, ok := decodeBlockYAML(text)
+	got, ok := Decode(text)
 	if !ok {
 		t.Fatal("the library is needed")
 	}
 	if want := fromLibrary(text); !reflect.DeepEqual(any(got), want) {
 		t.Errorf("got  %#v\nwant %#v", got, want)
 	}
-	fast := testing.AllocsPerRun(5, func() { decodeBlockYAML(text) })
+	fast := testing.AllocsPerRun(5, func() { Decode(text) })
 	if library := testing.AllocsPerRun(5, func() { fromLibrary(text) }); fast > library/2 {
 		t.Errorf("%v allocations, of the library %v", fast, library)
 	}
@@ -213,12 +213,12 @@ func TestBlockYAMLIsAsTheLibraryHasIt(t *testing.T) {
 		"\n\n  # c\na: b   \n\n":                         true,
 		strings.Repeat("a: {", 200) + "\n":               false,
 	} {
-		got, fast := decodeBlockYAML(text)
+		got, fast := Decode(text)
 		if fast != ok {
-			t.Errorf("decodeBlockYAML(%q) is ok: %t, want %t", text, fast, ok)
+			t.Errorf("Decode(%q) is ok: %t, want %t", text, fast, ok)
 		}
 		if want := fromLibrary(text); fast && !reflect.DeepEqual(any(got), want) {
-			t.Errorf("decodeBlockYAML(%q) = %#v, want %#v", text, got, want)
+			t.Errorf("Decode(%q) = %#v, want %#v", text, got, want)
 		}
 	}
 }
@@ -243,12 +243,12 @@ func FuzzBlockYAML(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := decodeBlockYAML(text)
+		got, ok := Decode(text)
 		if !ok {
 			return
 		}
 		if want := fromLibrary(text); !reflect.DeepEqual(any(got), want) {
-			t.Errorf("decodeBlockYAML(%q) = %#v, want %#v", text, got, want)
+			t.Errorf("Decode(%q) = %#v, want %#v", text, got, want)
 		}
 	})
 }
@@ -268,13 +268,13 @@ func TestRandomBlockYAMLIsAsTheLibraryHasIt(t *testing.T) {
 			b.WriteString(parts[random.IntN(len(parts))])
 		}
 		text := b.String() + "\n"
-		got, ok := decodeBlockYAML(text)
+		got, ok := Decode(text)
 		if !ok {
 			continue
 		}
 		decoded++
 		if want := fromLibrary(text); !reflect.DeepEqual(any(got), want) {
-			t.Fatalf("decodeBlockYAML(%q) = %#v, want %#v", text, got, want)
+			t.Fatalf("Decode(%q) = %#v, want %#v", text, got, want)
 		}
 	}
 	if decoded < 1000 {
