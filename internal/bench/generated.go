@@ -42,7 +42,11 @@ func measureGenerated(ctx context.Context, o options) ([]run, error) {
 		}
 		defer removeNamespace(ctx, p.namespace)
 	}
-	for name, value := range map[string]string{"random": `{{ randAlphaNum 24 }}`, "fixed": "0123456789abcdefghijklmn"} {
+	values := map[string]func(int) string{
+		"random": func(int) string { return "{{ randAlphaNum 24 }}" },
+		"fixed":  func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) },
+	}
+	for name, value := range values {
 		files := map[string]string{
 			"Chart.yaml":             "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
 			"templates/objects.yaml": objectsTemplate(generatedObjects),
@@ -77,11 +81,11 @@ func measureGenerated(ctx context.Context, o options) ([]run, error) {
 	return []run{r}, r.report(os.Stdout)
 }
 
-// secretsTemplate is a template of Secrets with one value.
-func secretsTemplate(value string) string {
+// secretsTemplate is a template of Secrets, each with its value.
+func secretsTemplate(value func(i int) string) string {
 	var text strings.Builder
 	for i := range generatedSecrets {
-		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-%d\nstringData:\n  password: %s\n", i, value)
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-%d\nstringData:\n  password: %s\n", i, value(i))
 	}
 	return text.String()
 }
