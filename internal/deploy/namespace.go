@@ -133,6 +133,9 @@ func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersio
 	}
 	return kube.ForEach(len(kinds), kube.ParallelRequests, func(i int) error {
 		list, err := client.Resource(kinds[i]).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
+		if apierrors.IsNotFound(err) {
+			return nil // the definition of the kind was deleted meanwhile, and its objects with it
+		}
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", kinds[i].GroupResource(), err)
 		}

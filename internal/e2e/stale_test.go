@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kubetest"
 )
@@ -242,6 +244,25 @@ func TestNamespaceMadeInVainGoes(t *testing.T) {
 			w.namespaceGone(ns, r)
 		})
 	}
+}
+
+// A kind whose definition is deleted while the namespace is searched has no objects there.
+func TestNamespaceMadeInVainGoesWhenAKindGoesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	ns, definition := w.newNamespace(), "widgets."+w.unique()+".deployer.io"
+	w.dropCRD(definition)
+	w.ok("install", "definition", w.chartOf(map[string]string{"templates/crd.yaml": widgetCRD(w.unique())}))
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {restartPolicy: Sometimes, containers: [{name: c, image: \"r/x:1\"}]}\n"
+	lists := func(_ int, c call) bool {
+		return c.method == "GET" && strings.Contains(c.path, w.unique()+".deployer.io/v1/namespaces/"+ns+"/widgets")
+	}
+	run := w.hold(lists, "install", "x", w.chart(pod), "-n", ns, "--create-namespace").must()
+	w.ok("uninstall", "definition", "--wait")
+	w.eventually("the kind to be gone", func() bool {
+		_, err := w.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: w.unique() + ".deployer.io", Version: "v1", Resource: "widgets"}).List(w.Context(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	w.namespaceGone(ns, run.rest())
 }
 
 // The new namespace is no reason to ask again about what isn't in it.
