@@ -29,11 +29,11 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	if err != nil {
 		return nil, err
 	}
+	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)} // normalise may empty the hash
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
 	// The server would generate a name too, but it has to be known beforehand:
 	// repeating a request whose answer was lost must not create a second object.
 	t.id.Name = run.nameOf(desired)

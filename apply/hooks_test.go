@@ -501,3 +501,24 @@ func TestHookGoneWhenItIsRead(t *testing.T) {
 		t.Errorf("hooks: %+v", p.Hooks)
 	}
 }
+
+// Prevents that a hook with a field that its kind doesn't have counts as done because another one is: all such
+// hooks of one name were taken for the same.
+func TestHooksWithUnknownFieldsAreToldApart(t *testing.T) {
+	s := begin(t)
+	misspelt := strings.Replace(migration, "spec:\n", "spec:\n  backofLimit: 3\n", 1)
+	first, err := s.hookFor("one", misspelt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.applier().FindHook(t.Context(), s.manifests(misspelt)[0], "one"); err != nil || found == nil || found.GetUID() != first.GetUID() {
+		t.Errorf("the hook of the killed run isn't found: %v, %v", found, err)
+	}
+	second, err := s.hookFor("one", strings.Replace(misspelt, "c:1", "c:2", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.GetUID() == first.GetUID() {
+		t.Error("another hook was taken for the one that ran before, and didn't run")
+	}
+}
