@@ -93,16 +93,15 @@ func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
 	return metav1.DeletePropagationForeground
 }
 
-// asScaled returns the desired object, with the live replica count if something other than
-// the chart controls it.
+// asScaled returns the desired object, with the live replica count if the chart states none, or
+// something other than the chart controls it.
 func (u *updateDecision) asScaled() *unstructured.Unstructured {
-	i := slices.IndexFunc(u.change.Conflicts, func(f FieldConflict) bool { return f.ScaledReplicas })
-	if i < 0 {
+	n, has := fields.Value(u.live.Object, u.scaledAt)
+	if u.scaledAt == nil || !has {
 		return u.fullDesired
 	}
-	out, path := u.fullDesired.DeepCopy(), u.change.Conflicts[i].FieldPath
-	n, _ := fields.Value(u.live.Object, path)
-	if err := unstructured.SetNestedField(out.Object, n, fields.Names(path)...); err != nil {
+	out := u.fullDesired.DeepCopy()
+	if err := unstructured.SetNestedField(out.Object, n, fields.Names(u.scaledAt)...); err != nil {
 		return u.fullDesired
 	}
 	return out

@@ -124,3 +124,25 @@ func TestReplicasStayWhereAutoscalersAreUnknown(t *testing.T) {
 		t.Errorf("replicas: %v, want the 7 of the autoscaler", got)
 	}
 }
+
+// Prevents that a workload whose chart leaves the number of replicas to others is recreated with one replica.
+func TestRecreatedWithoutStatedReplicas(t *testing.T) {
+	for _, scaler := range []string{"", autoscaler} {
+		t.Run(fmt.Sprint("autoscaled=", scaler != ""), func(t *testing.T) {
+			s := begin(t)
+			s.opts.AllowRecreate = true
+			chart := strings.Replace(scaled, "  replicas: 2\n", "", 1)
+			s.deploy(chart + scaler)
+			s.scale(7, "kube-controller-manager")
+			next := strings.ReplaceAll(chart, "app: web", "app: new")
+			s.expect(s.deploy(next+scaler), "recreate Deployment/web")
+			if got := s.replicas(); got != int64(7) {
+				t.Errorf("replicas: %v", got)
+			}
+			s.expect(s.deploy(strings.Replace(next, "nginx:1", "nginx:2", 1)+scaler), "update Deployment/web")
+			if got := s.replicas(); got != int64(7) {
+				t.Errorf("replicas after the next release: %v", got)
+			}
+		})
+	}
+}

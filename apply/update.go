@@ -54,7 +54,7 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.applicable, desired).DeepCopy(), live); err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	if err := p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
+	if u.scaledAt, err = p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
 		return nil, err
 	}
 	u.prediction.RelinquishClusterFilled(t.mapping.HasStatus)
@@ -76,6 +76,7 @@ type updateDecision struct {
 	fullDesired          *unstructured.Unstructured // before any field was relinquished
 	live                 *unstructured.Unstructured
 	adopting             bool
+	scaledAt             fieldpath.Path // of the number of replicas if the chart's doesn't count; else nil
 	precondition         precondition
 	defaultsRelinquished bool
 	change               Change
