@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
+	"deployer/apply/verify"
 )
 
 // decideHook asks the server whether it would create one hook.
@@ -37,7 +38,9 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	}
 	c.Predicted, err = p.dryRunHook(ctx, t, &c)
 	if err == nil {
-		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
+		if c.Predicted != nil {
+			c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
+		}
 		return c, err
 	}
 	if errors.As(err, new(*HookExistsError)) {
@@ -51,22 +54,26 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 func (p *planning) dryRunHook(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
 	for try := 0; ; try++ {
 		predicted, err := p.a.post(ctx, t, c.Desired, asDryRun)
-		if !apierrors.IsAlreadyExists(err) || try == maxAttempts {
+		exists := apierrors.IsAlreadyExists(err)
+		if !exists && !verify.IsHeldByAnother(err) || try == maxAttempts {
 			return predicted, err
 		}
-		live, err := p.a.get(ctx, t.mapping, t.id)
-		if err != nil {
-			return nil, err
+		live, getErr := p.a.get(ctx, t.mapping, t.id)
+		if getErr != nil {
+			return nil, getErr
 		}
 		if live != nil {
 			return p.dryRunHookReplacement(ctx, t, c, live)
+		}
+		if !exists {
+			return nil, err
 		}
 		pauseAfterRace(ctx, try)
 	}
 }
 
 // dryRunHookReplacement is for a hook whose name is taken by a live object: if that may be removed,
-// the server is asked about the hook under another name.
+// the server is asked about the hook under another name. It predicts nothing if the server can't be asked.
 func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Change, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.Live = live
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
@@ -79,5 +86,10 @@ func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Chan
 	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
-	return p.a.dryRunUnderOtherName(ctx, t, c.Desired)
+	predicted, err := p.a.dryRunUnderOtherName(ctx, t, c.Desired)
+	if verify.CannotRenameForDryRun(err) {
+		c.Unverified = noDryRunBeside(t, err)
+		return nil, nil
+	}
+	return predicted, err
 }

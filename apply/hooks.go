@@ -45,7 +45,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	for {
 		obj, err := a.post(ctx, t, desired, asWrite)
-		if !apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
 			return obj, objectError(t, "creating", err)
 		}
 		live, err := p.makeWayForHook(ctx, t, run)
@@ -53,6 +53,16 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 			return live, err
 		}
 	}
+}
+
+// isHeldByEarlierHook reports whether an object of the hook's name may hold what the hook is refused for, such as
+// its port: the server compares names last.
+func (p *planning) isHeldByEarlierHook(ctx context.Context, t *target, refusal error) bool {
+	if !verify.IsHeldByAnother(refusal) {
+		return false
+	}
+	live, err := p.a.get(ctx, t.mapping, t.id)
+	return err == nil && live != nil
 }
 
 // FindHook returns the object that a dead run of the same attempt created from a hook's manifest; nil if

@@ -522,3 +522,20 @@ func TestHooksWithUnknownFieldsAreToldApart(t *testing.T) {
 		t.Error("another hook was taken for the one that ran before, and didn't run")
 	}
 }
+
+// Prevents that the plan rejects a hook because the API server can't be asked about it while the object of its earlier
+// run is there.
+func TestHookThatCantBeAskedAboutUnderAnotherName(t *testing.T) {
+	s := begin(t)
+	hook := "\napiVersion: v1\nkind: Service\nmetadata: {name: early, annotations: {helm.sh/hook: pre-upgrade}}\nspec: {type: NodePort, ports: [{name: p, port: 80, nodePort: PORT}]}\n"
+	first := s.mustHook(strings.Replace(hook, "PORT", "0", 1))
+	s.hooks = strings.Replace(hook, "PORT", fmt.Sprint(at(first, "spec.ports.p.nodePort")), 1)
+	s.record("deployed", config("a"))
+	p := s.plan(config("a"))
+	if len(p.Hooks) != 1 || !strings.Contains(p.Hooks[0].Unverified, "no dry run while the old object exists") {
+		t.Errorf("hooks: %+v", p.Hooks)
+	}
+	if second := s.mustHook(s.hooks); second.GetUID() == first.GetUID() {
+		t.Error("the hook didn't run again")
+	}
+}

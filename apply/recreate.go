@@ -71,7 +71,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	case err == nil:
 		c.Predicted = result
 	case verify.CannotRenameForDryRun(err):
-		c.Unverified = "no dry run while the old object exists: " + verify.AsServerError(t.obj, err).Error()
+		c.Unverified = noDryRunBeside(t, err)
 	default:
 		if c, err = p.decideRefused(ctx, t, c, err); err != nil || c.Action != Recreate {
 			return c, err
@@ -111,6 +111,11 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 func (u *updateDecision) wasAdopted() bool {
 	from := u.change.Provenance
 	return u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0
+}
+
+// noDryRunBeside says why an object can't be dry-run while the one that it replaces exists.
+func noDryRunBeside(t *target, err error) string {
+	return "no dry run while the old object exists: " + verify.AsServerError(t.obj, err).Error()
 }
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under
