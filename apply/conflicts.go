@@ -11,6 +11,7 @@ import (
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/hide"
@@ -57,6 +58,9 @@ func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
 	f := FieldConflict{
 		Path:         secret.HidePath(fields.String(con.Path), nil),
 		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), FieldPath: con.Path,
+	}
+	if provenance.IsOwnershipMetadata(con.Path) { // an object that may be changed becomes the release's, or stays so
+		f.Outcome = OutcomeTaken
 	}
 	f.Before, f.After = valueTexts(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
 	return f

@@ -366,3 +366,27 @@ func TestPlanSaysThatARecreatedObjectIsNotGivenBack(t *testing.T) {
 		t.Errorf("%s: %s", got.Action, got.Reason)
 	}
 }
+
+// Prevents that an object is adopted only in part, so that two releases write it: whatever the policy for conflicts, its
+// ownership metadata become those of the release.
+func TestAdoptionTakesOwnershipMetadata(t *testing.T) {
+	for _, policy := range []apply.ConflictPolicy{apply.YieldConflicts, apply.FailOnConflict} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := begin(t)
+			s.opts.Conflicts, s.opts.TakeOwnershipFrom = policy, []string{"*"}
+			theirs := s.manifests(config("a"))[0].Object
+			theirs.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "somebody"})
+			theirs.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "other", "meta.helm.sh/release-namespace": s.ns})
+			s.post(theirs, "rancher")
+			s.deploy(config("a"))
+			live := s.get("v1", "ConfigMap", "a")
+			if got := live.GetAnnotations()["meta.helm.sh/release-name"]; got != "web" {
+				t.Errorf("it belongs to release %s", got)
+			}
+			if got := live.GetLabels()["app.kubernetes.io/managed-by"]; got != "Helm" {
+				t.Errorf("it is managed by %s", got)
+			}
+			s.expect(s.deploy(config("a")))
+		})
+	}
+}

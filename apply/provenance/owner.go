@@ -86,6 +86,9 @@ func restoreOwnershipMetadata(obj *unstructured.Unstructured, metadata map[strin
 	obj.SetAnnotations(set(obj.GetAnnotations(), kube.ReleaseNameAnnotation, kube.ReleaseNamespaceAnnotation))
 }
 
+// IsOwnershipMetadata reports whether a field is the ownership label or one of the annotations.
+func IsOwnershipMetadata(path fieldpath.Path) bool { return ownershipMetadataPaths().Has(path) }
+
 // ownershipMetadataPaths are the paths of Prior.OwnershipMetadata.
 func ownershipMetadataPaths() *fieldpath.Set {
 	return fieldpath.NewSet(
