@@ -122,8 +122,12 @@ func (p *planning) makeWayForHook(ctx context.Context, t *target, run hookRun) (
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
 		return nil, objectError(t, "creating", &HookExistsError{Why: why})
 	}
+	how := metav1.DeletePropagationBackground
+	if ended, _ := endOf(live); !ended {
+		how = metav1.DeletePropagationForeground // two migrations must not be at work at once
+	}
 	// If it has changed since it was read, it is still there: CreateHook tries again.
-	return nil, p.a.deleteHook(ctx, t, precondition{live.GetUID(), live.GetResourceVersion()})
+	return nil, p.a.deleteHook(ctx, t, precondition{live.GetUID(), live.GetResourceVersion()}, how)
 }
 
 // A hookRun is one run of a hook. By its annotation we recognise an object that we
@@ -185,13 +189,13 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	return a.deleteHook(ctx, &target{id: id, mapping: mapping}, precondition{uid: obj.GetUID()})
+	return a.deleteHook(ctx, &target{id: id, mapping: mapping}, precondition{uid: obj.GetUID()}, metav1.DeletePropagationBackground)
 }
 
 // deleteHook deletes the object of a hook and waits until it is gone. One that doesn't fulfil the
 // precondition is left alone.
-func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondition) error {
-	err := a.delete(ctx, t.mapping, t.id, condition, metav1.DeletePropagationBackground)
+func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondition, how metav1.DeletionPropagation) error {
+	err := a.delete(ctx, t.mapping, t.id, condition, how)
 	if apierrors.IsConflict(err) {
 		return nil
 	}

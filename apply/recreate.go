@@ -62,7 +62,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 		c.Reason += "; the adopted object can't be given back after that"
 	}
 	c.execution = p.executionOf(t,
-		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: recreationPropagation(t.id)},
+		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live)},
 		write{verb: awaitGone, precondition: u.unchangedSince()},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
@@ -81,13 +81,15 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	return c, err
 }
 
-// recreationPropagation says what becomes of the dependents of the old object: a StatefulSet leaves its
-// pods to the new one. For other kinds the new object must not find pods of the old one.
-func recreationPropagation(id kube.ID) metav1.DeletionPropagation {
-	switch {
-	case id.GroupKind() == kube.StatefulSetKind:
+// replacementPropagation says what becomes of the dependents of an object that another one takes the place of: a
+// StatefulSet leaves its pods to the new one. For other kinds the new object must not find pods of the old one at
+// work. Those of a Job that has ended aren't, and may be on a node that is gone.
+func replacementPropagation(old *unstructured.Unstructured) metav1.DeletionPropagation {
+	ended, _ := endOf(old)
+	switch kind := kube.IDOf(old).GroupKind(); {
+	case kind == kube.StatefulSetKind:
 		return metav1.DeletePropagationOrphan
-	case id.GroupKind() == kube.JobKind:
+	case kind == kube.JobKind && ended:
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground

@@ -168,3 +168,42 @@ func TestTerminatingObject(t *testing.T) {
 		t.Errorf("got %v", now)
 	}
 }
+
+// Prevents that two Jobs are at work at once, such as two migrations of one database: the pods of a running Job end before
+// the Job that replaces it begins.
+func TestJobsDontOverlap(t *testing.T) {
+	s := begin(t)
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\nspec: {template: {spec: {schedulerName: none, restartPolicy: Never, containers: [{name: c, image: one}]}}}"
+	hook := strings.Replace(strings.Replace(job, "{name: migrate}", "{name: hook, annotations: {helm.sh/hook: pre-upgrade}}", 1), "name: migrate", "name: hook", 1)
+	s.deploy(job)
+	s.mustHook(hook)
+	for _, name := range []string{"migrate", "hook"} {
+		defer s.holdPodOf(name)()
+	}
+	s.opts.GoneTimeout = time.Second
+	if _, err := s.tryRun(s.plan(strings.Replace(job, "one", "two", 1))); err == nil || !strings.Contains(err.Error(), "still exists after 1s") {
+		t.Errorf("the Job was replaced beside the pod of the old one: %v", err)
+	}
+	if _, err := s.hook(strings.Replace(hook, "one", "two", 1)); err == nil || !strings.Contains(err.Error(), "still exists after 1s") {
+		t.Errorf("the hook was replaced beside the pod of the old one: %v", err)
+	}
+}
+
+// holdPodOf makes the pod of a Job outlast its deletion until release is called, as one that takes long to end does.
+func (s *story) holdPodOf(job string) (release func()) {
+	s.t.Helper()
+	var pod string
+	s.eventually("the pod of "+job, func() error {
+		list, err := s.client("v1", "Pod").List(bg, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return errors.New("no pod")
+		}
+		pod = list.Items[0].GetName()
+		return nil
+	})
+	s.patch("v1", "Pod", pod, types.JSONPatchType, `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/wait"}]`, "x")
+	return func() { s.patch("v1", "Pod", pod, types.MergePatchType, `{"metadata":{"finalizers":null}}`, "x") }
+}
