@@ -2,6 +2,9 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +32,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	if err != nil {
 		return nil, err
 	}
-	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)} // normalise may empty the hash
+	run := newHookRun(t, attempt)
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
 		return nil, err
@@ -72,7 +75,7 @@ func (a *Applier) FindHook(ctx context.Context, m kube.Manifest, attempt string)
 	if err != nil {
 		return nil, err
 	}
-	run := hookRun{hash: t.manifestHash, attempt: attempt}
+	run := newHookRun(t, attempt)
 	t.id.Name = run.nameOf(t.obj)
 	live, err := a.get(ctx, t.mapping, t.id)
 	if err != nil {
@@ -134,6 +137,14 @@ func (p *planning) makeWayForHook(ctx context.Context, t *target, run hookRun) (
 // created although the answer was lost, and one that does or has done the same work
 // already.
 type hookRun struct{ hash, attempt, nonce string }
+
+// newHookRun returns a run of a hook in an attempt. Its hash is that of the manifest alone: the options of a run don't
+// change what a hook does.
+func newHookRun(t *target, attempt string) hookRun {
+	manifest, _ := json.Marshal(t.obj.Object) // it was read from JSON
+	sum := sha256.Sum256(manifest)
+	return hookRun{hash: base64.RawStdEncoding.EncodeToString(sum[:12]), attempt: attempt, nonce: rand.String(10)}
+}
 
 func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.nonce }
 

@@ -523,6 +523,17 @@ func TestHooksWithUnknownFieldsAreToldApart(t *testing.T) {
 	}
 }
 
+// Prevents that a hook at work is killed and run again because the next run has other flags.
+func TestHookAtWorkOutlastsOtherFlags(t *testing.T) {
+	s := begin(t)
+	stuck := strings.Replace(migration, `spec: {restart`, `spec: {schedulerName: none, restart`, 1)
+	running := s.mustHook(stuck)
+	s.opts.Conflicts, s.opts.Validation, s.opts.RevertManual = apply.YieldConflicts, apply.ValidationStrict, true
+	if again := s.mustHook(stuck); again.GetUID() != running.GetUID() {
+		t.Error("the hook was run again")
+	}
+}
+
 // Prevents that the plan rejects a hook because the API server can't be asked about it while the object of its earlier
 // run is there.
 func TestHookThatCantBeAskedAboutUnderAnotherName(t *testing.T) {
