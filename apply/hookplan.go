@@ -86,7 +86,7 @@ func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Chan
 	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
-	predicted, err := p.a.dryRunUnderOtherName(ctx, t, c.Desired)
+	predicted, err := dryRunUnderOtherName(ctx, t, c.Desired, p.a.post) // an apply would need another permission
 	if verify.CannotRenameForDryRun(err) {
 		c.Unverified = noDryRunBeside(t, err)
 		return nil, nil

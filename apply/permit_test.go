@@ -174,3 +174,21 @@ func TestPodComesWithWhatItNeeds(t *testing.T) {
 		s.record("deployed", chart)
 	}
 }
+
+// Prevents that the permissions that suffice for the first run of a hook don't for the next, when its object is there:
+// a hook is never patched.
+func TestHooksNeedNoPermissionToPatch(t *testing.T) {
+	s := begin(t)
+	s.hooks = migration
+	s.mustHook(migration)
+	s.record("deployed", config("a"))
+	s.as(s.c.User(t, s.ns, kubetest.Rule("", "get,patch,create", "configmaps"), kubetest.Rule("batch", "create,delete,get", "jobs")))
+	p := s.plan(config("a"))
+	if err := p.CheckPermissions(); err != nil {
+		t.Error(err)
+	}
+	if c := change(t, p, "Job", "migrate"); c.Predicted == nil || c.Unverified != "" {
+		t.Errorf("the hook was not dry-run: %q", c.Unverified)
+	}
+	s.mustHook(migration)
+}

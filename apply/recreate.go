@@ -66,7 +66,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 		write{verb: awaitGone, precondition: u.unchangedSince()},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	result, err := p.a.dryRunUnderOtherName(ctx, t, c.Desired)
+	result, err := dryRunUnderOtherName(ctx, t, c.Desired, p.a.create)
 	switch {
 	case err == nil:
 		c.Predicted = result
@@ -121,8 +121,8 @@ func noDryRunBeside(t *target, err error) string {
 }
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under
-// another name.
-func (r *requester) dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// another name, by the request that will create it.
+func dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured, create creation) (*unstructured.Unstructured, error) {
 	const longest = 63 // the limit for Services, the strictest one
 	other := kube.ShallowCopy(desired)
 	suffix := "-dryrun-" + rand.String(5)
@@ -131,7 +131,7 @@ func (r *requester) dryRunUnderOtherName(ctx context.Context, t *target, desired
 		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
 	}
 	other.SetName(name + suffix)
-	result, err := r.create(ctx, t, other, asDryRun)
+	result, err := create(ctx, t, other, asDryRun)
 	if err != nil {
 		return nil, err
 	}
