@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
@@ -171,8 +172,14 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	} else if provenance.OwnerOf(scaler) != s.a.owner {
 		return false
 	}
-	_, ours := s.history.objects[id]
-	return ours && s.targetsByID[id] == nil
+	declared := s.history.latestDeclared(id).Object
+	if declared == nil || s.targetsByID[id] != nil {
+		return false
+	}
+	stays := func(annotations map[string]string) bool {
+		return decide.IsKept(annotations) || decide.HasUnknownPolicy(annotations)
+	}
+	return !stays(scaler.GetAnnotations()) && !stays(declared.GetAnnotations())
 }
 
 // add notes what an autoscaler scales.

@@ -146,3 +146,18 @@ func TestRecreatedWithoutStatedReplicas(t *testing.T) {
 		})
 	}
 }
+
+// Prevents that the chart's number of replicas is applied when the chart drops an autoscaler that stays, because of its
+// resource policy.
+func TestReplicasStayWhenTheAutoscalerIsKept(t *testing.T) {
+	s := begin(t)
+	s.deploy(scaled + strings.Replace(autoscaler, "{name: web}\nspec", "{name: web, annotations: {helm.sh/resource-policy: keep}}\nspec", 1))
+	s.scale(7, "kube-controller-manager")
+	s.deploy(strings.Replace(scaled, "nginx:1", "nginx:2", 1))
+	if s.get("autoscaling/v2", "HorizontalPodAutoscaler", "web") == nil {
+		t.Fatal("the autoscaler was deleted")
+	}
+	if got := s.replicas(); got != int64(7) {
+		t.Errorf("replicas: %v, want the 7 of the autoscaler", got)
+	}
+}
