@@ -43,7 +43,7 @@ var permissionCases = []permissionCase{
 	{"status", forms("status x")},
 	{"plan --drift", forms("plan x --drift")},
 	{"explain", forms("explain x configmap/a", "explain x deployment/d spec.replicas")},
-	{"test", forms("test x")},
+	{"test", forms("test x", "test x")}, // the second one replaces what the first has made
 	{"plan of an upgrade", forms("plan x TWO")},
 	{"upgrade", forms("upgrade x TWO")},
 	{"plan --rollback", forms("plan --rollback x 1")},
