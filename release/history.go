@@ -193,25 +193,26 @@ func mayHaveSucceeded(s *Summary) bool {
 }
 
 // Succeeded reports whether a revision was deployed completely, now or once, and isn't uninstalled. Superseded
-// is no proof: Helm 3's failed rollback marks the current revision superseded,
-// even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
-// description still tells of the failure.
+// is no proof: Helm's failed rollback marks the current revision superseded,
+// even a failed or pending one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
+// description still tells of it.
 func (rec *Record) Succeeded() bool {
 	switch rec.Info.Status {
 	case helmrelease.StatusDeployed:
 		return true
 	case helmrelease.StatusSuperseded:
-		return !failureDescription().MatchString(rec.Info.Description)
+		return !unsuccessfulDescription().MatchString(rec.Info.Description)
 	case helmrelease.StatusFailed:
 		return rec.Journal != nil && rec.Journal.WasDeployed
 	}
 	return false
 }
 
-// failureDescription is how Helm 3 and we begin the description of a revision that
-// failed. A user's own description may have the word in it.
+// unsuccessfulDescription matches the descriptions that Helm 3 and we give to a revision that failed, was
+// interrupted or is pending. A user's own description may have such words in it.
 // (helm.sh/helm/v3/pkg/action: install.go, upgrade.go and rollback.go)
-var failureDescription = lazyregexp.New(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )`)
+var unsuccessfulDescription = lazyregexp.New(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )|` +
+	`^(Uninstall )?failed: interrupted|^(Initial install underway|Preparing upgrade|)$`)
 
 // RecordsWithPossibleObjects returns the records of all revisions that may have left
 // objects, oldest first: the last deployed revision and all later ones. If deployer didn't

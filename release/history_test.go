@@ -255,6 +255,13 @@ func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
 		{helmrelease.StatusSuperseded, `Upgrade "x" failed: timed out`, false},
 		{helmrelease.StatusSuperseded, `Release "x" failed: a hook failed`, false},
 		{helmrelease.StatusSuperseded, "failed pre-install: no such image", false},
+		{helmrelease.StatusSuperseded, "failed: interrupted in step apply; recovered by deployer on ci", false},
+		{helmrelease.StatusSuperseded, "failed: interrupted, or given up; recovered by deployer on ci", false},
+		{helmrelease.StatusSuperseded, "Uninstall failed: interrupted; recovered by deployer on ci", false},
+		{helmrelease.StatusSuperseded, "Initial install underway", false}, // Helm's words for a pending revision
+		{helmrelease.StatusSuperseded, "Preparing upgrade", false},
+		{helmrelease.StatusSuperseded, "", false}, // ours for one
+		{helmrelease.StatusSuperseded, "Preparing upgrades for the winter", true},
 		{helmrelease.StatusSuperseded, "try again what has failed on Monday", true},
 		{helmrelease.StatusDeployed, "failed over to the other region", true},
 		{helmrelease.StatusFailed, "", false},
