@@ -58,3 +58,18 @@ func TestPlanningIsBoundedByTheTimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestShortTimeoutTakesOverFromADeadRun: --timeout is about waiting for objects. A short one must leave enough time to find
+// that the run that holds the lock is dead, or each run would fail until somebody deletes the Lease.
+func TestShortTimeoutTakesOverFromADeadRun(t *testing.T) {
+	w := newWorld(t)
+	w.create("leases", "deployer", `apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata:
+  name: deployer-x
+spec:
+  holderIdentity: a run on a machine that is gone
+  leaseDurationSeconds: 13 # longer than the time for steps before the first change, which is 11s
+`)
+	w.ok("install", "x", w.chart(configMap("a", "1")), "--timeout", "1s")
+}
