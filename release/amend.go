@@ -6,14 +6,14 @@ import "context"
 // tests, and returns the stored result. of is the record as it was read; a record of the
 // same revision that replaced it isn't changed. edit is called again if somebody else
 // changes the record in the meantime; it must not change the status. Like Finish, Amend
-// has its own short timeout, so it also works after ctx has ended. The error is a
+// also works for a short time after ctx has ended. The error is a
 // *NotFoundError if there is no such revision any more, a *PendingError if it hasn't
 // ended, or a *LockLostError.
 func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
 	if err := l.lease.checkHeld(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	ctx, cancel := withTimeToFinish(ctx)
 	defer cancel()
 	var out *Record
 	revision := of.Version

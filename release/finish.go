@@ -14,9 +14,19 @@ import (
 	"deployer/internal/kube"
 )
 
-// finishTimeout suffices to record an end on a slow API server, and is shorter than the
+// finishTimeout suffices to record an end after the run was stopped, and is shorter than the
 // time that CI systems leave between SIGTERM and SIGKILL.
 const finishTimeout = 10 * time.Second
+
+// withTimeToFinish returns a context that ends finishTimeout after ctx, or after now if ctx has ended.
+func withTimeToFinish(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := kube.WithGracePeriod(ctx, finishTimeout)
+	if out.Err() == nil {
+		return out, cancel
+	}
+	cancel()
+	return context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+}
 
 // Save writes a record that this lock has begun, with its journal, between steps. The
 // error is a *LockLostError when another run has written the record, or recorded a later
@@ -42,8 +52,8 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 }
 
 // Finish records how a revision ended: deployed, failed, or another status that isn't
-// pending. The description of a failure is cut to 1 KiB. Finish has its own short timeout, so it
-// also works after ctx has ended; before that, it outlasts a restart of the API server. A deployed
+// pending. The description of a failure is cut to 1 KiB. Finish also works for a short time after
+// ctx has ended; before that, it outlasts a slow or restarting API server. A deployed
 // revision is recorded before older ones become superseded, so there is always a deployed one. A
 // record that somebody has deleted is written again, with a warning. If another run has taken
 // over, nothing is written, and the error is a *LockLostError. It is also a *LockLostError if
@@ -60,20 +70,9 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 		rec.Info.Description = truncate(description, maxDescription)
 	}
 	defer l.inProgress.Store(0)
-	began := time.Now()
-	for {
-		err := l.finishOnce(ctx, rec)
-		if err == nil || ctx.Err() != nil || !mayBeRestarting(err, began) {
-			return err
-		}
-	}
-}
-
-// finishOnce writes the last state of a revision and marks older ones superseded, in a short time
-// that doesn't end with ctx.
-func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
-	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
+	ctx, cancel := withTimeToFinish(ctx)
 	defer cancel()
+	ctx = kube.WithoutWriteHook(ctx)
 	listed, err := l.saveAndList(ctx, rec)
 	if err != nil {
 		return err
@@ -94,12 +93,16 @@ func (l *Lock) finishOnce(ctx context.Context, rec *Record) error {
 }
 
 // saveAndList writes the last state of rec and lists the Secrets of the release at the same time.
-// If they can't be listed, it warns the user and returns nil. For a record with parts it lists
-// again afterwards, because the first list may lack parts that were just written.
+// If they can't be listed, also afterwards, it warns the user and returns nil. For a record with parts it
+// always lists again, because the first list may lack parts that were just written.
 func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	var out *listing
 	var listErr error
-	list := func() { out, listErr = l.store.list(ctx, l.name, ownerParts, ownerHelm) }
+	list := func() {
+		ctx, cancel := context.WithTimeout(ctx, maxRequestTime)
+		defer cancel()
+		out, listErr = l.store.list(ctx, l.name, ownerParts, ownerHelm)
+	}
 	var listed sync.WaitGroup
 	listed.Go(list)
 	err := l.save(ctx, rec)
@@ -107,7 +110,7 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rec.stored.bundles) > 0 {
+	if len(rec.stored.bundles) > 0 || out == nil {
 		list()
 	}
 	if out == nil {

@@ -557,3 +557,22 @@ func TestTrimmingNeedsToKnowAllRevisions(t *testing.T) {
 		t.Errorf("of the parts %v\nthere are %v", parts, left)
 	}
 }
+
+// TestSlowServerStillRecordsTheEnd: a server that takes several seconds for a write doesn't leave a release pending that was deployed.
+func TestSlowServerStillRecordsTheEnd(t *testing.T) {
+	s := newSite(t)
+	slow := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/secrets/") {
+				if err := kube.Sleep(r.Context(), 6*time.Second); err != nil {
+					return nil, err
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	l := lock(t, slow, "web", LockOptions{})
+	defer unlock(t, l)
+	finish(t, l, begun(t, l), deployed)
+	wantStatuses(t, s.store, "web", "1:deployed")
+}

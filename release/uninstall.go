@@ -54,8 +54,8 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 }
 
 // FinishUninstall records that all objects were deleted. It deletes all revisions, or
-// with keep marks the newest as uninstalled. Like Finish, it has its own timeout to
-// record the end; deleting revisions uses ctx. If it is killed in between, the release is
+// with keep marks the newest as uninstalled. Like Finish, it records the end for a short time after
+// ctx has ended; deleting revisions uses ctx. If it is killed in between, the release is
 // uninstalled and has a history.
 func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, description string) error {
 	rec.Info.Deleted = helmtime.Now()
@@ -63,7 +63,7 @@ func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, desc
 		return err
 	}
 	if keep {
-		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		recordCtx, cancel := withTimeToFinish(ctx)
 		defer cancel()
 		if l.afterFinish != nil {
 			l.supersede(recordCtx, rec.Version, l.afterFinish)
