@@ -240,8 +240,12 @@ func DefaultValues(root *helmchart.Chart) []map[string]any {
 }
 
 // AllValues are the values a release works with: the user's over the chart's
-// defaults, as `helm get values --all` shows them. It changes no argument.
+// defaults, as `helm get values --all` shows them. A record of another tool may have no chart,
+// and no defaults then. It changes no argument.
 func AllValues(c *helmchart.Chart, user map[string]any) (map[string]any, error) {
+	if c == nil {
+		return copyMap(user), nil
+	}
 	values, err := chartutil.CoalesceValues(c, copyMap(user))
 	if err != nil {
 		return nil, fmt.Errorf("computing the values of chart %s: %w", c.Name(), err)

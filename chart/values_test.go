@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -158,5 +159,13 @@ func TestValuesTellsAllProblemsAndNoSecrets(t *testing.T) {
 		if strings.Contains(got, secret) {
 			t.Errorf("the error tells %q:\n%s", secret, got)
 		}
+	}
+}
+
+// TestAllValuesWithoutAChart: other tools may have written a record that has no chart. Its values can be shown.
+func TestAllValuesWithoutAChart(t *testing.T) {
+	got, err := AllValues(nil, map[string]any{"a": 1})
+	if want := map[string]any{"a": 1}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("AllValues = %v, %v, want %v", got, err, want)
 	}
 }
