@@ -153,18 +153,30 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	switch {
 	case s.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
 		return s.now
-	case c == class.Evicted && len(g.members) >= maxEvictions:
+	case s.gk == kube.JobKind && runFailures.Has(c):
+		return time.Time{} // its controller counts failed runs itself
+	case c == class.Evicted && s.replacementsAreEvicted(g):
 		return s.now
 	case scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
-	case c == class.PodFailed, s.gk == kube.JobKind && runFailures.Has(c):
-		return time.Time{} // the controller makes another pod, and a Job's counts failed runs itself
+	case c == class.PodFailed:
+		return time.Time{} // the controller makes another pod
 	case !s.affectsAllPods(g, scope):
 		return g.finalAt.Add(badNodeGrace)
 	case pods.IsCrash(c) && s.final < s.failing:
 		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt
+}
+
+// replacementsAreEvicted reports whether more pods were evicted than are wanted at a time, so that also
+// one that replaced another was. A node that goes may take many pods with it, once.
+func (s *podSummary) replacementsAreEvicted(g *problemGroup) bool {
+	wanted := 0
+	if r := s.status.Rollout; r != nil {
+		wanted = r.Desired
+	}
+	return len(g.members) >= maxEvictions && len(g.members) > wanted
 }
 
 // runFailures are the problems of containers that have run: a Job's controller counts those
