@@ -153,7 +153,7 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	switch {
 	case s.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
 		return s.now
-	case s.gk == kube.JobKind && runFailures.Has(c):
+	case s.gk == kube.JobKind && runFailures.Has(c) && g.finding.Reason != notCreated:
 		return time.Time{} // its controller counts failed runs itself
 	case c == class.Evicted && s.replacementsAreEvicted(g):
 		return s.now
@@ -182,6 +182,10 @@ func (s *podSummary) replacementsAreEvicted(g *problemGroup) bool {
 // runFailures are the problems of containers that have run: a Job's controller counts those
 // against its backoffLimit.
 var runFailures = sets.New(class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.PodFailed, class.Evicted)
+
+// notCreated is the reason of a container that its runtime doesn't even create, as CRI-O with a command that
+// isn't there: the kubelet tries again for ever, and the pod of a Job never fails.
+const notCreated = "CreateContainerError"
 
 // affectsAllPods reports whether a problem fails the whole workload. For a class that is
 // deterministic one failing pod is enough, unless another pod got past the problem. For
