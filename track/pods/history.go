@@ -266,7 +266,8 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	if !unready || len(found) > 0 || !creating && len(h.Pod.Containers) > 0 && h.Pod.Containers[0].Waiting.Reason != "" {
 		return nil
 	}
-	for _, c := range []class.Class{class.MountedObjectMissing, class.MountFailed, class.MultiAttach, class.PodSandboxFailed} {
+	// A volume that is attached elsewhere can't be mounted in time either.
+	for _, c := range []class.Class{class.MountedObjectMissing, class.MultiAttach, class.MountFailed, class.PodSandboxFailed} {
 		if event, known := h.events[c]; known {
 			return []Finding{{Class: c, Message: event.message, ContainerFailure: ContainerFailure{Attempts: event.count}}}
 		}
