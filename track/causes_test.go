@@ -200,6 +200,41 @@ func TestSecretThatSomebodyWrites(t *testing.T) {
 	}
 }
 
+// TestVolumeOfASecretThatSomebodyWrites: if the kubelet hasn't missed the Secret since somebody wrote it, it has
+// mounted it and is pulling the image, which may take long.
+func TestVolumeOfASecretThatSomebodyWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		missedAgain bool
+		want        State
+	}{
+		"an image that takes long":    {want: Progressing},
+		"a kubelet that can't see it": {missedAgain: true, want: Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"))
+			web := s.objects[0]
+			missed := func(count int) {
+				web.addEvent(Event{Reason: "FailedMount", Object: "Pod/web-1", Count: count, Message: `MountVolume.SetUp failed for volume "c" : secret "db" not found`}, "web-1", s.opts.Now())
+			}
+			web.updatePod((&actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ContainerCreating"}}).pod(s.startedAt))
+			missed(1)
+			answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+			run(16 * time.Second)
+			missed(2)
+			answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
+			run(64 * time.Second)
+			if test.missedAgain {
+				missed(3)
+				s.updateStatus(web, s.opts.Now())
+			}
+			run(5 * time.Minute)
+			if got := web.status; got.State != test.want {
+				t.Errorf("the Deployment is %s, want %s: %s", got.State, test.want, got.Message)
+			}
+		})
+	}
+}
+
 // TestSecretOfACustomResource: its operator is given the time to write what the resource names,
 // or what has its name.
 func TestSecretOfACustomResource(t *testing.T) {

@@ -27,6 +27,7 @@ type broken struct {
 	old      string          // applied first, and ready: what the release replaces
 	object   string          // applied last
 	event    *kubetest.Event // about the first pod or else the object: what simulated nodes and absent controllers don't write
+	again    time.Duration   // after which the event comes once more
 	then     func(w *world)  // what somebody does next
 	class    class.Class
 	from, to time.Duration // until it is called failed
@@ -103,11 +104,11 @@ func TestFailureClasses(t *testing.T) {
 			class: class.NoNodeFits, from: time.Minute, to: 70 * time.Second, says: "node affinity/selector"},
 		"held by a gate": {object: with(plain, "      schedulingGates: [{name: example.com/budget}]\n"),
 			class: class.SchedulingGated, timeout: 18 * time.Second, says: "gate"},
-		"volume that can't be mounted": {object: creating, event: &kubetest.Event{Reason: "FailedMount", Message: "mount.nfs: Connection timed out"},
+		"volume that can't be mounted": {object: creating, event: &kubetest.Event{Reason: "FailedMount", Message: "mount.nfs: Connection timed out"}, again: 190 * time.Second,
 			class: class.MountFailed, from: 3 * time.Minute, to: 190 * time.Second, says: "mount.nfs"},
 		"volume attached elsewhere": {object: creating, event: &kubetest.Event{Reason: "FailedAttachVolume", Message: `Multi-Attach error for volume "pvc-1"`},
 			class: class.MultiAttach, timeout: 19 * time.Second, says: "Multi-Attach"},
-		"pod without network": {object: creating, event: &kubetest.Event{Reason: "FailedCreatePodSandBox", Message: "plugin type=\"bridge\" failed: no addresses"},
+		"pod without network": {object: creating, event: &kubetest.Event{Reason: "FailedCreatePodSandBox", Message: "plugin type=\"bridge\" failed: no addresses"}, again: 130 * time.Second,
 			class: class.PodSandboxFailed, from: 2 * time.Minute, to: 130 * time.Second, says: "no addresses"},
 		"evicted again and again": {object: workload("Deployment", "web", 1, kubetest.Script{{Phase: "Failed", Reason: "Evicted", Message: "The node was low on resource: memory"}}, ""),
 			class: class.Evicted, to: 20 * time.Second, says: "low on resource"},
@@ -202,6 +203,10 @@ func (w *world) meets(b broken) {
 		w.c.PostEvent(w.T, target.Baseline, *b.event)
 	case b.event != nil:
 		w.tellOfPod(*b.event)
+	}
+	if b.again > 0 {
+		timer := time.AfterFunc(b.again, func() { w.tellOfPod(*b.event) })
+		w.Cleanup(func() { timer.Stop() })
 	}
 	// The plays hold the times to the second; a busy machine is late to show its pods.
 	latest := 2*b.to + 20*time.Second

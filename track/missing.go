@@ -136,12 +136,12 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		known = s.release.missing(missingID{s.ID.Namespace, what})
 	}
 	switch {
+	case !known.foundAt.IsZero() && g.finding.Class != class.MountedObjectMissing:
+		return known.foundAt.Add(noticedByKubeletWithin), true
+	case !known.foundAt.IsZero() && g.finding.ToldAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
+		return time.Time{}, true // the kubelet hasn't missed it since
 	case !known.foundAt.IsZero():
-		within := noticedByKubeletWithin
-		if g.finding.Class == class.MountedObjectMissing {
-			within = mountedAgainWithin
-		}
-		return known.foundAt.Add(within), true
+		return known.foundAt.Add(mountedAgainWithin), true
 	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
 		return g.finding.Since, true
 	case known.isPermanent || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):

@@ -171,7 +171,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 	}
 	if pod != "" {
 		if history := t.newPods.byUID[pod]; history != nil {
-			history.AddEvent(e.Reason, e.Message, e.Count)
+			history.AddEvent(e.Reason, e.Message, e.Count, now)
 		}
 		return true
 	}

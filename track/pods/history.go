@@ -20,6 +20,7 @@ type Finding struct {
 	Certain     bool          // Attempts alone decide: there is nothing that time could heal
 	StartWindow time.Duration // how long it may last while a container starts
 	Since       time.Time     // seen without a break since then
+	ToldAt      time.Time     // when the last event came, if only events tell of it; zero if the status does
 	FinalAt     time.Time     // zero: never by itself
 	Final       bool
 }
@@ -61,6 +62,7 @@ type History struct {
 type eventProblem struct {
 	message string
 	count   int
+	at      time.Time // when the last one came
 }
 
 // NewHistory starts to follow a pod. Crashes of a pod that is older than the
@@ -90,7 +92,7 @@ func (h *History) Update(p Pod) {
 }
 
 // AddEvent takes an event about the pod.
-func (h *History) AddEvent(reason, message string, count int) {
+func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 	switch reason {
 	case "TriggeredScaleUp":
 		h.scaleUpTriggered = true
@@ -100,7 +102,7 @@ func (h *History) AddEvent(reason, message string, count int) {
 		h.recordPullEvent(message, count)
 	}
 	if c := eventClass(reason, message); c != "" {
-		h.events[c] = eventProblem{oneLine(message), max(h.events[c].count+1, count)}
+		h.events[c] = eventProblem{oneLine(message), max(h.events[c].count+1, count), now}
 	}
 }
 
@@ -108,6 +110,10 @@ func (h *History) AddEvent(reason, message string, count int) {
 func (h *History) ShiftTimers(d time.Duration) {
 	for key, at := range h.problemSince {
 		h.problemSince[key] = at.Add(d)
+	}
+	for c, event := range h.events {
+		event.at = event.at.Add(d)
+		h.events[c] = event
 	}
 }
 
@@ -201,10 +207,19 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	case IsCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
 	}
+	if f.isOnlyTold() && f.ToldAt.Before(at.Add(grace)) {
+		return // the kubelet says so again within minutes, or it has got past it and is pulling the image
+	}
 	if enough {
 		f.FinalAt = at.Add(grace)
 		f.Final = !now.Before(f.FinalAt)
 	}
+}
+
+// isOnlyTold reports whether only events tell of a problem, which don't say that it is over. What is missing
+// can be asked for instead.
+func (f *Finding) isOnlyTold() bool {
+	return !f.ToldAt.IsZero() && f.Class != class.MountedObjectMissing
 }
 
 // IsCrash reports whether a class is about a container that ends again and again, which
@@ -269,7 +284,7 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	// A volume that is attached elsewhere can't be mounted in time either.
 	for _, c := range []class.Class{class.MountedObjectMissing, class.MultiAttach, class.MountFailed, class.PodSandboxFailed} {
 		if event, known := h.events[c]; known {
-			return []Finding{{Class: c, Message: event.message, ContainerFailure: ContainerFailure{Attempts: event.count}}}
+			return []Finding{{Class: c, Message: event.message, ToldAt: event.at, ContainerFailure: ContainerFailure{Attempts: event.count}}}
 		}
 	}
 	return nil
