@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 )
 
@@ -48,8 +49,18 @@ func volumeClaim(in Input) Verdict {
 		v.Notes = []string{"not bound yet: the volume is made for the first pod that uses it"}
 		return v
 	}
-	return refusedByController(in, "ProvisioningFailed", class.ProvisioningFailed, progressing("waiting for a volume"))
+	v := progressing("waiting for a volume")
+	if event := in.Events["ProvisioningFailed"]; provisioningContinues().MatchString(event.Message) {
+		v.Message = joinText(v.Message, event.Message)
+		return v
+	}
+	return refusedByController(in, "ProvisioningFailed", class.ProvisioningFailed, v)
 }
+
+// provisioningContinues matches the errors after which a volume may still be being made: the call took longer
+// than its time, and is repeated until it has an answer.
+// github.com/kubernetes-csi/external-provisioner/pkg/controller/controller.go, checkError
+var provisioningContinues = lazyregexp.New(`code = (Canceled|DeadlineExceeded|Unavailable|Aborted) `)
 
 // service is ready at once unless it needs a load balancer.
 func service(in Input) Verdict {
