@@ -141,6 +141,9 @@ func (r *Rule) evaluate(in Input) Verdict {
 		}
 	}
 	if r.compiled.failed.isTrue(vars) {
+		if v, isNew := awaitRewritten(in, cmp.Or(r.ObserveDelay.Duration, observeDelay)); !isNew {
+			return v
+		}
 		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
 	if r.compiled.ready.isTrue(vars) {
@@ -199,6 +202,16 @@ func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 	return Verdict{}, true
 }
 
+// awaitRewritten returns true unless a failure may be one of the object before the change, because the status is
+// as it was then. A status that was written since counts even if its generation is an earlier one: not every
+// controller writes that when it fails.
+func awaitRewritten(in Input, limit time.Duration) (Verdict, bool) {
+	if status, _ := in.Object.Object["status"].(map[string]any); !in.Changed || len(status) == 0 || statusWritten(in) {
+		return Verdict{}, true
+	}
+	return awaitObserved(in, limit)
+}
+
 // An Override is what an object's own annotations say about its readiness.
 type Override struct{ programs }
 
@@ -218,6 +231,9 @@ func NewOverride(ready, failed string) (*Override, error) {
 func (o *Override) evaluate(in Input) (Verdict, bool) {
 	vars := variables(in)
 	if o.failed.isTrue(vars) {
+		if v, isNew := awaitRewritten(in, observeDelay); !isNew {
+			return v, true
+		}
 		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + o.failed.source}, true
 	}
 	if o.ready == nil {
