@@ -25,8 +25,7 @@ var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denie
 // evaluateByConventions evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
 func evaluateByConventions(in Input) Verdict {
-	status, _ := in.Object.Object["status"].(map[string]any)
-	if len(status) == 0 {
+	if !hasStatus(in.Object) {
 		if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
 			return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 		}
@@ -38,7 +37,7 @@ func evaluateByConventions(in Input) Verdict {
 	if v, ok := byConditions(in); ok {
 		return v
 	}
-	if v, ok := byPhase(status); ok {
+	if v, ok := byPhase(in.Object.Object["status"].(map[string]any)); ok {
 		return v
 	}
 	return Verdict{Phase: Ready, Unverified: true, Message: "its status says nothing about readiness"}

@@ -11,6 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// hasStatus reports whether the status of an object has anything in it.
+func hasStatus(obj *unstructured.Unstructured) bool {
+	status, _ := obj.Object["status"].(map[string]any)
+	return len(status) > 0
+}
+
 // field returns the value at a path of nested maps; nil when there is none.
 func field(m map[string]any, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(m, path...) // fails where a field isn't a map

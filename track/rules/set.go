@@ -161,7 +161,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 	if r.compiled.unverified.isTrue(vars) {
 		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, "no controller appears to manage it")
 	}
-	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
+	if r.builtIn && !hasStatus(in.Object) {
 		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
 	}
 	return v
@@ -206,7 +206,7 @@ func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 // as it was then. A status that was written since counts even if its generation is an earlier one: not every
 // controller writes that when it fails.
 func awaitRewritten(in Input, limit time.Duration) (Verdict, bool) {
-	if status, _ := in.Object.Object["status"].(map[string]any); !in.Changed || len(status) == 0 || statusWritten(in) {
+	if !in.Changed || !hasStatus(in.Object) || statusWritten(in) {
 		return Verdict{}, true
 	}
 	return awaitObserved(in, limit)
