@@ -117,7 +117,7 @@ func variables(in Input) map[string]any {
 		if isFresh(in, c) {
 			freshTypes = append(freshTypes, kind)
 		}
-		if g, known := number(c["observedGeneration"]); known && g < in.Object.GetGeneration() {
+		if isOutOfDate(in.Object, c) {
 			continue
 		}
 		switch {

@@ -73,6 +73,8 @@ func byConditions(in Input) (Verdict, bool) {
 		switch {
 		case c == nil:
 			continue
+		case isOutOfDate(in.Object, c):
+			return progressing(notObserved), true
 		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
 		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):

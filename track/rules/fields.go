@@ -69,12 +69,20 @@ func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	got, ok := number(field(obj.Object, "status", "observedGeneration"))
 	if !ok {
 		for _, c := range Conditions(obj) {
-			if g, has := number(c["observedGeneration"]); has && (!ok || g > got) {
+			if g, has := number(c["observedGeneration"]); has && g > 0 && (!ok || g > got) {
 				got, ok = g, true
 			}
 		}
 	}
 	return !ok || got >= obj.GetGeneration(), ok
+}
+
+// isOutOfDate reports whether a condition says that it is about an earlier generation of its object, whatever
+// other conditions are about.
+// https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
+func isOutOfDate(obj *unstructured.Unstructured, c map[string]any) bool {
+	g, known := number(c["observedGeneration"])
+	return known && g > 0 && g < obj.GetGeneration()
 }
 
 // ChangeObserved reports whether the controller says that it has seen the present generation.
