@@ -207,13 +207,16 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 	return message
 }
 
-// LacksReadinessProbe reports whether a workload's template has a container that is called
-// ready as soon as it runs: without a readiness probe, in a workload that
+// LacksReadinessProbe reports whether a workload's template has a container or sidecar that is
+// called ready as soon as it runs: without a readiness probe, in a workload that
 // doesn't ask for minReadySeconds.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes
 func LacksReadinessProbe(obj *unstructured.Unstructured) bool {
 	if count(obj.Object, "spec", "minReadySeconds") > 0 {
 		return false
 	}
-	return slices.ContainsFunc(TemplateContainers(obj), func(c map[string]any) bool { return c["readinessProbe"] == nil })
+	lacks := func(c map[string]any) bool { return c["readinessProbe"] == nil }
+	isSidecar := func(c map[string]any) bool { return c["restartPolicy"] == "Always" }
+	return slices.ContainsFunc(TemplateContainers(obj), lacks) ||
+		slices.ContainsFunc(Items(obj, "spec", "template", "spec", "initContainers"), func(c map[string]any) bool { return isSidecar(c) && lacks(c) })
 }
