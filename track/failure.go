@@ -111,12 +111,16 @@ func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
 		e.failAfter(status, class.Timeout, e.timers.appliedAt.Add(e.settings.timeout), "not ready after "+e.settings.timeout.String())
 	}
 	// Negative timeouts of the user count as none, that of a rule as no limit.
-	limit := cmp.Or(max(0, e.settings.noProgressTimeout), v.NoProgress, max(0, e.opts.NoProgressTimeout), defaultNoProgress)
+	stated, ofRun := max(0, e.settings.noProgressTimeout), max(0, e.opts.NoProgressTimeout)
+	if e.gk == kube.DeploymentKind {
+		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
+	}
+	limit := cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress)
 	if limit < 0 || rules.IsQueuedByKueue(e.observed.object) {
 		return
 	}
 	from := e.timers.progressedAt
-	if e.gk == kube.DeploymentKind && v.NoProgress > 0 && e.settings.noProgressTimeout <= 0 {
+	if e.gk == kube.DeploymentKind && v.NoProgress > 0 && stated == 0 {
 		from = from.Add(controllerHeadStart)
 	}
 	e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())

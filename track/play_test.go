@@ -27,7 +27,8 @@ type play struct {
 	Unchanged bool
 	Until     Until
 	Options   struct {
-		Tolerate bool
+		Tolerate   bool
+		NoProgress metav1.Duration
 	}
 	Steps []step
 	End   metav1.Duration // the clock stops here
@@ -197,7 +198,7 @@ func (p *play) tracked(t *testing.T, begin time.Time) *trackedObject {
 	if p.Previous != nil {
 		target.Previous = normalised(t, p.Previous)
 	}
-	return newTrackedObject(target, &Options{TolerateFailures: p.Options.Tolerate}, begin)
+	return newTrackedObject(target, &Options{TolerateFailures: p.Options.Tolerate, NoProgressTimeout: p.Options.NoProgress.Duration}, begin)
 }
 
 // normalised gives an object the numbers that a real one has.
