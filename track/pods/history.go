@@ -176,8 +176,15 @@ func (h *History) Findings(r Policy, now time.Time) []Finding {
 	return found
 }
 
-// key identifies a problem; its message may change.
-func (f *Finding) key() string { return string(f.Class) + " " + f.Container }
+// key identifies a problem; its message may change. Of several things that are missing the kubelet names the
+// first, and each has its own time to appear.
+func (f *Finding) key() string {
+	key := string(f.Class) + " " + f.Container
+	if f.Class == class.ConfigError {
+		key += " " + f.Message
+	}
+	return key
+}
 
 // startTimer starts the timer of a finding unless it runs, and sets when it is final.
 func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
