@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -34,7 +35,8 @@ type problemGroup struct {
 type podSummary struct {
 	evaluation
 	total, ready int
-	failing      int // not ready, with a problem that fails
+	ended        int // failed or evicted: no pods that may still get ready
+	failing      int // not ready and not ended, with a problem that fails
 	final        int // of these, with one that is final for the pod
 	groups       map[class.Class]*problemGroup
 }
@@ -67,6 +69,10 @@ func (e evaluation) summarizePods() *podSummary {
 		for _, f := range found {
 			failing = summary.addFinding(f, history) || failing
 			final = final || f.Final
+		}
+		if history.Pod.Phase == corev1.PodFailed {
+			summary.ended++
+			continue
 		}
 		if failing {
 			summary.failing++
@@ -199,7 +205,7 @@ func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
 	for _, history := range s.newPods.byUID {
 		mayAffectOne = mayAffectOne || history.HasPassed(g.finding.Class, g.finding.Container)
 	}
-	return !mayAffectOne || s.ready == 0 && s.failing >= s.total
+	return !mayAffectOne || s.ready == 0 && s.failing >= s.total-s.ended
 }
 
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod
