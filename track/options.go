@@ -38,7 +38,7 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ki
 	status := Status{State: Ready}
 	if set := settingsOf(obj); !set.isSkipped() {
 		status = statusOf(o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
-			Override: cmp.Or(set.override, kindOverride), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"}))
+			Override: cmp.Or(set.override, kindOverride), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job", MustServe: set.trackAs == "service"}))
 	}
 	status.ID, status.UID = kube.IDOf(obj), obj.GetUID()
 	return status

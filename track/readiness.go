@@ -105,7 +105,8 @@ func (e evaluation) liveStatus() Status {
 // ruleInput is what the rule of the object's kind may look at.
 func (e evaluation) ruleInput() rules.Input {
 	in := rules.Input{Object: e.observed.object, Baseline: e.Baseline, Changed: e.Changed,
-		MustComplete: (e.Until == UntilComplete || e.settings.trackAs == "job") && e.settings.trackAs != "service", AppliedAt: e.timers.appliedAt, Now: e.now,
+		MustComplete: (e.Until == UntilComplete || e.settings.trackAs == "job") && e.settings.trackAs != "service",
+		MustServe:    e.settings.trackAs == "service", AppliedAt: e.timers.appliedAt, Now: e.now,
 		HasStatusSubresource: e.observed.hasStatusSubresource, RolloutRequired: e.settings.rolloutRequired, Events: e.events.counts,
 		Override: cmp.Or(e.settings.override, e.kindOverride)}
 	if e.settings.rolloutRequired != "" {

@@ -9,8 +9,8 @@ import (
 	"deployer/track/class"
 )
 
-// pod is ready when it is Ready if its restart policy is Always, otherwise when it has
-// succeeded. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+// pod is ready when it is Ready if its restart policy is Always or it must serve, otherwise when
+// it has succeeded. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func pod(in Input) Verdict {
 	o := in.Object.Object
 	phase := text(o, "status", "phase")
@@ -23,7 +23,7 @@ func pod(in Input) Verdict {
 	policy := text(o, "spec", "restartPolicy")
 	v := progressing(strings.ToLower(phase))
 	switch {
-	case in.MustComplete || policy != "" && policy != "Always":
+	case in.MustComplete || policy != "" && policy != "Always" && !in.MustServe:
 		v.NoProgress = -1
 	case conditionIs(Condition(in.Object, "Ready"), "True"):
 		return ready("")

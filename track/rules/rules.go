@@ -31,6 +31,7 @@ type Input struct {
 	Baseline             *unstructured.Unstructured // the apply's response; nil when there is none
 	Changed              bool                       // the apply changed the object
 	MustComplete         bool                       // the object must run to its end: a hook's Job or Pod
+	MustServe            bool                       // a Pod must be Ready, whatever its restart policy
 	AppliedAt            time.Time                  // when the baseline was received, by our clock
 	Now                  time.Time
 	HasStatusSubresource *bool  // the kind has a status subresource; nil when unknown
