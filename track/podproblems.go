@@ -237,7 +237,7 @@ func (e evaluation) creationProblem(r *Rollout) *Problem {
 	p := &Problem{Message: failure.message, Since: failure.since, ContainerFailure: ContainerFailure{Attempts: failure.count}}
 	if c == class.QuotaExceeded && r != nil {
 		switch {
-		case r.Terminating > 0:
+		case r.Terminating > 0, 0 < r.Old && r.Old < r.Desired && e.gk == kube.DeploymentKind: // not every cluster counts those that terminate
 			c, failure.since = class.WaitingForRoom, e.now // the timer starts when they have left
 		case r.Updated == 0 && r.Old > 0 && e.gk == kube.DeploymentKind:
 			c = class.QuotaDeadlock
