@@ -159,7 +159,7 @@ const providedByControllerWithin = 30 * time.Second
 // is that, or its controller creates it.
 func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range w.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) && !obj.mayWrite(what.Name) {
 			continue
 		}
 		limit := providedByControllerWithin
@@ -182,18 +182,33 @@ func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
 		return true
 	}
 	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
-		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name))
+		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], func(text string) bool { return text == ref.Name }))
 }
 
-// mentions reports whether a value is a text or contains it.
-func mentions(value any, text string) bool {
+// mayWrite reports whether the object is a Job whose containers are told a name, as a word of their command,
+// arguments or variables. One that misses something itself can't write anything.
+func (t *trackedObject) mayWrite(name string) bool {
+	if p := t.status.Problem; t.gk != kube.JobKind || p != nil && p.MissingObject != nil {
+		return false
+	}
+	isPartOfName := func(r rune) bool { return r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' }
+	hasWord := func(text string) bool {
+		return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !isPartOfName(r) }), name)
+	}
+	return slices.ContainsFunc(rules.TemplateContainers(t.observed.object), func(c map[string]any) bool {
+		return mentions([]any{c["command"], c["args"], c["env"]}, hasWord)
+	})
+}
+
+// mentions reports whether any text of a value matches.
+func mentions(value any, matches func(string) bool) bool {
 	switch v := value.(type) {
 	case string:
-		return v == text
+		return matches(v)
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, text) })
+		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, matches) })
 	case map[string]any:
-		return mentions(slices.Collect(maps.Values(v)), text)
+		return mentions(slices.Collect(maps.Values(v)), matches)
 	}
 	return false
 }
