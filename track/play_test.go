@@ -62,6 +62,7 @@ type actor struct {
 	Reason  string
 	Waiting []string // reason, message
 	Running bool
+	Long    bool // it runs since half an hour before the release
 	Ready   bool
 	Image   bool // it is on the node
 	RC      int32
@@ -91,6 +92,9 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 	}
 	if a.Running || a.Ready {
 		s.State.Running = &corev1.ContainerStateRunning{}
+	}
+	if a.Long {
+		s.State.Running.StartedAt = metav1.NewTime(begin.Add(-30 * time.Minute))
 	}
 	if a.Image {
 		s.ImageID = "sha256:1"

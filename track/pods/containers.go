@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -32,13 +33,16 @@ var waitingReasons = map[string]class.Class{
 }
 
 // containerProblem returns what is wrong with a container; nil when nothing is.
-func (h *History) containerProblem(c *Container, r Policy) *Finding {
+func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Finding {
 	reason := c.Waiting.Reason
 	known, ok := waitingReasons[reason]
 	switch {
 	case pullReasons.Has(reason):
 		return h.pullProblem(c)
 	case !ok:
+		if c.hasRecovered(now) {
+			return h.readinessProblem(c)
+		}
 		return cmp.Or(h.crashProblem(c, r), h.readinessProblem(c))
 	}
 	f := Finding{Class: refineClass(known, c.Waiting.Message), Message: cmp.Or(c.Waiting.Message, reason),
@@ -76,6 +80,13 @@ func (c *Container) crashes() int {
 		return c.Restarts + 1
 	}
 	return c.Restarts
+}
+
+// hasRecovered reports whether the container runs for so long that its crashes are over: the kubelet resets its
+// back-off then.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+func (c *Container) hasRecovered(now time.Time) bool {
+	return !c.RunningSince.IsZero() && now.Sub(c.RunningSince) >= 10*time.Minute
 }
 
 // lastRun is the end of the container's newest run that has ended; nil when none has.

@@ -162,7 +162,7 @@ func (h *History) HasPassed(c class.Class, container string) bool {
 func (h *History) Findings(r Policy, now time.Time) []Finding {
 	found := h.podProblems(r)
 	for i := range h.Pod.Containers {
-		if f := h.containerProblem(&h.Pod.Containers[i], r); f != nil {
+		if f := h.containerProblem(&h.Pod.Containers[i], r, now); f != nil {
 			found = append(found, *f)
 		}
 	}

@@ -82,6 +82,7 @@ type Container struct {
 type State struct {
 	Waiting         StateReason
 	Running         bool
+	RunningSince    time.Time    // by the node's clock; zero when it doesn't run
 	Terminated      *Termination // nil when it isn't terminated
 	LastTermination *Termination // nil when there was no run before
 }
@@ -166,7 +167,9 @@ func (c *Container) setStatus(s *corev1.ContainerStatus) {
 	if w := s.State.Waiting; w != nil {
 		c.Waiting = StateReason{w.Reason, oneLine(withoutPrefixes(w.Message))}
 	}
-	c.Running = s.State.Running != nil
+	if r := s.State.Running; r != nil {
+		c.Running, c.RunningSince = true, r.StartedAt.Time
+	}
 }
 
 func terminationOf(t *corev1.ContainerStateTerminated) *Termination {
