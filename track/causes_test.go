@@ -295,3 +295,47 @@ func TestSecretOfAJob(t *testing.T) {
 		})
 	}
 }
+
+// TestPullSecretThatAnOperatorWrites: a registry that denies an image is tried again with the pull secret that an object
+// of the release makes.
+func TestPullSecretThatAnOperatorWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		missing string // which pull secret the kubelet misses; empty for none
+		want    State  // while the ExternalSecret isn't ready
+	}{
+		"made by the ExternalSecret": {missing: "db", want: Progressing},
+		"made by nobody":             {missing: "other", want: Failed},
+		"there, and no good":         {want: Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
+			web, external := s.objects[0], s.objects[1]
+			pull := func(count int) {
+				web.updatePod((&actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "pull access denied, repository does not exist or may require authorization"}}).pod(s.startedAt))
+				web.addEvent(Event{Reason: "Failed", Object: "Pod/web-1", Count: count, Message: `Failed to pull image "r/x:1": pull access denied, repository does not exist or may require authorization`}, "web-1", s.opts.Now())
+				if test.missing != "" {
+					web.addEvent(Event{Reason: "FailedToRetrieveImagePullSecret", Object: "Pod/web-1", Count: count,
+						Message: "Unable to retrieve some image pull secrets (" + test.missing + "); attempting to pull the image may not succeed."}, "web-1", s.opts.Now())
+				}
+				s.updateStatus(web, s.opts.Now())
+			}
+			pull(1)
+			run(10 * time.Second)
+			pull(2)
+			run(30 * time.Second)
+			if web.status.State != test.want {
+				t.Fatalf("the Deployment is %s after 40 s, want %s: %s", web.status.State, test.want, web.status.Message)
+			}
+			external.update(normalisedYAML(t, strings.Replace(externalYAML, `"False"`, `"True"`, 1)), s.opts.Now())
+			s.updateStatus(external, s.opts.Now())
+			run(40 * time.Second)
+			if test.want == Progressing && web.status.State != Progressing {
+				t.Errorf("the Deployment is %s before the kubelet pulls with the new Secret", web.status.State)
+			}
+			run(10 * time.Second)
+			if web.status.State != Failed {
+				t.Errorf("the Deployment is %s in the end, want it failed", web.status.State)
+			}
+		})
+	}
+}

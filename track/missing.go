@@ -151,6 +151,17 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 	return s.now.Add(class.InfoOf(g.finding.Class).Grace + 20*time.Second), true
 }
 
+// awaitsPullSecret reports whether a registry denies an image while something in the release is expected to create
+// the pull secret for it.
+func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
+	if g.finding.Class != class.ImagePullPermanent || g.finding.Certain || s.release.willAppear == nil {
+		return false
+	}
+	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
+		return s.release.willAppear(s.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
+	})
+}
+
 // providedByControllerWithin is how long after an object became ready its controller may take
 // to create what belongs to it.
 const providedByControllerWithin = 30 * time.Second

@@ -126,6 +126,13 @@ func (s *podSummary) problemOf(g *problemGroup) *Problem {
 			p.FinalAt = at
 		}
 	}
+	if s.awaitsPullSecret(g) {
+		for _, history := range g.members {
+			history.RestartTimer(f, s.now)
+		}
+		p.FinalAt = time.Time{}
+		s.timers.recheckBy(s.now.Add(pendingRecheck))
+	}
 	if s.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}

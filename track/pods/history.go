@@ -46,16 +46,17 @@ type Policy struct {
 
 // A History is what has happened to one pod so far.
 type History struct {
-	Pod               Pod
-	crashesBefore     map[string]int // by container: those that don't count
-	problemSince      map[string]time.Time
-	pulls             map[string]pulls // by container, as its states tell
-	pullEvents        map[imageClass]pulls
-	wasReady          map[string]bool   // containers that were ready in this rollout
-	execErrors        map[string]string // by container: the only line of the log of its crashed run
-	events            map[class.Class]eventProblem
-	scaleUpTriggered  bool // the autoscaler adds a node
-	scaleUpImpossible bool // the autoscaler can't help
+	Pod                Pod
+	crashesBefore      map[string]int // by container: those that don't count
+	problemSince       map[string]time.Time
+	pulls              map[string]pulls // by container, as its states tell
+	pullEvents         map[imageClass]pulls
+	wasReady           map[string]bool   // containers that were ready in this rollout
+	execErrors         map[string]string // by container: the only line of the log of its crashed run
+	events             map[class.Class]eventProblem
+	MissingPullSecrets []string // names, that the kubelet missed when it pulled last
+	scaleUpTriggered   bool     // the autoscaler adds a node
+	scaleUpImpossible  bool     // the autoscaler can't help
 }
 
 // eventProblem is what events say about one class.
@@ -100,11 +101,16 @@ func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 		h.scaleUpImpossible = true
 	case "Failed":
 		h.recordPullEvent(message, count)
+	case "FailedToRetrieveImagePullSecret":
+		h.MissingPullSecrets = missingPullSecrets(message)
 	}
 	if c := eventClass(reason, message); c != "" {
 		h.events[c] = eventProblem{oneLine(message), max(h.events[c].count+1, count), now}
 	}
 }
+
+// RestartTimer lets the time of a problem begin anew.
+func (h *History) RestartTimer(f Finding, now time.Time) { h.problemSince[f.key()] = now }
 
 // ShiftTimers moves the timers on by a time in which the pod could not be observed.
 func (h *History) ShiftTimers(d time.Duration) {

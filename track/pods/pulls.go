@@ -2,6 +2,7 @@ package pods
 
 import (
 	"cmp"
+	"strings"
 
 	"deployer/internal/lazyregexp"
 	"deployer/track/class"
@@ -27,6 +28,14 @@ var (
 	// bareBackOff is what kubelets before 1.32 say while they wait: not why.
 	bareBackOff = lazyregexp.New(`^(?:Back-off pulling image "[^"]*")?$`)
 )
+
+// missingPullSecrets are the names in an event of the kubelet about pull secrets that it can't find.
+// k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, getPullSecretsForPod
+func missingPullSecrets(message string) []string {
+	_, names, _ := strings.Cut(message, "(")
+	names, _, _ = strings.Cut(names, ")")
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+}
 
 // recordPull follows the attempts that a container's states tell of.
 func (h *History) recordPull(c *Container) {
