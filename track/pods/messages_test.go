@@ -103,17 +103,19 @@ func TestStructural(t *testing.T) {
 
 func TestCreation(t *testing.T) {
 	for message, want := range map[string]class.Class{
-		`pods "web-5c7-abcde" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`: class.PodSecurity,
-		`pods "web-5c7-abcde" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`:         class.QuotaExceeded,
-		`pods "web-0" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi`:                         class.LimitRangeViolated,
-		`admission webhook "x.example.com" denied the request: no`:                                                       class.AdmissionDenied,
-		`pods "web-0" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`:                   class.AdmissionDenied,
-		`Internal error occurred: failed calling webhook "x": connection refused`:                                        class.PodCreateTransient,
-		`pods "web-0" is forbidden: error looking up service account prod/web: serviceaccount "web" not found`:           class.ServiceAccountMissing,
-		`pods "web-0" is forbidden: no PriorityClass with name high was found`:                                           class.PriorityClassMissing,
-		`Pod "web-0" is invalid: spec.containers[0].image: Required value`:                                               class.InvalidPod,
-		`pods "web-0" is forbidden: unable to create new content in namespace a because it is being terminated`:          class.Terminating,
-		`Timeout: request did not complete within requested timeout`:                                                     class.PodCreateTransient,
+		`pods "web-5c7-abcde" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`:                                                                                            class.PodSecurity,
+		`pods "web-5c7-abcde" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`:                                                                                                    class.QuotaExceeded,
+		`pods "web-0" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi`:                                                                                                                    class.LimitRangeViolated,
+		`admission webhook "x.example.com" denied the request: no`:                                                                                                                                                  class.AdmissionDenied,
+		`pods "web-0" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`:                                                                                                              class.AdmissionDenied,
+		`Internal error occurred: failed calling webhook "x": connection refused`:                                                                                                                                   class.PodCreateTransient,
+		`admission webhook "mutate.kyverno.svc-fail" denied the request: policy Pod/prod/web- for resource error: verify-image: failed to verify image r/x:1: Get "https://r/v2/": dial tcp: lookup r: i/o timeout`: class.PodCreateTransient,
+		`admission webhook "x.example.com" denied the request: probes need a timeout`:                                                                                                                               class.AdmissionDenied,
+		`pods "web-0" is forbidden: error looking up service account prod/web: serviceaccount "web" not found`:                                                                                                      class.ServiceAccountMissing,
+		`pods "web-0" is forbidden: no PriorityClass with name high was found`:                                                                                                                                      class.PriorityClassMissing,
+		`Pod "web-0" is invalid: spec.containers[0].image: Required value`:                                                                                                                                          class.InvalidPod,
+		`pods "web-0" is forbidden: unable to create new content in namespace a because it is being terminated`:                                                                                                     class.Terminating,
+		`Timeout: request did not complete within requested timeout`:                                                                                                                                                class.PodCreateTransient,
 	} {
 		if got := CreationFailureClass(message); got != want {
 			t.Errorf("Creation(%q) = %s, want %s", message, got, want)
