@@ -40,7 +40,8 @@ func evaluateByConventions(in Input) Verdict {
 	if v, ok := byPhase(in.Object.Object["status"].(map[string]any)); ok {
 		return v
 	}
-	return Verdict{Phase: Ready, Unverified: true, Message: "its status says nothing about readiness"}
+	in.Workloads = Workloads{} // its controller runs
+	return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
 }
 
 // The types of conditions, in the order in which the first decisive one counts.
