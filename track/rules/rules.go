@@ -94,14 +94,14 @@ type evaluator func(in Input) Verdict
 // A nil Set has the built-in rules.
 func (s *Set) Evaluate(in Input) Verdict {
 	v := s.evaluate(in)
-	if reported := v.Class == class.ConditionFailed || v.Class == class.RuleFailed; reported && !in.Changed && hasStatus(in.Object) {
+	if reported := v.Class == class.ConditionFailed || v.Class == class.RuleFailed; reported && hasStatus(in.Object) && !statusWritten(in) {
 		v.Grace = max(v.Grace, failedBeforeGrace)
 	}
 	return v
 }
 
-// failedBeforeGrace is how long a controller has to get over a failure from before the release, if the release
-// didn't change its object: what it changed elsewhere, such as a Secret or a workload, may be the cure.
+// failedBeforeGrace is how long a controller has to get over a failure from before the release. What the release
+// changed elsewhere, such as a Secret or a workload, may be the cure.
 const failedBeforeGrace = time.Minute
 
 func (s *Set) evaluate(in Input) Verdict {

@@ -141,8 +141,8 @@ func (r *Rule) evaluate(in Input) Verdict {
 		}
 	}
 	if r.compiled.failed.isTrue(vars) {
-		if v, isNew := awaitRewritten(in, cmp.Or(r.ObserveDelay.Duration, observeDelay)); !isNew {
-			return v
+		if isOfEarlierGeneration(in) {
+			return progressing(notObserved)
 		}
 		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
@@ -202,14 +202,11 @@ func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
 	return Verdict{}, true
 }
 
-// awaitRewritten returns true unless a failure may be one of the object before the change, because the status is
-// as it was then. A status that was written since counts even if its generation is an earlier one: not every
-// controller writes that when it fails.
-func awaitRewritten(in Input, limit time.Duration) (Verdict, bool) {
-	if !in.Changed || !hasStatus(in.Object) || statusWritten(in) {
-		return Verdict{}, true
-	}
-	return awaitObserved(in, limit)
+// isOfEarlierGeneration reports whether a failure is one of the object before the change. A status that was written
+// since counts even if its generation is an earlier one: not every controller writes that when it fails.
+func isOfEarlierGeneration(in Input) bool {
+	seen, _ := generationObserved(in.Object)
+	return !seen && in.Changed && hasStatus(in.Object) && !statusWritten(in)
 }
 
 // An Override is what an object's own annotations say about its readiness.
@@ -231,8 +228,8 @@ func NewOverride(ready, failed string) (*Override, error) {
 func (o *Override) evaluate(in Input) (Verdict, bool) {
 	vars := variables(in)
 	if o.failed.isTrue(vars) {
-		if v, isNew := awaitRewritten(in, observeDelay); !isNew {
-			return v, true
+		if isOfEarlierGeneration(in) {
+			return progressing(notObserved), true
 		}
 		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + o.failed.source}, true
 	}
