@@ -2,6 +2,7 @@ package track
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -227,7 +228,7 @@ func (t *trackedObject) memoryLowered(container string) bool {
 }
 
 func memoryLimit(obj *unstructured.Unstructured, container string) (resource.Quantity, bool) {
-	for _, c := range rules.TemplateContainers(obj) {
+	for _, c := range slices.Concat(rules.TemplateContainers(obj), rules.TemplateInitContainers(obj)) {
 		if c["name"] == container {
 			limit, _, _ := unstructured.NestedString(c, "resources", "limits", "memory")
 			q, err := resource.ParseQuantity(limit)

@@ -116,6 +116,11 @@ func TemplateContainers(obj *unstructured.Unstructured) []map[string]any {
 	return Items(obj, "spec", "template", "spec", "containers")
 }
 
+// TemplateInitContainers returns those that run before and beside them; none for nil.
+func TemplateInitContainers(obj *unstructured.Unstructured) []map[string]any {
+	return Items(obj, "spec", "template", "spec", "initContainers")
+}
+
 // Condition finds a condition by type, in any case of letters; nil when absent.
 func Condition(obj *unstructured.Unstructured, kind string) map[string]any {
 	for _, c := range Conditions(obj) {

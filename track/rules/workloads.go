@@ -218,5 +218,5 @@ func LacksReadinessProbe(obj *unstructured.Unstructured) bool {
 	lacks := func(c map[string]any) bool { return c["readinessProbe"] == nil }
 	isSidecar := func(c map[string]any) bool { return c["restartPolicy"] == "Always" }
 	return slices.ContainsFunc(TemplateContainers(obj), lacks) ||
-		slices.ContainsFunc(Items(obj, "spec", "template", "spec", "initContainers"), func(c map[string]any) bool { return isSidecar(c) && lacks(c) })
+		slices.ContainsFunc(TemplateInitContainers(obj), func(c map[string]any) bool { return isSidecar(c) && lacks(c) })
 }
