@@ -116,6 +116,10 @@ func TestFailureClasses(t *testing.T) {
 			class: class.ReadinessProbeFailed, timeout: 19 * time.Second, says: "503"},
 		"pod of its own": {object: "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {" + kubetest.StepsAnnotation + ": '" + kubetest.Exits(time.Second, 3).String() +
 			"'}}, spec: {restartPolicy: Never, containers: [{name: app, image: r/x}]}}", class: class.PodFailed, to: 8 * time.Second, podless: true},
+		"pod of its own whose volume needs a Secret": {object: "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {" + kubetest.StepsAnnotation + ": '" +
+			kubetest.Script{{Phase: created, State: kubetest.Waiting("ContainerCreating", "")}}.String() + "'}}, spec: {restartPolicy: Never, containers: [{name: app, image: r/x}]}}",
+			event: &kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : secret "app" not found`, Count: 2},
+			class: class.MountedObjectMissing, from: 30 * time.Second, to: 38 * time.Second, says: `secret "app" not found`},
 		"refused by a policy": {before: []string{policy, binding}, object: plain, podless: true,
 			class: class.AdmissionDenied, from: 4 * time.Second, to: 14 * time.Second, says: "no pods here"},
 		"made invalid by defaults": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 2}}, ", 1), podless: true,

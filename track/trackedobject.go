@@ -170,6 +170,9 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 	if isEarlier || !t.events.add(e) {
 		return false
 	}
+	if t.gk == kube.PodKind && t.observed.object != nil {
+		pod = t.observed.object.GetUID()
+	}
 	if pod != "" {
 		if history := t.newPods.byUID[pod]; history != nil {
 			history.AddEvent(e.Reason, e.Message, e.Count, now)
