@@ -96,7 +96,7 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 
 // unverifiedAfter makes an object that no controller appears to manage ready without proof
 // after some time. The time begins when the workloads of the release are ready, because one
-// of them may be the controller. An unchanged object gets no such time.
+// of them may be the controller. An unchanged object gets no such time, unless it is that young.
 func unverifiedAfter(in Input, v Verdict, limit time.Duration, note string) Verdict {
 	if in.Workloads.Busy {
 		v.RecheckAfter = workloadsRecheck
@@ -106,7 +106,8 @@ func unverifiedAfter(in Input, v Verdict, limit time.Duration, note string) Verd
 	if in.Workloads.ReadySince.After(from) {
 		from = in.Workloads.ReadySince
 	}
-	if left := limit - in.Now.Sub(from); left > 0 && in.Changed {
+	isNew := in.Changed || in.Object.GetCreationTimestamp().After(in.AppliedAt.Add(-limit))
+	if left := limit - in.Now.Sub(from); left > 0 && isNew {
 		v.RecheckAfter = left
 		return v
 	}
