@@ -74,8 +74,14 @@ func (e *env) prepareToRun(c *cli.Command) {
 	}
 }
 
+// setUpVariables gives flags their environment variables, except those on the command line: a value of a variable would
+// be added to a list.
 func setUpVariables(e *env, flags []cli.Flag) {
 	for _, f := range flags {
+		if name, variables := nameAndVariables(f); variables != nil && e.call.hasFlag(name) {
+			*variables = nil
+			continue
+		}
 		addVariable(f)
 		e.dropUnreadableVariables(f)
 	}
@@ -170,7 +176,7 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "kube-apiserver", Category: group, Usage: "`URL` of the API server", Destination: &k.APIServer, EnvVars: []string{"HELM_KUBEAPISERVER"}},
 		&cli.StringFlag{Name: "kube-token", Category: group, Usage: "bearer `TOKEN` to log in with", Destination: &k.Token, EnvVars: []string{"HELM_KUBETOKEN"}},
 		&cli.StringFlag{Name: "kube-as-user", Category: group, Usage: "`USER` to impersonate", Destination: &k.AsUser, EnvVars: []string{"HELM_KUBEASUSER"}},
-		&cli.GenericFlag{Name: "kube-as-group", Category: group, Usage: "`GROUP` to impersonate (may be repeated)", Value: stringList(&k.AsGroups), EnvVars: []string{"HELM_KUBEASGROUPS"}},
+		&cli.GenericFlag{Name: "kube-as-group", Category: group, Usage: "`GROUP` to impersonate (may be repeated)", Value: e.groups(), EnvVars: []string{"HELM_KUBEASGROUPS"}},
 		&cli.StringFlag{Name: "kube-ca-file", Category: group, Usage: "`FILE` with the certificate authority of the API server", Destination: &k.CAFile, EnvVars: []string{"HELM_KUBECAFILE"}},
 		&cli.StringFlag{Name: "kube-tls-server-name", Category: group, Usage: "server `NAME` to expect in the API server's certificate", Destination: &k.TLSServerName, EnvVars: []string{"HELM_KUBETLS_SERVER_NAME"}},
 		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't verify the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},

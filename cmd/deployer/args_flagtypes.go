@@ -40,6 +40,16 @@ func verbatimList(values *[]string) funcValue {
 	}
 }
 
+// nonEmptyList is verbatimList without empty values: the flag package also sets one for each alias.
+func nonEmptyList(values *[]string) funcValue {
+	return func(s string) error {
+		if s != "" {
+			*values = append(*values, s)
+		}
+		return nil
+	}
+}
+
 // slashedNames is a list flag whose names have parts with slashes between them, as a form such
 // as "kind/name or kind/namespace/name" says. parts are how many there may be; 1 is for "*" alone.
 func slashedNames(names *[]string, form string, parts ...int) funcValue {

@@ -41,3 +41,16 @@ func (e *env) dropUnreadableVariables(f cli.Flag) {
 		return true
 	})
 }
+
+// groups is --kube-as-group. Only its variables separate groups by commas, as in Helm: the name of a group, such as that
+// of a directory, may have commas in it. (helm.sh/helm/v3/pkg/cli/environment.go, envCSV)
+func (e *env) groups() funcValue {
+	return func(s string) error {
+		groups := []string{s}
+		if !e.call.hasFlag("kube-as-group") {
+			groups = splitList(strings.Trim(s, ", "))
+		}
+		e.kube.AsGroups = append(e.kube.AsGroups, groups...)
+		return nil
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,4 +44,23 @@ func readsVariable(t *testing.T, f cli.Flag, variable string) bool {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	return f.Apply(set) != nil || f.IsSet()
+}
+
+// The name of a group may have commas in it. Helm separates groups by commas only in its variable.
+func TestGroupWithCommas(t *testing.T) {
+	const group = "CN=ops,OU=groups"
+	for _, c := range []struct {
+		flags []string
+		want  []string
+	}{
+		{[]string{"--kube-as-group=" + group}, []string{group}},
+		{nil, []string{"CN=ops", "OU=groups"}},
+	} {
+		t.Setenv("HELM_KUBEASGROUPS", group)
+		e := testEnv(t, "deployer")
+		e.useGlobalFlags(c.flags)
+		if got := e.kube.AsGroups; !slices.Equal(got, c.want) {
+			t.Errorf("groups of %q are %q, want %q", c.flags, got, c.want)
+		}
+	}
 }

@@ -34,7 +34,7 @@ type templateOptions struct {
 func templateCommand(e *env) *cli.Command {
 	o := &templateOptions{}
 	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: stringList(&o.options.ShowOnly)},
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: nonEmptyList(&o.options.ShowOnly)},
 		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.options.OutputDir},
 		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
 		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},

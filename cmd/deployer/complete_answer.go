@@ -109,6 +109,7 @@ func (e *env) useGlobalFlags(given []string) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	flags := globalFlags(e)
+	e.call.flags = given
 	setUpVariables(e, flags)
 	for _, f := range flags {
 		if !isHidden(f) { // hidden ones would warn that they have no effect
