@@ -119,6 +119,9 @@ func (c *choice) orBare(bare string, synonyms map[string]string) *choice {
 func (c *choice) IsBoolFlag() bool { return c.bare != "" }
 
 func (c *choice) Set(s string) error {
+	if c.bare != "" {
+		s = canonicalBool(s)
+	}
 	if word, ok := c.synonyms[s]; ok {
 		s = word
 	}
@@ -132,6 +135,15 @@ func (c *choice) Set(s string) error {
 	c.chosen = s
 	c.choose(s)
 	return nil
+}
+
+// canonicalBool returns true or false for the words that Helm's flags take for them, such as 1 and True. Other words stay.
+// https://pkg.go.dev/strconv#ParseBool
+func canonicalBool(s string) string {
+	if value, err := strconv.ParseBool(s); err == nil {
+		return strconv.FormatBool(value)
+	}
+	return s
 }
 
 func (c *choice) String() string { return c.chosen }

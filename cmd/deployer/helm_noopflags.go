@@ -31,6 +31,9 @@ func (f *noOpFlag) IsBoolFlag() bool { return f.words != nil }
 
 // Set warns of the flag, once.
 func (f *noOpFlag) Set(value string) error {
+	if f.words != nil {
+		value = canonicalBool(value)
+	}
 	if f.words != nil && !slices.Contains(f.words, value) {
 		return notOneOf(value, f.words)
 	}
