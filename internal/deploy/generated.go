@@ -74,6 +74,7 @@ func mayRenewKey(v generated.Value) bool { return !v.Kept() && !v.InPodAnnotatio
 func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerenderer, render func(context.Context) (*chart.Rendered, error), history *release.History) (*chart.Rendered, *keptValues, error) {
 	rendered, err := render(ctx)
 	if err != nil {
+		d.hideManifest(rendered)
 		return nil, nil, err
 	}
 	kept := &keptValues{rerender: rerenderer.RenderRepeatedly}

@@ -86,6 +86,17 @@ func (d *Deployer) hideObjectsOf(revisions []apply.Revision) {
 	}
 }
 
+// hideManifest makes known the confidential values of what was rendered for a post-renderer that failed: its message may
+// quote them. rendered is nil if templates failed.
+func (d *Deployer) hideManifest(rendered *chart.Rendered) {
+	if rendered == nil {
+		return
+	}
+	if manifests, err := chart.Parse(rendered.Manifest); err == nil { // otherwise there is an error before the post-renderer
+		d.collectHidden(nil, nil, manifests)
+	}
+}
+
 // storedRevisions returns all stored revisions, with hooks and crds/ among their objects.
 // Unreadable ones and those of an uninstall have no objects.
 func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Revision, error) {

@@ -68,3 +68,18 @@ data: {n: "`+n+`", url: "postgres://u:{{ $pw }}@db", encoded: "{{ b64enc $pw }}"
 	}
 	w.hides(result{line: "the clear part of the saved plan", out: string(data)}, old, rotated, shared)
 }
+
+// TestFailedPostRendererShowsNoSecret: the message of a post-renderer that fails may quote what it was given.
+func TestFailedPostRendererShowsNoSecret(t *testing.T) {
+	w := newWorld(t)
+	secret := canary()
+	chart := w.chart("{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {v: {{ .Values.greeting }}}}\n")
+	quoting := w.script("cat >&2; exit 1\n")
+	for _, args := range [][]string{{"install"}, {"upgrade", "--install"}, {"plan"}, {"install", "-o", "json"}, {"install", "--dry-run"}} {
+		r := w.try(deployerBinary, append(args, "x", chart, "--set", "greeting="+secret, "--post-renderer", quoting)...)
+		if r.code == 0 || !strings.Contains(r.out+r.err, "(hidden)") {
+			t.Errorf("want a failure that quotes the hidden value: %s", r)
+		}
+		w.hides(r, secret)
+	}
+}
