@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -43,7 +44,7 @@ func capabilitiesOf(server ServerInfo) (*chartutil.Capabilities, error) {
 		return nil, fmt.Errorf("the cluster says its version is %q: %w", server.Version, err)
 	}
 	out := chartutil.DefaultCapabilities.Copy()
-	out.KubeVersion = chartutil.KubeVersion{Version: server.Version, Major: version.Major, Minor: version.Minor}
+	out.KubeVersion = chartutil.KubeVersion{Version: server.Version, Major: cmp.Or(server.Major, version.Major), Minor: cmp.Or(server.Minor, version.Minor)}
 	// Helm takes group versions from the list of groups, so a group version counts even if its
 	// resources can't be listed now.
 	out.APIVersions = slices.Concat(server.APIVersions, server.Unavailable)

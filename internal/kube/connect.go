@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -43,7 +44,7 @@ type Cluster struct {
 	clients   func() (clients, error)
 
 	mu        sync.Mutex
-	version   string // of the API server; empty before it is asked
+	version   *version.Info // of the API server; nil before it is asked
 	discovery *discoveredKinds
 	schemas   *schemas
 }

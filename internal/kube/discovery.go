@@ -9,13 +9,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 )
 
 // ServerInfo is what a chart may ask about the cluster, and whether we saw all of it.
 type ServerInfo struct {
-	Version     string   // "v1.36.3"
-	APIVersions []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
-	Unavailable []string // group versions whose discovery failed, sorted; empty when it was complete
+	Version      string   // "v1.36.3"
+	Major, Minor string   // as the API server states them; some have a minor version "36+". Empty: those in Version
+	APIVersions  []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
+	Unavailable  []string // group versions whose discovery failed, sorted; empty when it was complete
 }
 
 // A Mapping says where objects of a kind are served.
@@ -153,7 +155,7 @@ func (c *Cluster) discover(ctx context.Context) (*discoveredKinds, error) {
 	return c.discovery, nil
 }
 
-func newDiscoveredKinds(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveredKinds {
+func newDiscoveredKinds(version *version.Info, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveredKinds {
 	d := &discoveredKinds{
 		kinds:     map[schema.GroupVersionKind]Mapping{},
 		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
@@ -163,7 +165,7 @@ func newDiscoveredKinds(version string, lists []*metav1.APIResourceList, failed 
 	for _, list := range lists {
 		d.add(list)
 	}
-	d.server = ServerInfo{Version: version, APIVersions: apiVersions(lists)}
+	d.server = ServerInfo{Version: version.GitVersion, Major: version.Major, Minor: version.Minor, APIVersions: apiVersions(lists)}
 	for gv := range failed {
 		d.server.Unavailable = append(d.server.Unavailable, gv.String())
 	}

@@ -31,13 +31,13 @@ func (c *Cluster) readKinds(ctx context.Context) (lists []*metav1.APIResourceLis
 	}
 	client := typed.Discovery()
 	var asking errgroup.Group
-	if c.version == "" {
+	if c.version == nil {
 		asking.Go(func() error {
 			version, err := client.ServerVersionWithContext(ctx)
 			if err != nil {
 				return fmt.Errorf("asking the cluster at %s for its version: %w", c.config.Host, err)
 			}
-			c.version = version.GitVersion
+			c.version = version
 			return nil
 		})
 	}
