@@ -118,11 +118,19 @@ func withoutSecrets(u url.URL) string {
 	return u.String()
 }
 
-// checkDownloaded checks the archive at a URL. Several indexes may have it: one that it
-// fits is enough.
+// checkDownloaded checks the archive at a URL.
 func (c *archiveCheck) checkDownloaded(u *url.URL, data []byte) error {
-	digest := sha256.Sum256(data)
 	metadata := archiveMetadata(data)
+	mismatch := c.checkByIndexes(u, data, metadata)
+	if mismatch == nil && metadata != nil {
+		mismatch = c.checkByCommandLine(withoutSecrets(*u), metadata)
+	}
+	return c.refuseOrWarn(mismatch)
+}
+
+// checkByIndexes compares an archive with what indexes say of it. Several may have it: one that it fits is enough.
+func (c *archiveCheck) checkByIndexes(u *url.URL, data []byte, metadata *helmchart.Metadata) error {
+	digest := sha256.Sum256(data)
 	var mismatch error
 	for _, index := range c.candidateIndexes() {
 		for _, what := range index.archivesAt(u) {
@@ -139,13 +147,10 @@ func (c *archiveCheck) checkDownloaded(u *url.URL, data []byte) error {
 			mismatch = err
 		}
 	}
-	if mismatch == nil && metadata != nil {
-		mismatch = c.checkByCommandLine(withoutSecrets(*u), metadata)
-	}
-	return c.refuseOrWarn(mismatch)
+	return mismatch
 }
 
-// checkByCommandLine compares an archive that no index lists with the command line.
+// checkByCommandLine compares an archive with the command line.
 func (c *archiveCheck) checkByCommandLine(from string, metadata *helmchart.Metadata) error {
 	if c.name != "" && metadata.Name != path.Base(c.name) {
 		return &ArchiveMismatchError{From: from, Field: "name", Got: metadata.Name, Want: c.name, By: "the command line"}

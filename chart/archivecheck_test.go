@@ -116,12 +116,14 @@ func TestAnArchiveThatFitsIsTaken(t *testing.T) {
 func TestAnArchiveOfAnotherVersionThanAskedForIsRefused(t *testing.T) {
 	s := serveOne(t)
 	url := s.URL + "/archives/file.tgz"
-	_, err := Load(t.Context(), url, LoadOptions{Settings: helmHome(t), Version: "^2.0.0"})
-	if m := new(ArchiveMismatchError); !errors.As(err, &m) || m.Field != "version" || m.Want != "^2.0.0" {
-		t.Errorf("got %v", err)
-	}
-	if _, err := Load(t.Context(), url, LoadOptions{Settings: helmHome(t), Version: "^1.0.0"}); err != nil {
-		t.Errorf("of a version that fits: %v", err)
+	for known, settings := range map[string]Settings{"in no index": helmHome(t), "in an index": s.listed(t)} {
+		_, err := Load(t.Context(), url, LoadOptions{Settings: settings, Version: "^2.0.0"})
+		if m := new(ArchiveMismatchError); !errors.As(err, &m) || m.Field != "version" || m.Want != "^2.0.0" {
+			t.Errorf("%s: got %v", known, err)
+		}
+		if _, err := Load(t.Context(), url, LoadOptions{Settings: settings, Version: "^1.0.0"}); err != nil {
+			t.Errorf("%s, of a version that fits: %v", known, err)
+		}
 	}
 }
 
