@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/provenance"
@@ -77,7 +78,7 @@ func (o PullOptions) verification() downloader.VerificationStrategy {
 	return downloader.VerifyNever
 }
 
-// unpack expands an archive where Helm would, unless a chart is there already.
+// unpack expands an archive where Helm would, unless a chart is there already. Its directory has the name of the chart, and not of ref.
 func unpack(ref, archive string, opts PullOptions) error {
 	dir := opts.UntarDir
 	if !filepath.IsAbs(dir) {
@@ -86,7 +87,11 @@ func unpack(ref, archive string, opts PullOptions) error {
 	if dir == "" {
 		dir = "."
 	}
-	target := filepath.Join(dir, path.Base(filepath.ToSlash(ref)))
+	name := path.Base(filepath.ToSlash(ref))
+	if c, err := loader.Load(archive); err == nil { // otherwise unpacking may say what is wrong with it
+		name = c.Name()
+	}
+	target := filepath.Join(dir, name)
 	if _, err := os.Stat(target); err == nil {
 		return fmt.Errorf("failed to untar: a file or directory with the name %s already exists", target)
 	}
