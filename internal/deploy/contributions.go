@@ -23,13 +23,10 @@ func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 			}
 			continue
 		}
-		crds, err := appliedCRDs(r, &parser)
+		crds := appliedCRDs(r, &parser)
 		if r.Journal == nil && r.Version == 1 && r.Chart != nil {
 			// Helm applies them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
-			crds, _, err = parser.CRDs(r.Chart)
-		}
-		if err != nil {
-			continue // unreadable ones count as added by others
+			crds, _, _ = parser.CRDs(r.Chart) // unreadable ones count as added by others
 		}
 		for _, m := range crds {
 			out[apply.Key(kube.IDOf(m.Object))] = apply.ContributionOf(m.Object)
@@ -55,14 +52,14 @@ func contributionsAfter(before map[string]apply.Contribution, changes []apply.Ch
 
 // appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far
 // as its record has them: Helm records no subcharts, and applies no crds/ in upgrades.
-func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest, error) {
+func appliedCRDs(record *release.Record, parser *chart.Parser) []kube.Manifest {
 	if record.Journal == nil || record.Chart == nil {
-		return nil, nil
+		return nil
 	}
-	all, _, err := parser.CRDs(record.Chart)
+	all, _, _ := parser.CRDs(record.Chart) // unreadable ones were skipped
 	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
 		return record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
-	}), err
+	})
 }
 
 // definitionsSince returns the definitions that revisions after a target have in crds/.

@@ -78,9 +78,7 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	if err := cmp.Or(unusable...); err != nil {
 		return req, err
 	}
-	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
-		return req, err
-	}
+	req.CRDs = appliedCRDs(record, &chart.Parser{})
 	d.collectHidden(append(records, record), req.Revisions, req.CRDs, req.Objects, req.OtherHooks)
 	return req, nil
 }

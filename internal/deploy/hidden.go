@@ -117,11 +117,7 @@ func (d *Deployer) storedRevisions(ctx context.Context, history *release.History
 		if err != nil {
 			return nil, err
 		}
-		crds, err := appliedCRDs(record, &parser)
-		if err != nil {
-			return nil, err
-		}
-		revisions[0].Objects = append(append(revisions[0].Objects, revisions[0].Hooks...), crds...)
+		revisions[0].Objects = slices.Concat(revisions[0].Objects, revisions[0].Hooks, appliedCRDs(record, &parser))
 		out = append(out, revisions...)
 		d.collectHidden([]*release.Record{record}, revisions)
 	}

@@ -13,6 +13,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
@@ -171,7 +172,9 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		}
 		earlier = readEarlierRevisions(ctx, history)
 		d.hideObjectsOf(earlier.request.Revisions)
-		crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
+		if crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm); d.Settings.CRDs == apply.SkipCRDs {
+			ofCRDs = nil
+		}
 		if d.willShowChanges(history, base) {
 			history.LoadRemaining(ctx)
 		}

@@ -246,3 +246,20 @@ func TestDefinitionsOfOneSubchartTwice(t *testing.T) {
 	w.says(w.ok("upgrade", "x", chart("different")), "stderr", "CustomResourceDefinition/widgets.*the first one is used")
 	w.wantFields(name, "own", "size")
 }
+
+// A file in crds/ that is no object, such as a kustomization, doesn't matter where crds/ is skipped, as with Helm.
+func TestSkippedDefinitionsNeedNotBeReadable(t *testing.T) {
+	w := newWorld(t)
+	chart := func(n string) string {
+		return w.chartOf(map[string]string{"crds/kustomization.yaml": "resources: [widgets.yaml]\n", "templates/a.yaml": configMap("{{ .Release.Name }}", n)})
+	}
+	w.helm("install", "theirs", chart("1"), "--skip-crds")
+	for _, name := range []string{"theirs", "x"} {
+		w.ok("upgrade", "--install", name, chart("2"), "--skip-crds")
+		w.ok("upgrade", name, chart("3"), "--crds", "skip")
+		w.ok("plan", name, "--drift")
+		w.ok("plan", "--rollback", name)
+		w.ok("rollback", name)
+		w.ok("uninstall", name)
+	}
+}
