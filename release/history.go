@@ -208,11 +208,11 @@ func (rec *Record) Succeeded() bool {
 	return false
 }
 
-// unsuccessfulDescription matches the descriptions that Helm 3 and we give to a revision that failed, was
-// interrupted or is pending. A user's own description may have such words in it.
+// unsuccessfulDescription matches the descriptions that Helm 3 and we give to a revision that failed or was
+// interrupted, and Helm to a pending one. A user's own description may have such words in it.
 // (helm.sh/helm/v3/pkg/action: install.go, upgrade.go and rollback.go)
 var unsuccessfulDescription = lazyregexp.New(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )|` +
-	`^(Uninstall )?failed: interrupted|^(Initial install underway|Preparing upgrade|)$`)
+	`^(Uninstall )?failed: interrupted|^(Initial install underway|Preparing upgrade)$`)
 
 // RecordsWithPossibleObjects returns the records of all revisions that may have left
 // objects, oldest first: the last deployed revision and all later ones. If deployer didn't

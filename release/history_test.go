@@ -260,7 +260,7 @@ func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
 		{helmrelease.StatusSuperseded, "Uninstall failed: interrupted; recovered by deployer on ci", false},
 		{helmrelease.StatusSuperseded, "Initial install underway", false}, // Helm's words for a pending revision
 		{helmrelease.StatusSuperseded, "Preparing upgrade", false},
-		{helmrelease.StatusSuperseded, "", false}, // ours for one
+		{helmrelease.StatusSuperseded, "", true}, // a record of another tool
 		{helmrelease.StatusSuperseded, "Preparing upgrades for the winter", true},
 		{helmrelease.StatusSuperseded, "try again what has failed on Monday", true},
 		{helmrelease.StatusDeployed, "failed over to the other region", true},

@@ -3,12 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"reflect"
 	"sort"
 	"strings"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -347,30 +345,6 @@ func TestHelmUpgradesAndRollsBackInBetween(t *testing.T) {
 	w.ok("upgrade", "x", ours, "--wait=false")
 	if writes := w.writes(mark); len(writes) > 0 {
 		t.Errorf("with nothing to do, objects were written: %v", writes)
-	}
-}
-
-// TestRollbackAfterAFailedRollbackByHelm: Helm then calls the revision before it superseded, even one that a killed run has
-// left pending. A rollback must not go back to that.
-func TestRollbackAfterAFailedRollbackByHelm(t *testing.T) {
-	w := newWorld(t)
-	fixed := func(value string) string { return configMap("fixed", value) + "immutable: true\n" }
-	w.ok("install", "x", w.chart(configMap("a", "1"), fixed("1")))
-	w.struck(w.proxied(), fate{when: after, dies: true, at: func(_ int, c call) bool { return c.write() && c.method == http.MethodPatch }},
-		syscall.SIGKILL, "upgrade", "x", w.chart(configMap("a", "2"), fixed("1")))
-	w.statuses("x", "deployed", "pending-upgrade")
-	if err := w.in("configmaps").Delete(w.Context(), "fixed", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.create("configmaps", "kubectl-create", fixed("2"))
-	w.helmExits(1, "rollback", "x", "1")
-	w.statuses("x", "deployed", "superseded", "failed")
-	if err := w.in("configmaps").Delete(w.Context(), "fixed", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.ok("rollback", "x")
-	if key := field(w.must("configmaps", "a"), "data.key"); key != "1" {
-		t.Errorf("key = %v, want 1, that of the last successful revision", key)
 	}
 }
 
