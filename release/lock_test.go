@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientretry "k8s.io/client-go/util/retry"
 
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
@@ -313,9 +314,13 @@ func TestClearLock(t *testing.T) {
 // forgetProcess makes a Lease look as if it came from another machine.
 func (s *site) forgetProcess(t *testing.T, name string) {
 	t.Helper()
-	lease := s.lease(t, name)
-	lease.Annotations[annotationProcess] = "another-boot pid:[1] 1 1"
-	if _, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+	err := clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error { // its holder may be renewing it
+		lease := s.lease(t, name)
+		lease.Annotations[annotationProcess] = "another-boot pid:[1] 1 1"
+		_, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -382,8 +387,8 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	store, paused, _ := s.cut()
 	sleeper := lock(t, store, "web", LockOptions{Warn: func(string) {}})
 	rec := begun(t, sleeper)
-	s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
 	paused.Store(true)
+	s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
 
 	next := lock(t, s.store, "web", LockOptions{})
 	if _, recovered, err := next.Recover(t.Context()); err != nil || len(recovered) != 1 {
@@ -423,8 +428,8 @@ func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 			store, paused, _ := s.cut()
 			sleeper := lock(t, store, "web", LockOptions{Warn: func(string) {}})
 			rec := begun(t, sleeper)
-			s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
 			paused.Store(true)
+			s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
 
 			next := lock(t, s.store, "web", LockOptions{})
 			h, _, err := next.Recover(t.Context())
