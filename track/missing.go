@@ -138,7 +138,7 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 	switch {
 	case !known.foundAt.IsZero() && g.finding.Class != class.MountedObjectMissing:
 		return known.foundAt.Add(noticedByKubeletWithin), true
-	case !known.foundAt.IsZero() && g.finding.ToldAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
+	case !known.foundAt.IsZero() && g.finding.LastEventAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
 		return time.Time{}, true // the kubelet hasn't missed it since
 	case !known.foundAt.IsZero():
 		return known.foundAt.Add(mountedAgainWithin), true
@@ -170,7 +170,7 @@ const providedByControllerWithin = 30 * time.Second
 // is that, or its controller creates it.
 func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range w.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) && !obj.mayWrite(what.Name) {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) && !obj.isJobThatNames(what.Name) {
 			continue
 		}
 		limit := providedByControllerWithin
@@ -196,9 +196,9 @@ func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
 		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], func(text string) bool { return text == ref.Name }))
 }
 
-// mayWrite reports whether the object is a Job whose containers are told a name, as a word of their command,
-// arguments or variables. One that misses something itself can't write anything.
-func (t *trackedObject) mayWrite(name string) bool {
+// isJobThatNames reports whether the object is a Job that has a name as a word of its command, arguments or variables,
+// so that it may create what is called that. One that misses something itself can't create anything.
+func (t *trackedObject) isJobThatNames(name string) bool {
 	if p := t.status.Problem; t.gk != kube.JobKind || p != nil && p.MissingObject != nil {
 		return false
 	}

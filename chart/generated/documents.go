@@ -124,41 +124,38 @@ func (d *document) objects() []*object {
 
 // decode reads YAML as Helm does, with numbers of type json.Number.
 func decode(text string) (any, error) {
-	if content, ok := blockyaml.Decode(text); ok && writeNumbers(content) {
-		return content, nil
+	if content, ok := blockyaml.Decode(text); ok {
+		if root, ok := withTextOfNumbers(content); ok {
+			return root, nil
+		}
 	}
 	var root any
 	err := yaml.Unmarshal([]byte(text), &root, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d })
 	return root, err
 }
 
-// writeNumbers replaces the numbers in a map or list by json.Number. It returns false if there is one that isn't whole,
-// which can be written in several ways.
-func writeNumbers(in any) bool {
-	written := func(element any, set func(any)) bool {
-		switch n := element.(type) {
-		case int64:
-			set(json.Number(strconv.FormatInt(n, 10)))
-		case float64:
-			return false
-		}
-		return writeNumbers(element)
-	}
-	switch in := in.(type) {
+// withTextOfNumbers replaces the numbers in a value by json.Number, and returns it. It isn't ok if there is one that isn't
+// whole, which can be written in several ways.
+func withTextOfNumbers(value any) (_ any, ok bool) {
+	switch v := value.(type) {
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10)), true
+	case float64:
+		return nil, false
 	case map[string]any:
-		for key, element := range in {
-			if !written(element, func(n any) { in[key] = n }) {
-				return false
+		for key := range v {
+			if v[key], ok = withTextOfNumbers(v[key]); !ok {
+				return nil, false
 			}
 		}
 	case []any:
-		for i, element := range in {
-			if !written(element, func(n any) { in[i] = n }) {
-				return false
+		for i := range v {
+			if v[i], ok = withTextOfNumbers(v[i]); !ok {
+				return nil, false
 			}
 		}
 	}
-	return true
+	return value, true
 }
 
 // objectsIn returns the object that a value is, or those in it if it is a list.

@@ -42,11 +42,12 @@ func verbatimList(values *[]string) funcValue {
 
 // nonEmptyList is verbatimList without empty values: the flag package also sets one for each alias.
 func nonEmptyList(values *[]string) funcValue {
+	add := verbatimList(values)
 	return func(s string) error {
-		if s != "" {
-			*values = append(*values, s)
+		if s == "" {
+			return nil
 		}
-		return nil
+		return add(s)
 	}
 }
 

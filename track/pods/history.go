@@ -20,7 +20,7 @@ type Finding struct {
 	Certain     bool          // Attempts alone decide: there is nothing that time could heal
 	StartWindow time.Duration // how long it may last while a container starts
 	Since       time.Time     // seen without a break since then
-	ToldAt      time.Time     // when the last event came, if only events tell of it; zero if the status does
+	LastEventAt time.Time     // when the last event came, if only events tell of it; zero if the status does
 	FinalAt     time.Time     // zero: never by itself
 	Final       bool
 }
@@ -220,7 +220,7 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	case IsCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
 	}
-	if f.isOnlyTold() && f.ToldAt.Before(at.Add(grace)) {
+	if f.isKnownFromEvents() && f.LastEventAt.Before(at.Add(grace)) {
 		return // the kubelet says so again within minutes, or it has got past it and is pulling the image
 	}
 	if enough {
@@ -229,10 +229,10 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	}
 }
 
-// isOnlyTold reports whether only events tell of a problem, which don't say that it is over. What is missing
+// isKnownFromEvents reports whether only events tell of a problem, which don't say that it is over. What is missing
 // can be asked for instead.
-func (f *Finding) isOnlyTold() bool {
-	return !f.ToldAt.IsZero() && f.Class != class.MountedObjectMissing
+func (f *Finding) isKnownFromEvents() bool {
+	return !f.LastEventAt.IsZero() && f.Class != class.MountedObjectMissing
 }
 
 // IsCrash reports whether a class is about a container that ends again and again, which
@@ -297,7 +297,7 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	// A volume that is attached elsewhere can't be mounted in time either.
 	for _, c := range []class.Class{class.MountedObjectMissing, class.MultiAttach, class.MountFailed, class.PodSandboxFailed} {
 		if event, known := h.events[c]; known {
-			return []Finding{{Class: c, Message: event.message, ToldAt: event.at, ContainerFailure: ContainerFailure{Attempts: event.count}}}
+			return []Finding{{Class: c, Message: event.message, LastEventAt: event.at, ContainerFailure: ContainerFailure{Attempts: event.count}}}
 		}
 	}
 	return nil
