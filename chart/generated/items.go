@@ -8,7 +8,7 @@ import (
 )
 
 // itemKeys are the fields by which people tell the items of a list apart.
-var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
+var itemKeys = []string{"name", "key", "id", "user", "username", "login", "email", "mountPath", "containerPort", "port", "host", "path"}
 
 // itemLabels labels the items of a list by the first key that all of them have, each with another
 // value; nil if there is none.
@@ -68,39 +68,21 @@ func (w *fieldWalker) compareItems(path []any, name string, items []any, v versi
 	for i := range items {
 		item := versions[any]{rendered: items[i], rerendered: column(others, i)}
 		label := strconv.Itoa(i)
-		switch {
-		case keys != nil:
+		if keys != nil {
 			label = keys[i]
-			if at := slices.Index(oldKeys, keys[i]); at >= 0 {
+			if at := slices.Index(oldKeys, keys[i]); at >= 0 && hasIdentityOf(item, old[at]) {
 				item.recorded = &old[at]
 			}
-		case len(old) == len(items):
-			item.recorded = &old[i]
-		default:
-			item.recorded = matchingItem(item, old)
+		} else {
+			item.recorded = w.recordedItem(i, items, others, old)
 		}
-		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item)
-	}
-}
-
-// matchingItem finds the only text of a recorded list with the same fixed words as an item, such as
-// --token=… among arguments; nil if there are none or several.
-func matchingItem(item versions[any], old []any) *any {
-	texts, ok := textVersions(item)
-	if !ok {
-		return nil
-	}
-	line := segmentsOf(texts)
-	var found []any
-	for _, candidate := range old {
-		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {
-			found = append(found, s)
+		inItem := *w
+		if len(old) > 0 && item.recorded == nil {
+			inItem.missing = "no recorded entry of the list has everything that is fixed in this one"
 		}
+		inItem.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item)
+		w.edits, w.orders = inItem.edits, inItem.orders
 	}
-	if len(found) != 1 {
-		return nil
-	}
-	return &found[0]
 }
 
 // isPermutation reports whether a list has the same items each time, in another order.

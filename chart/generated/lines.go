@@ -44,33 +44,13 @@ func unitsOf(text string) []unit {
 // compareLines splits text into lines, and each line into fixed and generated segments.
 func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 	units := unitsOf(v.rendered)
-	var others [][]unit
-	for _, s := range v.rerendered {
-		others = append(others, unitsOf(s))
+	lines, shuffled, ok := linesOf(v)
+	if !ok {
+		w.decider.result.Unsure = w.decider.result.Unsure || v.recorded != nil
+		v.recorded = nil
+		return w.token(name, v, "it differs as a whole each time")
 	}
-	others, shuffled := aligned(lineKeys(units), others, lineKeys)
-	for _, other := range others {
-		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
-			w.decider.result.Unsure = w.decider.result.Unsure || v.recorded != nil
-			v.recorded = nil
-			return w.token(name, v, "it differs as a whole each time")
-		}
-	}
-	lines := make([]*line, len(units))
-	for i, u := range units {
-		texts := versions[string]{rendered: u.text}
-		for _, other := range others {
-			texts.rerendered = append(texts.rerendered, other[i].text)
-		}
-		switch {
-		case texts.isStable():
-		case u.pem != "":
-			lines[i] = &line{segments: []segment{{texts, true}}, pem: u.pem}
-		default:
-			lines[i] = segmentsOf(texts)
-		}
-	}
-	m := &matcher{units: units, lines: lines}
+	m := &matcher{units: units, lines: lines, unchanged: w.unchanged}
 	if v.recorded != nil {
 		m.old = unitsOf(*v.recorded)
 	}
@@ -106,6 +86,37 @@ func (w *fieldWalker) compareLines(name string, v versions[string]) part {
 		return w.keepLineOrder(name, out, units, v.recorded)
 	}
 	return out
+}
+
+// linesOf splits the lines of a text into fixed and generated segments; a line without generated ones is nil. shuffled says that
+// the lines come in another order each time. It isn't ok if the renderings have different lines.
+func linesOf(v versions[string]) (lines []*line, shuffled, ok bool) {
+	units := unitsOf(v.rendered)
+	var others [][]unit
+	for _, s := range v.rerendered {
+		others = append(others, unitsOf(s))
+	}
+	others, shuffled = aligned(lineKeys(units), others, lineKeys)
+	for _, other := range others {
+		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
+			return nil, false, false
+		}
+	}
+	lines = make([]*line, len(units))
+	for i, u := range units {
+		texts := versions[string]{rendered: u.text}
+		for _, other := range others {
+			texts.rerendered = append(texts.rerendered, other[i].text)
+		}
+		switch {
+		case texts.isStable():
+		case u.pem != "":
+			lines[i] = &line{segments: []segment{{texts, true}}, pem: u.pem}
+		default:
+			lines[i] = segmentsOf(texts)
+		}
+	}
+	return lines, shuffled, true
 }
 
 // compareSegment compares a generated segment of a line. It looks into base64, such as after "Basic" in a header.
@@ -152,7 +163,7 @@ func (l *line) match(text string) []string {
 	pattern := ""
 	for _, s := range l.segments {
 		if s.isGenerated {
-			pattern += "(.+?)"
+			pattern += s.pattern()
 		} else {
 			pattern += regexp.QuoteMeta(s.rendered)
 		}
@@ -175,6 +186,24 @@ func (l *line) match(text string) []string {
 	return m[1:]
 }
 
+// pattern is a regular expression for another value of a generated segment. If it consists of letters and digits, so does the
+// other one: it must not contain what belongs to another entry.
+func (s segment) pattern() string {
+	texts := append([]string{s.rendered}, s.rerendered...)
+	consistsOf := func(other string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool {
+			return strings.ContainsFunc(text, func(r rune) bool { return isNotWord(r) && !strings.ContainsRune(other, r) })
+		})
+	}
+	switch {
+	case consistsOf(""):
+		return `([\pL\pN]+?)`
+	case consistsOf("+/=.$-_"):
+		return `([\pL\pN+/=.$_-]+?)`
+	}
+	return "(.+?)"
+}
+
 // touchesAnotherGenerated reports whether only punctuation is between the generated segment at a place and
 // another one.
 func (l *line) touchesAnotherGenerated(at int) bool {
@@ -190,6 +219,8 @@ type matcher struct {
 	units []unit
 	lines []*line // nil for units without generated segments
 	old   []unit  // of the recorded text
+	// unchanged says that the recorded object has everything that is fixed in this one.
+	unchanged bool
 }
 
 // find returns the recorded text for each generated segment of line i, nil for one without a
@@ -218,8 +249,11 @@ func (m *matcher) find(i int, recorded string) ([]*string, string) {
 			}
 		}
 	}
-	if len(found) > 0 && len(found) != len(siblings) {
-		return nil, "several recorded values match"
+	if len(found) > 0 && len(found) != len(siblings) || len(siblings) > 1 && !m.unchanged {
+		return nil, "several entries are alike, so that nothing tells which of them it was"
+	}
+	if !m.sameIdentities(i) {
+		return nil, moved
 	}
 	if len(found) > 0 {
 		var out []*string
@@ -228,113 +262,47 @@ func (m *matcher) find(i int, recorded string) ([]*string, string) {
 		}
 		return out, ""
 	}
-	if l.pem != "" {
-		return nil, moved
-	}
-	return m.nearby(i), moved
+	return nil, moved
 }
 
-// nearby finds the recorded text of the generated segments of a changed line by the words right beside
-// them.
-func (m *matcher) nearby(i int) []*string {
-	l := m.lines[i]
-	var out []*string
-	for at := range l.segments {
-		if !l.segments[at].isGenerated {
-			continue
-		}
-		out = append(out, nil)
-		pattern := l.textAround(at)
-		if pattern == "" || mayContainQuotes(l.segments[at]) {
-			continue
-		}
-		re := regexp.MustCompile(pattern)
-		count := func(units []unit) (n int, last string) {
-			for j, u := range units {
-				if u.pem != "" || m.context(units, j, l) != m.context(m.units, i, l) {
-					continue
-				}
-				for _, found := range re.FindAllStringSubmatch(u.text, -1) {
-					n, last = n+1, found[1]
-				}
+// sameIdentities reports whether the lines beside line i that say whose it is are as recorded.
+func (m *matcher) sameIdentities(i int) bool {
+	if m.unchanged {
+		return true
+	}
+	beside := func(units []unit, context string) (texts []string, at []int) {
+		for j, u := range units {
+			if u.pem == "" && m.enclosing(units, j) == context {
+				texts, at = append(texts, u.text), append(at, j)
 			}
-			return n, last
 		}
-		mine, _ := count(m.units)
-		recorded, value := count(m.old)
-		if mine == 1 && recorded == 1 {
-			out[len(out)-1] = &value
-		}
+		return texts, at
 	}
-	return out
-}
-
-// mayContainQuotes reports whether a generated segment has punctuation, such as quotes, that may also be
-// what ends it. In a line that has changed, nothing tells where such a value ends.
-func mayContainQuotes(s segment) bool {
-	return slices.ContainsFunc(append([]string{s.rendered}, s.rerendered...), func(text string) bool {
-		return strings.ContainsFunc(text, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+/=-_.$", r) })
-	})
-}
-
-// textAround returns a regular expression for a generated segment with the word before it, or without
-// one with the word after it; empty if there is neither.
-func (l *line) textAround(at int) string {
-	var left, right segment
-	if at > 0 {
-		left = l.segments[at-1]
-	}
-	if at+1 < len(l.segments) {
-		right = l.segments[at+1]
-	}
-	if left.isGenerated || right.isGenerated {
-		return ""
-	}
-	before, after := left.rendered, right.rendered
-	if !strings.ContainsFunc(before, isWord) {
-		i := strings.IndexFunc(after, isWord)
-		if i < 0 {
-			return ""
-		}
-		if j := strings.IndexFunc(after[i:], isNotWord); j >= 0 {
-			after = after[:i+j]
-		}
-		if len(before)+len(after) < minAffix {
-			return ""
-		}
-		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
-	}
-	// From the beginning of the word before the segment up to the next word.
-	word := strings.TrimRightFunc(before, isNotWord)
-	before = before[len(strings.TrimRightFunc(word, isWord)):]
-	if len(before) < minAffix {
-		return "" // it may be the same by chance
-	}
-	if at == 1 && before == left.rendered {
-		before = `^` + regexp.QuoteMeta(before)
-	} else {
-		before = `(?:^|[^\pL\pN])` + regexp.QuoteMeta(before)
-	}
-	if i := strings.IndexFunc(after, isWord); i >= 0 {
-		after = after[:i]
-	}
-	if after == "" {
-		if at+1 < len(l.segments) {
-			return ""
-		}
-		return before + `(\S+)$`
-	}
-	return before + `([^\s]+?)` + regexp.QuoteMeta(after)
+	context := m.enclosing(m.units, i)
+	now, at := beside(m.units, context)
+	before, _ := beside(m.old, context)
+	return sameIdentities(now, before, func(k int) bool { return m.lines[at[k]] != nil })
 }
 
 var section = lazyregexp.New(`^\s*\[[^\]]*\]\s*$`)
 
-// context returns the lines that enclose a line by indentation, and its section header. For
-// a line without words it adds the line before.
+// context returns what encloses a line. For a line without words it adds the line before.
 func (m *matcher) context(units []unit, i int, l *line) string {
-	var out []string
+	out, previous := enclosingLines(units, i)
+	if len(units) > 1 && !l.hasWords() && l.pem == "" {
+		out = append(out, "\x00"+previous)
+	}
+	return strings.Join(out, "\n")
+}
+
+// enclosing returns the lines that enclose a line by indentation, and its section header.
+func (m *matcher) enclosing(units []unit, i int) string {
+	out, _ := enclosingLines(units, i)
+	return strings.Join(out, "\n")
+}
+
+func enclosingLines(units []unit, i int) (out []string, previous string) {
 	depth, inSection := indentation(units[i].text), false
-	previous := ""
 	for j := i - 1; j >= 0; j-- {
 		text := units[j].text
 		trimmed := strings.TrimSpace(text)
@@ -356,10 +324,7 @@ func (m *matcher) context(units []unit, i int, l *line) string {
 			out = append(out, trimmed)
 		}
 	}
-	if len(units) > 1 && !l.hasWords() && l.pem == "" {
-		out = append(out, "\x00"+previous)
-	}
-	return strings.Join(out, "\n")
+	return out, previous
 }
 
 func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }

@@ -100,7 +100,7 @@ func (w *fieldWalker) compareComments(name string, v versions[string]) map[int]p
 		if comment.isStable() {
 			continue
 		}
-		if len(old) == len(texts) {
+		if len(old) == len(texts) && (len(old) == 1 || w.unchanged) {
 			comment.recorded = &old[i]
 		}
 		out[at[i]] = w.compareLines(name, comment)

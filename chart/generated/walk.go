@@ -30,7 +30,7 @@ func (d *decider) findGenerated(o *object) {
 	if recorded != nil {
 		v.recorded = new(any(recorded.content))
 	}
-	w := &fieldWalker{decider: d, object: o, revision: revision}
+	w := &fieldWalker{decider: d, object: o, revision: revision, unchanged: recorded != nil && matchesFixed(v, recorded.content)}
 	w.compare(nil, "", v)
 	for _, e := range w.edits {
 		o.doc.edits = append(o.doc.edits, edit{path: slices.Concat(o.path, e.path), part: e.part})
@@ -77,6 +77,9 @@ type fieldWalker struct {
 	keys     []any  // the same, as keys and indexes
 	edits    []edit
 	orders   []order
+	// unchanged says that the recorded object has everything that is fixed in this one.
+	unchanged bool
+	missing   string // why nothing is recorded of the item of a list that it is in; empty if it is in none
 }
 
 // compare finds what is generated in the value at a path. name is the path as plans write it.
@@ -181,7 +184,7 @@ func isPodTemplateAnnotation(path []any) bool {
 // token adds a generated value. why says why no recorded value was found; it may be empty.
 func (w *fieldWalker) token(name string, v versions[string], why string) *token {
 	t := &token{
-		versions: v, missingReason: why,
+		versions: v, missingReason: cmp.Or(why, w.missing),
 		owner: w.object, fieldPath: cmp.Or(w.field, name), keys: w.keys,
 		revision: w.revision, final: v.rendered,
 	}
@@ -239,7 +242,7 @@ func (w *fieldWalker) compareStructured(name string, v versions[string]) (part, 
 	if !ok {
 		return nil, false
 	}
-	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: cmp.Or(w.field, name), keys: w.keys}
+	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: cmp.Or(w.field, name), keys: w.keys, unchanged: w.unchanged, missing: w.missing}
 	inner.compare(nil, "", values)
 	if keysShuffled(v) {
 		inner.orders = append(inner.orders, order{token: inner.orderToken("", v.recorded != nil)})
