@@ -1,220 +1,115 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/metadata"
 )
 
-// chartsWithDefinitions are public charts with many or large CustomResourceDefinitions. Each is measured
-// where a directory has it, with the values that it can't be installed without. A change is a value that
-// is part of one Deployment.
-var chartsWithDefinitions = []struct {
-	name   string
-	values []string
-	change string
-}{
-	{name: "kube-prometheus-stack", change: "kube-state-metrics.replicas=2"},
-	{name: "traefik", change: "deployment.replicas=2"},
-	{name: "chaos-mesh", change: "controllerManager.replicaCount=2"},
-	{name: "velero", values: []string{"--set", "backupsEnabled=false,snapshotsEnabled=false"}, change: "configuration.logLevel=debug"},
+// kinds are what the releases consist of, in turn. Each has a place for a value that upgrades change.
+var kinds = []string{
+	"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-%[1]d\ndata:\n  value: %[2]s\n",
+	"apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ .Release.Name }}-%[1]d\n  annotations:\n    value: %[2]s\n",
+	"apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}-%[1]d\n  annotations:\n    value: %[2]s\nspec:\n  selector:\n    app: o-%[1]d\n  ports:\n    - port: 80\n",
+	"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: {{ .Release.Name }}-%[1]d\n  annotations:\n    value: %[2]s\nrules:\n  - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get]\n",
 }
 
-// A measuredChart is where a chart is, its values, and one more that an upgrade changes.
-type measuredChart struct {
-	path   string
-	values []string
-	change string
-}
+// perTemplate is how many objects a template of a chart has.
+const perTemplate = 50
 
-// The names of phases that targets of such charts are about.
-const (
-	templated    = "template"
-	firstUpgrade = "first upgrade"
-	plan         = "plan"
-	valueChanged = "one value changed"
-)
-
-// chartTargets are those of charts with CustomResourceDefinitions. A run can't take less than
-// rendering.
-var chartTargets = []target{
-	{install, "seconds / helm 3", 1, 0, wallRatio},
-	{firstUpgrade, "seconds / helm 3", 1, 0, wallRatio},
-	{noop, "seconds / helm 3", 1, 0, wallRatio},
-	{valueChanged, "seconds / helm 3", 1, 0, wallRatio},
-	{noop, "seconds over template", 0.3, 0, overTemplate},
-	{plan, "seconds over template", 0.2, 0, overTemplate},
-}
-
-func overTemplate(r *run, _, d measurement) float64 {
-	return max(0, (d.wall - median(r.find(templated).deployer).wall).Seconds())
-}
-
-// measureCharts measures charts with CustomResourceDefinitions.
-func measureCharts(ctx context.Context, o options) ([]run, error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	made, err := writeDefinitionsChart(dir)
-	if err != nil {
-		return nil, err
-	}
-	var runs []run
-	for _, chart := range append(o.findCharts(os.Stdout), measuredChart{path: made, change: "changed=1"}) {
-		name := filepath.Base(chart.path)
-		r := run{title: "chart " + name + ", without its hooks; a plan is compared with helm upgrade --dry-run=server", times: max(o.repeat, 3), targets: chartTargets}
-		for life := range r.times {
-			programs, err := programs(o, dir, name)
-			if err != nil {
-				return nil, err
-			}
-			// Each life leaves the API server with more to collect, so which program comes first changes.
-			if life%2 == 1 {
-				slices.Reverse(programs)
-			}
-			// Definitions belong to the cluster, so one program has it to itself at a time.
-			for _, p := range programs {
-				if err := r.liveOnce(ctx, p, chart); err != nil {
-					return nil, err
-				}
-			}
+// objectsChart is a chart with n objects, of which the value changed, 0 by default, changes so many.
+func objectsChart(n int) map[string]string {
+	files := map[string]string{"values.yaml": "changed: 0\n"}
+	for first := 0; first < n; first += perTemplate {
+		var text strings.Builder
+		for i := first; i < min(first+perTemplate, n); i++ {
+			fmt.Fprintf(&text, "---\n"+kinds[i%len(kinds)], i, fmt.Sprintf("{{ if lt %d (int .Values.changed) }}new{{ else }}old{{ end }}", i))
 		}
-		if err := r.report(os.Stdout); err != nil {
-			return nil, err
-		}
-		runs = append(runs, r)
+		files[fmt.Sprintf("templates/objects-%d.yaml", first)] = text.String()
 	}
-	return runs, nil
+	return files
 }
 
-// findCharts returns where the charts are, and says which aren't there.
-func (o *options) findCharts(w io.Writer) []measuredChart {
-	var found []measuredChart
-	var missing []string
-	for _, chart := range chartsWithDefinitions {
-		i := slices.IndexFunc(o.charts, func(dir string) bool {
-			_, err := os.Stat(filepath.Join(dir, chart.name, "Chart.yaml"))
-			return err == nil
-		})
-		if i < 0 {
-			missing = append(missing, chart.name)
-			continue
-		}
-		found = append(found, measuredChart{filepath.Join(o.charts[i], chart.name), chart.values, chart.change})
+// secrets is how many Secrets the chart of secretsChart has beside its 200 objects.
+const secrets = 40
+
+// secretsChart is a chart with Secrets, each with its value.
+func secretsChart(value func(i int) string) map[string]string {
+	var text strings.Builder
+	for i := range secrets {
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-%d\nstringData:\n  password: %s\n", i, value(i))
 	}
-	if len(missing) > 0 {
-		// Standard output is the report; what it lacks is part of it.
-		fmt.Fprintf(w, "skipped, because -charts %s doesn't have them: %s\n\n", strings.Join(o.charts, string(filepath.ListSeparator)), strings.Join(missing, ", "))
-	}
-	return found
+	files := objectsChart(200)
+	files["templates/secrets.yaml"] = text.String()
+	return files
 }
 
-// liveOnce installs a chart, upgrades it without a change, plans that, changes one value, and removes all of it. The
-// first upgrade changes some charts: they have checksums of random values, which differ from what the install made.
-// Hooks are left out: what they take is what their pods take.
-func (r *run) liveOnce(ctx context.Context, p *program, chart measuredChart) error {
-	if err := p.prepare(ctx); err != nil {
-		return err
-	}
-	defer removeNamespace(ctx, p.namespace)
-	before, err := definitions(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = removeDefinitions(ctx, before) }() // the cluster is the caller's to throw away
-	of := func(words ...string) []string {
-		return slices.Concat(words[:1], []string{"bench", chart.path, "--no-hooks"}, chart.values, words[1:])
-	}
-	dryRun := of("plan")
-	if p.helm {
-		dryRun = of("upgrade", "--dry-run=server")
-	}
-	steps := []struct {
-		name string
-		args []string
-	}{
-		{install, of("install", "--wait=false")},
-		{templated, of("template")},
-		{firstUpgrade, of("upgrade", "--wait=false")},
-		{noop, of("upgrade", "--wait=false")},
-		{plan, dryRun},
-		{valueChanged, of("upgrade", "--wait=false", "--set", chart.change)},
-	}
-	for _, s := range steps {
-		if r.find(s.name) == nil {
-			r.rows = append(r.rows, row{phase: phase{name: s.name}})
+// definitionHead and definitionField make a definition as large as those of operators of databases.
+const definitionHead = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things%[1]d.bench.deployer.io
+spec:
+  group: bench.deployer.io
+  scope: Namespaced
+  names: {kind: Thing%[1]d, plural: things%[1]d, singular: thing%[1]d, listKind: Thing%[1]dList}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+`
+
+const definitionField = `                field%[1]d:
+                  description: |-
+                    Field %[1]d of thing %[2]d says how the controller treats part %[3]d of the workload.
+                    It defaults to %[4]d; more about it: https://example.com/things/%[2]d/fields/%[1]d
+                  type: object
+                  properties:
+                    name: {type: string, maxLength: %[4]d, description: "the name of part %[3]d"}
+                    count: {type: integer, format: int32, minimum: 0, maximum: %[4]d}
+                    values:
+                      type: array
+                      items:
+                        type: object
+                        required: [key]
+                        properties:
+                          key: {type: string, description: "which of the %[4]d values"}
+                          value: {type: string, maxLength: %[4]d}
+`
+
+// definitionsChart is a chart with ten CustomResourceDefinitions of 400 KB in crds/ and a few objects.
+func definitionsChart() map[string]string {
+	files := objectsChart(40)
+	for i := range 10 {
+		var text strings.Builder
+		fmt.Fprintf(&text, definitionHead, i)
+		for field := 0; text.Len() < 400<<10; field++ {
+			fmt.Fprintf(&text, definitionField, field, i, (field*7919+i*104729)%100003, 100+(field*31337+i)%9973)
 		}
-		if err := p.awaitIdle(ctx); err != nil {
+		files[fmt.Sprintf("crds/things%d.yaml", i)] = text.String()
+	}
+	return files
+}
+
+// writeChart writes a chart of these files.
+func writeChart(chart string, files map[string]string) error {
+	files["Chart.yaml"] = "apiVersion: v2\nname: bench\nversion: 1.0.0\n"
+	for name, text := range files {
+		path := filepath.Join(chart, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		m, err := p.run(ctx, s.args...)
-		if err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
-		r.find(s.name).add(p.helm, m)
 	}
-	_, err = p.run(ctx, "uninstall", "bench", "--no-hooks")
-	return err
-}
-
-var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// definitions are the names of the cluster's CustomResourceDefinitions.
-func definitions(ctx context.Context) (map[string]bool, error) {
-	config, _, err := connect()
-	if err != nil {
-		return nil, err
-	}
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	list, err := client.Resource(crds).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
-	}
-	names := map[string]bool{}
-	for _, item := range list.Items {
-		names[item.Name] = true
-	}
-	return names, nil
-}
-
-// removeDefinitions deletes those that aren't in keep, and waits until they are gone.
-func removeDefinitions(ctx context.Context, keep map[string]bool) error {
-	config, _, err := connect()
-	if err != nil {
-		return err
-	}
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		now, err := definitions(ctx)
-		if err != nil {
-			return false, err
-		}
-		left := 0
-		for name := range now {
-			if keep[name] {
-				continue
-			}
-			left++
-			_ = client.Resource(crds).Delete(ctx, name, metav1.DeleteOptions{}) // looked at again
-		}
-		return left == 0, nil
-	})
+	return nil
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -26,47 +24,36 @@ func startDelayProxy(ctx context.Context, to string, oneWay time.Duration) (*del
 	}
 	p := &delayProxy{listener: listener, to: to, oneWay: oneWay}
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
-	p.open.Go(func() { p.accept(ctx) })
+	p.open.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return // ctx has ended
+			}
+			p.open.Go(func() { p.serve(ctx, client) })
+		}
+	})
 	return p, nil
 }
 
 // address is where clients connect to.
 func (p *delayProxy) address() string { return p.listener.Addr().String() }
 
-func (p *delayProxy) accept(ctx context.Context) {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return // ctx has ended
-		}
-		p.open.Go(func() { p.serve(ctx, client) })
-	}
-}
-
-// serve passes one connection on, until either side ends it.
+// serve passes one connection on, until both sides have ended it.
 func (p *delayProxy) serve(ctx context.Context, client net.Conn) {
 	defer client.Close()
-	// The kernel has answered the client already. What the client sends now it would send after a
-	// round trip.
+	// The kernel has answered the client already. What the client sends now it would send after a round trip.
 	opened := time.Now().Add(2 * p.oneWay)
 	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.to)
 	if err != nil {
 		return // the client sees a closed connection
 	}
 	defer server.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(ctx, func() { client.Close(); server.Close() })
+	stop := context.AfterFunc(ctx, func() { client.Close(); server.Close() })
+	defer stop()
 	var both sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
-		both.Go(func() {
-			p.pass(pair[0], pair[1], opened)
-			// Its end arrives last, as all else does.
-			if tcp, ok := pair[1].(*net.TCPConn); ok {
-				_ = tcp.CloseWrite()
-			}
-		})
-	}
+	both.Go(func() { p.pass(client, server, opened) })
+	both.Go(func() { p.pass(server, client, opened) })
 	both.Wait()
 }
 
@@ -76,12 +63,9 @@ type parcel struct {
 	due  time.Time
 }
 
-// mostUnderWay is how many parcels may be on their way in one direction of a connection.
-const mostUnderWay = 1 << 12
-
-// pass copies what comes from one side to the other, each parcel when it is due.
+// pass copies what comes from one side to the other, each parcel when it is due, and its end last.
 func (p *delayProxy) pass(from, to net.Conn, opened time.Time) {
-	parcels := make(chan parcel, mostUnderWay)
+	parcels := make(chan parcel, 1<<12)
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for next := range parcels {
@@ -94,17 +78,18 @@ func (p *delayProxy) pass(from, to net.Conn, opened time.Time) {
 	for {
 		data := make([]byte, 64<<10)
 		n, err := from.Read(data)
-		if n > 0 {
-			sent := time.Now()
-			if sent.Before(opened) {
-				sent = opened
-			}
-			parcels <- parcel{data: data[:n], due: sent.Add(p.oneWay)}
+		sent := time.Now()
+		if sent.Before(opened) {
+			sent = opened
 		}
-		if errors.Is(err, io.EOF) || err != nil {
+		parcels <- parcel{data: data[:n], due: sent.Add(p.oneWay)}
+		if err != nil {
 			break
 		}
 	}
 	close(parcels)
 	writing.Wait()
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
 }

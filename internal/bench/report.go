@@ -5,96 +5,65 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
-	"time"
 )
 
-// A run is what was measured with one release.
-type run struct {
-	title   string
-	objects int // 0 when the release is another than that of many small objects
-	times   int
-	floor   time.Duration // 0 when it wasn't measured
-	rows    []row
-	targets []target
+// A target is what a number of a step must not exceed.
+type target struct {
+	step  string
+	what  string // the number
+	most  float64
+	value func(r results, step string) float64
 }
 
-// find returns the row of a phase; nil when it wasn't measured.
-func (r *run) find(phase string) *row {
-	for i := range r.rows {
-		if r.rows[i].phase.name == phase {
-			return &r.rows[i]
+// perHelm is a target for the ratio of deployer's figure to Helm's in the same step.
+func perHelm(step string, figure int, most float64) target {
+	return target{step, figureNames[figure] + " / helm 3", most, func(r results, step string) float64 {
+		return ratio(median(r.helm[step])[figure], median(r.deployer[step])[figure])
+	}}
+}
+
+// atMost is a target for deployer's figure itself.
+func atMost(step string, figure int, most float64) target {
+	return target{step, figureNames[figure], most, func(r results, step string) float64 { return median(r.deployer[step])[figure] }}
+}
+
+// perStep is a target for the ratio of seconds to those of another step.
+func perStep(step, other string, most float64) target {
+	return target{step, "seconds / " + other, most, func(r results, step string) float64 {
+		return ratio(median(r.deployer[other])[wall], median(r.deployer[step])[wall])
+	}}
+}
+
+// overStep is a target for the seconds beyond those of another step.
+func overStep(step, other string, most float64) target {
+	return target{step, "seconds over " + other, most, func(r results, step string) float64 {
+		return max(0, median(r.deployer[step])[wall]-median(r.deployer[other])[wall])
+	}}
+}
+
+// roundTrips is a target for how many round trips a step takes longer than near the server, the fastest of
+// each, since all else that the machine does only adds.
+func roundTrips(step string, most float64) target {
+	return target{step, "round trips", most, func(r results, step string) float64 {
+		fastest := func(list []measurement) float64 {
+			return slices.MinFunc(list, func(a, b measurement) int { return int(1e6 * (a[wall] - b[wall])) })[wall]
 		}
-	}
-	return nil
+		return max(0, fastest(r.deployer[step])-fastest(r.deployer[near(step)])) / (2 * oneWay.Seconds())
+	}}
 }
 
-// A row is one phase: the measurements of Helm and of deployer.
-type row struct {
-	phase    phase
-	helm     []measurement
-	deployer []measurement
-}
-
-func (r *row) add(helm bool, m measurement) {
-	if helm {
-		r.helm = append(r.helm, m)
-	} else {
-		r.deployer = append(r.deployer, m)
-	}
-}
-
-// median is, for each thing measured on its own, the one in the middle.
-// It is all zero when there is none.
-func median(list []measurement) measurement {
-	if len(list) == 0 {
-		return measurement{asked: requestCounts{requests: -1}}
-	}
-	of := func(value func(measurement) int64) int64 {
-		values := make([]int64, len(list))
-		for i, m := range list {
-			values[i] = value(m)
+// median is, for each figure on its own, the one in the middle; all -1 when nothing was measured.
+func median(list []measurement) (m measurement) {
+	for f := range m {
+		values := []float64{-1}
+		for _, measured := range list {
+			values = append(values, measured[f])
 		}
 		slices.Sort(values)
-		return values[len(values)/2]
+		m[f] = values[(len(values))/2]
 	}
-	return measurement{
-		wall: time.Duration(of(func(m measurement) int64 { return int64(m.wall) })),
-		cpu:  time.Duration(of(func(m measurement) int64 { return int64(m.cpu) })),
-		peak: of(func(m measurement) int64 { return m.peak }),
-		asked: requestCounts{
-			requests: int(of(func(m measurement) int64 { return int64(m.asked.requests) })),
-			writes:   int(of(func(m measurement) int64 { return int64(m.asked.writes) })),
-		},
-	}
+	return m
 }
-
-// report writes the table and what became of the targets.
-func (r *run) report(w io.Writer) error {
-	text := fmt.Sprintf("%s\nmedian of %d; ratio = deployer / helm 3\n", r.title, r.times)
-	if r.floor > 0 {
-		text += fmt.Sprintf("floor, bare dry runs and applies %d at once: %s seconds\n", atOnce, seconds(r.floor))
-	}
-	if _, err := fmt.Fprintln(w, text); err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\t\t\tseconds\t\t\tCPU seconds\t\t\tpeak MiB\t\t\trequests\t\n")
-	fmt.Fprint(t, "\thelm\tdeployer\tratio\thelm\tdeployer\tratio\thelm\tdeployer\tratio\thelm\tdeployer\tratio\t\n")
-	for _, row := range r.rows {
-		a, b := median(row.helm), median(row.deployer)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", row.phase.name,
-			seconds(a.wall), seconds(b.wall), shown(ratio(float64(a.wall), float64(b.wall))),
-			seconds(a.cpu), seconds(b.cpu), shown(ratio(float64(a.cpu), float64(b.cpu))),
-			a.peak>>20, b.peak>>20, shown(ratio(float64(a.peak), float64(b.peak))),
-			count(a.asked.requests), count(b.asked.requests), shown(ratio(float64(a.asked.requests), float64(b.asked.requests))))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return r.reportTargets(w)
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
 
 // ratio is negative when it isn't known.
 func ratio(of, to float64) float64 {
@@ -104,16 +73,55 @@ func ratio(of, to float64) float64 {
 	return to / of
 }
 
-func shown(ratio float64) string {
-	if ratio < 0 {
-		return "-"
+// report writes the tables of a section and returns how many targets were missed.
+func report(w io.Writer, s section, r results) (missed int, err error) {
+	fmt.Fprintf(w, "%s\nmedian of %d; ratio = deployer / helm 3\n\n", s.title, s.lives)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, name := range figureNames {
+		fmt.Fprintf(t, "\t\t\t%s", name)
 	}
-	return fmt.Sprintf("%.3f", ratio)
+	fmt.Fprint(t, "\t\n")
+	for range figureNames {
+		fmt.Fprint(t, "\thelm\tdeployer\tratio")
+	}
+	fmt.Fprint(t, "\t\n")
+	for _, st := range s.steps {
+		if st.name == "" {
+			continue
+		}
+		fmt.Fprint(t, st.name)
+		h, d := median(r.helm[st.name]), median(r.deployer[st.name])
+		for f := range h {
+			fmt.Fprintf(t, "\t%s\t%s\t%s", shown(h[f]), shown(d[f]), shown(ratio(h[f], d[f])))
+		}
+		fmt.Fprint(t, "\t\n")
+	}
+	if err := t.Flush(); err != nil {
+		return 0, err
+	}
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "\ntarget\t\tat most\tis\t\n")
+	for _, target := range s.targets {
+		value, verdict := target.value(r, target.step), "hit"
+		switch {
+		case value < 0:
+			verdict = "not known"
+		case value > target.most:
+			verdict = "miss"
+			missed++
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", target.step, target.what, shown(target.most), shown(value), verdict)
+	}
+	fmt.Fprintln(t)
+	return missed, t.Flush()
 }
 
-func count(n int) string {
-	if n < 0 {
+func shown(value float64) string {
+	switch {
+	case value < 0:
 		return "-"
+	case value >= 100:
+		return fmt.Sprintf("%.0f", value)
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("%.2f", value)
 }
