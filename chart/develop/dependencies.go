@@ -15,8 +15,10 @@ import (
 
 // A Dependency is an entry of Chart.yaml and what charts/ has for it.
 type Dependency struct {
-	Name, Version, Repository string
-	Status                    string // Helm's word: ok, unpacked, missing, wrong version, …
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	Repository string `json:"repository"`
+	Status     string `json:"status"` // Helm's word: ok, unpacked, missing, wrong version, …
 }
 
 // Dependencies compares Chart.yaml of a chart with its charts/. The warnings

@@ -3,6 +3,7 @@ package develop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -115,7 +116,7 @@ func TestLintTellsNoValues(t *testing.T) {
 		"templates/secret.yaml": "stringData:\n  password: {{ .Values.password }}\n",
 	})
 	report, err := Lint(context.Background(), dir, map[string]any{"password": "*hunter2"}, LintOptions{})
-	messages := strings.Join(append(report.Messages, report.Notable...), "\n")
+	messages := fmt.Sprint(report.Messages)
 	if err != nil || !strings.Contains(messages, "unknown anchor (hidden) referenced") || strings.Contains(messages, "hunter2") {
 		t.Errorf("error %v, messages\n%s", err, messages)
 	}

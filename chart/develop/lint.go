@@ -11,10 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/chart"
 	"deployer/chart/internal/limits"
@@ -25,19 +29,39 @@ import (
 type LintOptions struct {
 	Strict     bool // warnings fail a chart
 	SkipSchema bool
-	Namespace  string // that templates see
-	Kubernetes string // version for deprecations and capabilities; empty means Helm's own
+	Namespace  string   // that templates see
+	Kubernetes string   // version for deprecations and capabilities; empty means Helm's own
+	AsHelm     bool     // only what Helm looks for, as severe as there
+	ValueFiles []string // the files that values come from, to be checked, too
 }
 
 // A Report is what the linter says of one chart.
 type Report struct {
-	Messages []string // as Helm writes them: [WARNING] templates/: …
-	// Notable are the messages that are more than information.
-	Notable []string
-	Failed  bool
+	Messages []Message
+	Failed   bool
 	// Defaults are the chart's own values, and those of the charts in it.
 	Defaults []map[string]any
 }
+
+// A Message is one problem of a chart.
+type Message struct {
+	Severity string `json:"severity"` // INFO, WARNING or ERROR; empty if the path isn't a chart
+	Path     string `json:"path"`     // of a file in the chart
+	Text     string `json:"message"`
+}
+
+// String is the message as Helm writes it: [WARNING] templates/: …
+func (m Message) String() string {
+	if m.Severity == "" {
+		return m.Text
+	}
+	return fmt.Sprintf("[%s] %s: %s", m.Severity, m.Path, m.Text)
+}
+
+// IsNotable reports whether a message is more than information.
+func (m Message) IsNotable() bool { return m.Severity != severities[support.InfoSev] }
+
+var severities = map[int]string{support.UnknownSev: "UNKNOWN", support.InfoSev: "INFO", support.WarningSev: "WARNING", support.ErrorSev: "ERROR"}
 
 // Lint checks the chart in a directory or archive as helm lint does. The report lists the
 // problems of the chart, also that the path isn't a chart.
@@ -63,8 +87,7 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		}
 	}
 	if err != nil {
-		line := fmt.Sprintf("Error %s", err)
-		report.Messages, report.Notable, report.Failed = []string{line}, []string{line}, true
+		report.Messages, report.Failed = []Message{{Text: fmt.Sprintf("Error %s", err)}}, true
 		return report, nil
 	}
 	limit := support.ErrorSev
@@ -74,6 +97,9 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 	var result support.Linter
 	if err := limits.Run(ctx, path, 1, nil, func() error {
 		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+		if !opts.AsHelm {
+			result.Messages = append(markRemoved(result.Messages, version), ownChecks(dir, values, version, opts)...)
+		}
 		return nil
 	}); err != nil {
 		return report, err
@@ -82,14 +108,87 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {
-		text := yamltext.HideQuotes(m.Error())
-		report.Messages = append(report.Messages, text)
-		if m.Severity > support.InfoSev {
-			report.Notable = append(report.Notable, text)
-		}
+		report.Messages = append(report.Messages, Message{Severity: severities[m.Severity], Path: m.Path, Text: yamltext.HideQuotes(m.Err.Error())})
 		report.Failed = report.Failed || m.Severity >= limit
 	}
 	return report, nil
+}
+
+// ownChecks warn of what is silently ignored: keys that are there twice, and given values that nothing reads.
+func ownChecks(dir string, values map[string]any, version *chartutil.KubeVersion, opts LintOptions) []support.Message {
+	var out []support.Message
+	warn := func(path, text string) {
+		out = append(out, support.NewMessage(support.WarningSev, path, errors.New(text)))
+	}
+	for _, path := range append([]string{filepath.Join(dir, chartutil.ValuesfileName)}, opts.ValueFiles...) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // values come from URLs and standard input, too
+		}
+		shown := path
+		if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
+			shown = inside
+		}
+		for _, problem := range duplicateKeys(text) {
+			warn(shown, problem)
+		}
+	}
+	loaded, err := loader.Load(dir)
+	if err != nil {
+		return out // which is among the messages already
+	}
+	for _, name := range unknownValues(loaded, values) {
+		warn("values", name+" has no effect: no template reads it, and "+chartutil.ValuesfileName+" doesn't have it")
+	}
+	rendered := renderForLint(loaded, values, version, opts)
+	for _, t := range loaded.Templates {
+		for _, problem := range duplicateKeys([]byte(rendered[loaded.Name()+"/"+t.Name])) {
+			warn(t.Name, problem+" (in what it renders)")
+		}
+	}
+	return out
+}
+
+// renderForLint renders a chart as Helm's linter has done, which keeps what it got; empty if that failed.
+func renderForLint(c *helmchart.Chart, values map[string]any, version *chartutil.KubeVersion, opts LintOptions) map[string]string {
+	if chartutil.ProcessDependenciesWithMerge(c, values) != nil {
+		return nil
+	}
+	all, err := chartutil.CoalesceValues(c, values)
+	if err != nil {
+		return nil
+	}
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	release := chartutil.ReleaseOptions{Name: "test-release", Namespace: opts.Namespace}
+	input, err := chartutil.ToRenderValuesWithSchemaValidation(c, all, release, capabilities, true)
+	if err != nil {
+		return nil
+	}
+	out, _ := engine.Engine{LintMode: true}.Render(c, input) // Helm's linter has told the error
+	return out
+}
+
+// markRemoved makes an error of Helm's warning about an API version that the cluster doesn't serve any more. Helm says the
+// same of versions that are only deprecated.
+func markRemoved(messages []support.Message, version *chartutil.KubeVersion) []support.Message {
+	for i, m := range messages {
+		words := strings.Fields(m.Err.Error())
+		if m.Severity != support.WarningSev || len(words) < 2 {
+			continue
+		}
+		obj, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(words[0], words[1])) // "batch/v1beta1 CronJob is deprecated …"
+		if err != nil {
+			continue
+		}
+		if removed, ok := obj.(interface{ APILifecycleRemoved() (int, int) }); ok {
+			major, minor := removed.APILifecycleRemoved()
+			if constraint := fmt.Sprintf(">= %d.%d-0", major, minor); chartutil.IsCompatibleRange(constraint, version.Version) {
+				messages[i].Severity = support.ErrorSev
+			}
+		}
+	}
+	return messages
 }
 
 // unpackedDirectory is the chart as a directory: itself, or an archive unpacked.

@@ -65,6 +65,41 @@ func Show(c *helmchart.Chart, part Part, path string) (string, error) {
 	return out.String(), nil
 }
 
+// Document is a part of a chart for programs: All is an object of the other parts, the readme a text, CRDs a list.
+// A part that isn't there is nil.
+func Document(c *helmchart.Chart, part Part) (any, error) {
+	switch part {
+	case Chart:
+		return c.Metadata, nil
+	case Values:
+		return c.Values, nil
+	case Readme:
+		if text, ok := readme(c); ok {
+			return text, nil
+		}
+		return nil, nil
+	case CRDs:
+		objects := []any{}
+		for _, crd := range c.CRDObjects() {
+			var object any
+			if err := yaml.Unmarshal(crd.File.Data, &object); err != nil {
+				return nil, fmt.Errorf("reading %s of %s: %w", crd.Filename, c.Name(), err)
+			}
+			objects = append(objects, object)
+		}
+		return objects, nil
+	}
+	all := map[string]any{}
+	for _, p := range []Part{Chart, Values, Readme, CRDs} {
+		document, err := Document(c, p)
+		if err != nil {
+			return nil, err
+		}
+		all[string(p)] = document
+	}
+	return all, nil
+}
+
 // values are values.yaml as it was written, or what a JSONPath picks of it.
 func values(c *helmchart.Chart, path string) (string, error) {
 	var out strings.Builder

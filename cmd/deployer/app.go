@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/program"
 	"deployer/internal/view/output"
 )
 
@@ -173,6 +174,7 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "`NAMESPACE` of the release (default: the context's)", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", Destination: &k.Kubeconfig},
 		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "`NAME` of the kubeconfig context", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
+		&cli.StringFlag{Name: "expect-context", Category: group, Usage: "refuse to use a kubeconfig context other than `NAME`", Destination: &k.ExpectContext},
 		&cli.StringFlag{Name: "kube-apiserver", Category: group, Usage: "`URL` of the API server", Destination: &k.APIServer, EnvVars: []string{"HELM_KUBEAPISERVER"}},
 		&cli.StringFlag{Name: "kube-token", Category: group, Usage: "bearer `TOKEN` to log in with", Destination: &k.Token, EnvVars: []string{"HELM_KUBETOKEN"}},
 		&cli.StringFlag{Name: "kube-as-user", Category: group, Usage: "`USER` to impersonate", Destination: &k.AsUser, EnvVars: []string{"HELM_KUBEASUSER"}},
@@ -205,10 +207,23 @@ func action(minArgs, maxArgs int, names string, do func(ctx context.Context, arg
 		case len(args) < minArgs:
 			return usagef(command, "%q needs %s", c.App.Name+" "+command, names)
 		case maxArgs >= 0 && len(args) > maxArgs:
-			return usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[maxArgs])
+			return withShellHint(usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[maxArgs]), args)
 		}
 		return do(c.Context, args)
 	}
+}
+
+// withShellHint says where an argument too many may come from.
+func withShellHint(err error, args []string) error {
+	for _, arg := range args {
+		if word := canonicalBool(arg); word == "true" || word == "false" {
+			return program.WithHint(err, fmt.Sprintf("write the value of a switch after an equals sign: --wait=%s", arg))
+		}
+		if strings.Contains(arg, "=") {
+			return program.WithHint(err, "the shell may have split a value with {…,…} or blanks: quote it, such as --set 'key={a,b}'")
+		}
+	}
+	return err
 }
 
 // actionWithFormat is action for a command with -o: do gets the format too.

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/program"
 )
 
 // A commandLine is a normalised command line: flags stand before arguments, and each flag
@@ -210,20 +212,24 @@ func (p *normalizer) unknown(written string) error {
 	if p.leaf != nil {
 		err = fmt.Errorf("unknown flag %s of %s", written, strings.Join(p.words, " "))
 	}
-	candidates := map[string]bool{}
-	for n, f := range p.flags {
-		if len(n) > 1 && !isHidden(f) && !isDestructive(f) {
-			candidates["--"+n] = true
-		}
-	}
+	known := maps.Clone(p.flags)
 	if p.leaf == nil {
-		for _, f := range allFlags(p.commands) {
-			if !isHidden(f) && !isDestructive(f) {
-				candidates["--"+f.Names()[0]] = true
-			}
+		maps.Copy(known, flagTable(allFlags(p.commands)))
+	}
+	if name, negated := strings.CutPrefix(written, "--no-"); negated && known[name] != nil && isBool(known[name]) {
+		return program.WithHint(err, "did you mean --"+name+"=false?")
+	}
+	var candidates, rare []string
+	for n, f := range known {
+		switch {
+		case len(n) == 1 || isDestructive(f):
+		case isHidden(f):
+			rare = append(rare, "--"+n)
+		default:
+			candidates = append(candidates, "--"+n)
 		}
 	}
-	return suggest(err, written, slices.Sorted(maps.Keys(candidates)))
+	return suggest(err, written, candidates, rare...)
 }
 
 func unknownCommand(words []string, token string, commands []*cli.Command) error {

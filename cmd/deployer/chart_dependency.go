@@ -29,12 +29,19 @@ func dependencyList(e *env) *cli.Command {
 Exit codes: 0 done, even if some are missing; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "maximum width of a column, in characters", Destination: &width},
+			outputFlag(e),
 		},
-		Action: action(0, 1, "a chart", func(_ context.Context, args []string) error {
+		Action: actionWithFormat(e, 0, 1, "a chart", func(_ context.Context, args []string, format output.Format) error {
 			path := chartDirectory(args)
 			found, warnings, err := develop.Dependencies(path)
 			if err != nil {
 				return err
+			}
+			if format != output.FormatTable {
+				for _, w := range warnings {
+					e.warn(w)
+				}
+				return output.Encode(e.streams.Out, format, append([]develop.Dependency{}, found...))
 			}
 			if found == nil {
 				return printTo(e.streams.Out, fmt.Sprintf("WARNING: no dependencies at %s\n", filepath.Join(path, "charts")))

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/chart/develop"
+	"deployer/internal/view/output"
 )
 
 func lintCommand(e *env) *cli.Command {
@@ -30,9 +33,10 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 			&cli.BoolFlag{Name: "with-subcharts", Usage: "also check the charts in charts/", Destination: &subcharts},
 			&cli.BoolFlag{Name: "quiet", Usage: "print only warnings and errors", Destination: &quiet},
 			skipSchemaFlag("", &o.SkipSchema),
+			outputFlag(e),
 			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for capabilities and deprecations", Destination: &o.Kubernetes},
 		}, request.valueFlags()...),
-		Action: action(0, -1, "", func(ctx context.Context, paths []string) error {
+		Action: actionWithFormat(e, 0, -1, "", func(ctx context.Context, paths []string, format output.Format) error {
 			if len(paths) == 0 {
 				paths = []string{"."}
 			}
@@ -46,44 +50,65 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 				return err
 			}
 			e.hideValues(values)
-			o.Namespace = e.offlineNamespace()
-			return lint(ctx, e, paths, values, o, quiet)
+			o.Namespace, o.AsHelm, o.ValueFiles = e.offlineNamespace(), e.call.asHelm, request.valueFiles()
+			return lint(ctx, e, paths, values, o, quiet, format)
 		}),
 	}
 }
 
 // lint reports on each chart in Helm's words, and at the end how many failed.
-func lint(ctx context.Context, e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool) error {
+func lint(ctx context.Context, e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool, format output.Format) error {
 	text, failed, notable := "", 0, false
+	document := lintDocument{Charts: []lintedChart{}}
 	for _, path := range paths {
 		report, err := develop.Lint(ctx, path, values, o)
 		if err != nil {
 			return err
 		}
 		e.hideValues(report.Defaults...)
-		lines := report.Messages
-		if quiet {
-			lines = report.Notable
-		}
-		notable = notable || len(report.Notable) > 0
+		shown := slices.DeleteFunc(report.Messages, func(m develop.Message) bool { return quiet && !m.IsNotable() })
+		notable = notable || slices.ContainsFunc(shown, develop.Message.IsNotable)
 		if report.Failed {
 			failed++
 		}
-		if quiet && len(lines) == 0 {
+		for i := range shown {
+			shown[i].Text = e.hidden.Hide(shown[i].Text)
+		}
+		document.Charts = append(document.Charts, lintedChart{path, report.Failed, append([]develop.Message{}, shown...)})
+		if quiet && len(shown) == 0 {
 			continue
 		}
 		text += fmt.Sprintf("==> Linting %s\n", path)
-		for _, line := range lines {
-			text += e.hidden.Hide(line) + "\n"
+		for _, m := range shown {
+			text += m.String() + "\n"
 		}
 		text += "\n"
 	}
+	document.Failed = failed
 	summary := fmt.Sprintf("%d chart(s) linted, %d chart(s) failed", len(paths), failed)
 	if failed == 0 && (!quiet || notable) {
 		text += summary + "\n"
 	}
+	if format != output.FormatTable {
+		if err := output.Encode(e.streams.Out, format, document); err != nil || failed == 0 {
+			return err
+		}
+		return alreadyShown{errors.New(summary)}
+	}
 	if err := printTo(e.streams.Out, text); err != nil || failed == 0 {
 		return err
 	}
-	return fmt.Errorf("%s", summary)
+	return errors.New(summary)
+}
+
+// lintDocument is what lint -o json says. (docs/json.md)
+type lintDocument struct {
+	Charts []lintedChart `json:"charts"`
+	Failed int           `json:"failed"`
+}
+
+type lintedChart struct {
+	Path     string            `json:"path"`
+	Failed   bool              `json:"failed"`
+	Messages []develop.Message `json:"messages"`
 }

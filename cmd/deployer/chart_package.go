@@ -10,6 +10,7 @@ import (
 
 	"deployer/chart"
 	"deployer/chart/develop"
+	"deployer/internal/program"
 )
 
 // A packageOptions is the command line of package.
@@ -68,7 +69,7 @@ func (o *packageOptions) run(ctx context.Context, e *env, dir string) error {
 		return err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return &chart.NotFoundError{Ref: dir}
+		return program.WithHint(fmt.Errorf("path %q not found", dir), "package takes directories; to make one: "+program.Name+" create NAME")
 	}
 	if o.update {
 		if err := o.updateDependencies(ctx, e, dir); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"deployer/chart"
 	"deployer/chart/develop"
+	"deployer/internal/view/output"
 )
 
 func showCommand(e *env) *cli.Command {
@@ -25,7 +26,7 @@ func showCommand(e *env) *cli.Command {
 func showPart(e *env, part develop.Part, usage string) *cli.Command {
 	var o chart.LoadOptions
 	var path string
-	flags := locateFlags(&o)
+	flags := append(locateFlags(&o), outputFlag(e))
 	if part == develop.Values {
 		flags = append(flags, &cli.StringFlag{Name: "jsonpath", Usage: "JSONPath `EXPRESSION` that selects from the values", Destination: &path})
 	}
@@ -37,7 +38,10 @@ Examples:
   deployer show ` + string(part) + ` ./chart
   deployer show ` + string(part) + ` bitnami/nginx --version ^18`,
 		Flags: flags,
-		Action: action(1, 1, "a chart", func(ctx context.Context, args []string) error {
+		Action: actionWithFormat(e, 1, 1, "a chart", func(ctx context.Context, args []string, format output.Format) error {
+			if format != output.FormatTable && path != "" {
+				return usagef("show values", "--jsonpath and --output can't be combined")
+			}
 			o.ForInspection = true
 			loaded, err := e.loadChart(ctx, args[0], o)
 			if err != nil {
@@ -45,6 +49,13 @@ Examples:
 			}
 			for _, w := range loaded.Warnings {
 				e.warn(w)
+			}
+			if format != output.FormatTable {
+				document, err := develop.Document(loaded.Helm, part)
+				if err != nil {
+					return err
+				}
+				return output.Encode(e.streams.Out, format, document)
 			}
 			text, err := develop.Show(loaded.Helm, part, path)
 			if err != nil {

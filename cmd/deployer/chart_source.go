@@ -38,6 +38,17 @@ func (r *chartRequest) valueFlags() []cli.Flag {
 	}
 }
 
+// valueFiles are the local files among the sources of values, and URLs, which nobody finds there.
+func (r *chartRequest) valueFiles() []string {
+	var out []string
+	for _, s := range r.sources {
+		if s.Kind == chart.ValuesFile {
+			out = append(out, splitList(s.Value)...)
+		}
+	}
+	return out
+}
+
 // chartFlags say where a chart to deploy comes from.
 func (r *chartRequest) chartFlags() []cli.Flag {
 	return append(locateFlags(&r.load),

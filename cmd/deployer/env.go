@@ -70,6 +70,9 @@ func (e *env) connect() (*kube.Cluster, error) {
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
 	opts.Warn = e.warn
 	cluster, err := kube.Connect(opts)
+	if errors.As(err, new(*kube.ContextError)) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, program.WithHint(err, "name the cluster with --kubeconfig, --kube-context or KUBECONFIG")
 	}

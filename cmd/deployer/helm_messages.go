@@ -116,7 +116,7 @@ const (
 )
 
 func withPrefix(words string, err error) error {
-	if err == nil || words == "" {
+	if err == nil || words == "" || errors.Is(err, errUnconfirmed) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", words, err)

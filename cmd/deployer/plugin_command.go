@@ -77,16 +77,23 @@ func pluginList(ps plugins) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list installed plugins",
 		Description: `Examples:
-  deployer plugin list
+  deployer plugin list -o json
 
 Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
-		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
+		Flags: []cli.Flag{outputFlag(ps.env)},
+		Action: actionWithFormat(ps.env, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
 			found, broken := plugin.Find(ps.places().Plugins)
-			rows := [][]string{}
+			rows, list := [][]string{}, []map[string]string{}
 			for _, p := range found {
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
+				list = append(list, map[string]string{"name": p.Name, "version": p.Version, "description": p.Description})
 			}
-			errs := []error{output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows)}
+			var errs []error
+			if format == output.FormatTable {
+				errs = append(errs, output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows))
+			} else {
+				errs = append(errs, output.Encode(ps.streams.Out, format, list))
+			}
 			for _, b := range broken {
 				errs = append(errs, b)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/view/output"
 )
 
 func envCommand(e *env) *cli.Command {
@@ -16,8 +18,15 @@ func envCommand(e *env) *cli.Command {
 		Description: `Examples:
   deployer env
   deployer env HELM_REPOSITORY_CONFIG`,
-		Action: action(0, 1, "a variable", func(_ context.Context, args []string) error {
+		Flags: []cli.Flag{outputFlag(e)},
+		Action: actionWithFormat(e, 0, 1, "a variable", func(_ context.Context, args []string, format output.Format) error {
 			variables := e.helmVariables()
+			switch {
+			case format != output.FormatTable && len(args) == 1:
+				return output.Encode(e.streams.Out, format, variables[args[0]])
+			case format != output.FormatTable:
+				return output.Encode(e.streams.Out, format, variables)
+			}
 			if len(args) == 1 {
 				return printTo(e.streams.Out, variables[args[0]]+"\n")
 			}

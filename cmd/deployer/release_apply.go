@@ -42,7 +42,7 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 }
 
 func applyCommand(e *env) *cli.Command {
-	o := &applyOptions{}
+	o := &applyOptions{operationFlags: operationFlags{confirm: confirmation{byDefault: true}}}
 	return &cli.Command{
 		Name: "apply", Usage: "apply a saved plan exactly as it was shown, or not at all", ArgsUsage: "FILE [CHART]",
 		Description: `Makes the changes that deployer plan --out FILE has saved.

@@ -37,6 +37,13 @@ func (o *operationFlags) flags(e *env) []cli.Flag {
 		o.reports.resultFlag(group, ""),
 		o.reports.junitFlag(group),
 	}
+	if !o.plan.only {
+		when := ""
+		if o.confirm.byDefault {
+			when = " (default on a terminal)"
+		}
+		flags = append(flags, o.confirm.flag(when))
+	}
 	format := outputFlag(e)
 	if o.plan.only {
 		format.Usage = "output `FORMAT`: table, json, yaml, markdown, html, mermaid, dot"

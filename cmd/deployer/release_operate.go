@@ -21,6 +21,7 @@ type operationFlags struct {
 	wait          string
 	undo          undoFlags
 	dryRun        dryRunFlags
+	confirm       confirmation
 	plan          planFlags
 	reports       reportFlags
 	hideNotes     bool
@@ -67,6 +68,9 @@ func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
 		//lint:ignore ST1005 Helm's words
 		return "", withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
+	if err := o.confirm.check(e); err != nil && !o.isPlanning() {
+		return "", err
+	}
 	return format, errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit))
 }
 
@@ -106,7 +110,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 		shown = output.FormatTable
 	}
 	o.startView(ctx, e, shown, e.isQuiet())
-	done := d.Do(ctx, name, decide, o.doOptions(e, format))
+	done := d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
 	err = errors.Join(err, e.view.Close(err))
 	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
@@ -145,10 +149,15 @@ func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deploye
 }
 
 // doOptions is how the operation is carried out.
-func (o *operationFlags) doOptions(e *env, format output.Format) deploy.DoOptions {
+func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deployer, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
 		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt,
-		BeforeExecute: func(op *deploy.Operation) error { return o.announceInstall(e, op, format) },
+		BeforeExecute: func(op *deploy.Operation) error {
+			if err := o.confirm.ask(ctx, e, d, op); err != nil {
+				return err
+			}
+			return o.announceInstall(e, op, format)
+		},
 		OnEvent: func(event deploy.Event) {
 			if logged, ok := event.(deploy.PodLogged); ok { // to be shown at the end
 				o.podLogs = append(o.podLogs, logged.Log)

@@ -28,7 +28,7 @@ Examples:
 Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`,
 		Flags: []cli.Flag{
 			takeoverFlag(&settings, ""),
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "age at which a revision that another tool left pending is recorded as failed; less than 1h counts as 1h", Destination: &settings.Timeout},
+			&cli.DurationFlag{Name: "timeout", Value: time.Hour, Usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", Destination: &settings.Timeout},
 			lockTimeoutFlag("", &lockTimeout),
 		},
 		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {

@@ -33,7 +33,7 @@ Exit codes: the same as upgrade's`,
 
 // rollbackAction is the action of rollback, and of plan for one.
 func (o *operationFlags) rollbackAction(e *env, command string, description *string) cli.ActionFunc {
-	return action(1, 2, "a release name and a revision", func(ctx context.Context, args []string) error {
+	return action(1, 2, "a release name, and maybe a revision", func(ctx context.Context, args []string) error {
 		request := deploy.RollbackRequest{Name: args[0], Description: *description}
 		if len(args) == 2 {
 			var err error

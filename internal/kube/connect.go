@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Kubeconfig            string // path; empty means KUBECONFIG or the default file
 	Context               string
+	ExpectContext         string // any other context is refused; empty expects none
 	Namespace             string
 	APIServer             string
 	CAFile                string
@@ -39,6 +40,7 @@ type Options struct {
 // Cluster is a connection made on first use. It is safe for concurrent use.
 type Cluster struct {
 	config    *rest.Config
+	context   string
 	namespace string
 	requests  *requestLimit
 	clients   func() (clients, error)
@@ -72,11 +74,39 @@ func Connect(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, &UnreachableError{err}
+	}
+	name := cmp.Or(opts.Context, raw.CurrentContext)
+	if opts.ExpectContext != "" && name != opts.ExpectContext {
+		return nil, &ContextError{Name: name, Expected: opts.ExpectContext, Server: config.Host}
+	}
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst
 	config.WarningHandlerWithContext = warnings{opts.Warn}
-	return New(config, namespace), nil
+	cluster := New(config, namespace)
+	cluster.context = name
+	return cluster, nil
 }
+
+// A ContextError refuses a context that isn't the expected one, before any request is made.
+type ContextError struct{ Name, Expected, Server string }
+
+func (e *ContextError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("no kubeconfig context is in use (the API server is %s), but %q is expected", e.Server, e.Expected)
+	}
+	return fmt.Sprintf("the context is %q (%s), but %q is expected", e.Name, e.Server, e.Expected)
+}
+
+// Hint says how to choose the expected context.
+func (e *ContextError) Hint() string {
+	return "nothing was sent to it; choose the cluster with --kube-context " + e.Expected + ", or change --expect-context"
+}
+
+// Context is the name of the kubeconfig context that is in use; empty without one, as in a pod.
+func (c *Cluster) Context() string { return c.context }
 
 // New returns a connection by an existing configuration. A QPS of 0 in config
 // means no pacing on our side.
