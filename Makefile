@@ -3,8 +3,8 @@ SHELL := /bin/sh
 GO ?= go
 # With RACE=1 tests are built with the race detector; RACE=program also builds the
 # program that they start with it, which takes several times as long. Tests of what
-# is large, TestLarge*, are run without it, and so are those that only start the program.
-GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) test $(if $(RACE),-race)
+# is large, TestLarge*, are run without it, and so are those that only start the program. make lint vets.
+GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) test -vet=off $(if $(RACE),-race)
 # Random tests are the same each time, but for test-long, which draws a seed unless
 # one is given: SEED=n.
 SEED ?=
@@ -49,7 +49,7 @@ ifdef RACE
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(filter-out -race,$(GOTEST)) -timeout 60m ./internal/e2e
 endif
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -timeout 60m $(if $(RACE),$$($(GO) list ./... | grep -v '/internal/e2e$$'),./...)
-	cd devcluster && $(GO) test -timeout 10m ./...
+	cd devcluster && $(GO) test -vet=off -timeout 10m ./...
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply ./internal/e2e

@@ -97,6 +97,7 @@ func clusterEnv(opts options) []string {
 		"DEPLOYER_TEST_KUBECONFIG=" + l.kubeconfig(),
 		"DEPLOYER_TEST_AUDIT_LOG=" + l.auditLog(),
 		"DEPLOYER_TEST_DIR=" + l.dir,
+		"DEPLOYER_TEST_THROWN_AWAY=1",
 	}
 	if opts.real {
 		env = append(env, "DEPLOYER_TEST_NODE=1")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,17 +33,35 @@ func TestNamespaceIsReadyForUse(t *testing.T) {
 	}
 }
 
-func TestNamespaceGoesWithItsTest(t *testing.T) {
+// TestWorkloadsGoWithTheirTest: pods that go on would fill the nodes, and scripted ones keep the cluster busy.
+func TestWorkloadsGoWithTheirTest(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t)
 	var name string
-	t.Run("a test with a name / that isn't one", func(t *testing.T) { name = c.Namespace(t) })
-	c.Eventually(t, time.Minute, "the end of Namespace/"+name, func(ctx context.Context) error {
-		_, err := c.Client().CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+	t.Run("a test with a name / that isn't one", func(t *testing.T) {
+		name = c.Namespace(t)
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j"}}
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+		if _, err := c.Client().BatchV1().Jobs(name).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		return fmt.Errorf("reading it: %v", err)
+		c.Eventually(t, time.Minute, "its pod", func(ctx context.Context) error {
+			pods, err := c.Client().CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+			if err == nil && len(pods.Items) == 0 {
+				err = errors.New("there is none yet")
+			}
+			return err
+		})
+	})
+	c.Eventually(t, time.Minute, "the end of Job/"+name+"/j and its pod", func(ctx context.Context) error {
+		if _, err := c.Client().BatchV1().Jobs(name).Get(ctx, "j", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading the Job: %v", err)
+		}
+		pods, err := c.Client().CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+		if err == nil && len(pods.Items) > 0 {
+			err = errors.New("its pod is still there")
+		}
+		return err
 	})
 }
 

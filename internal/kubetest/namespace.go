@@ -3,7 +3,9 @@ package kubetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +17,13 @@ import (
 // cleanupTimeout is how long a test's cleanup may wait for the API server.
 const cleanupTimeout = 10 * time.Second
 
+// thrownAwayEnv names the variable that says that the cluster ends with the tests.
+const thrownAwayEnv = "DEPLOYER_TEST_THROWN_AWAY"
+
 // Namespace creates a namespace of its own for the test, ready for pods, and
-// gives its name. It is deleted with the test; nobody waits until it is gone.
+// gives its name. It is deleted with the test; nobody waits until it is gone. In a
+// cluster that is thrown away only its workloads are deleted: deleting a namespace takes
+// more than a hundred requests.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t)
@@ -29,6 +36,9 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		t.Fatalf("creating Namespace/%s: %v", name, err)
 	}
 	c.cleanup(t, "Namespace/"+name, func(ctx context.Context) error {
+		if os.Getenv(thrownAwayEnv) != "" {
+			return c.deleteWorkloads(ctx, name)
+		}
 		return namespaces.Delete(ctx, name, metav1.DeleteOptions{})
 	})
 	// Pods are refused before it exists.
@@ -37,6 +47,21 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		return err
 	})
 	return name
+}
+
+// deleteWorkloads deletes what makes pods in a namespace, and the pods.
+func (c *Cluster) deleteWorkloads(ctx context.Context, namespace string) error {
+	background := metav1.DeletePropagationBackground
+	opts, all := metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}
+	apps, batch, core := c.client.AppsV1(), c.client.BatchV1(), c.client.CoreV1()
+	return errors.Join(
+		batch.CronJobs(namespace).DeleteCollection(ctx, opts, all),
+		batch.Jobs(namespace).DeleteCollection(ctx, opts, all),
+		apps.Deployments(namespace).DeleteCollection(ctx, opts, all),
+		apps.StatefulSets(namespace).DeleteCollection(ctx, opts, all),
+		apps.DaemonSets(namespace).DeleteCollection(ctx, opts, all),
+		core.Pods(namespace).DeleteCollection(ctx, opts, all),
+	)
 }
 
 // cleanup removes something when the test ends.
