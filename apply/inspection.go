@@ -225,7 +225,10 @@ type OrphanChange struct {
 
 // Orphans are the objects that other revisions have left. It is to be called after All.
 func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
-	changes, err := i.p.decideOrphans(ctx)
+	changes, list, err := i.p.decideOrphans(ctx)
+	if err == nil {
+		changes, err = i.p.inDeletionOrder(ctx, changes, list)
+	}
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {
 		out[n] = OrphanChange{c, i.p.history.latestDeclared(c.ID).Revision}

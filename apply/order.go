@@ -20,7 +20,8 @@ import (
 // A Wave is a list of changes that need no order among themselves, and what the wave
 // waits for.
 type Wave struct {
-	Changes []Change
+	PruneFirst []Change // orphans that hold what objects of the wave need for themselves, see decide.With
+	Changes    []Change
 	// Await lists the objects that tracking has to find ready or present before the wave
 	// begins. Objects that only have to be applied first aren't in it. No object is
 	// listed twice, not even in different waves.

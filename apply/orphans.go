@@ -22,6 +22,7 @@ type orphan struct {
 	source        string
 	mapping       kube.Mapping
 	obstacle      obstacle
+	makesRoom     bool // an object of the chart waits until it is gone, with what depends on it
 }
 
 // An obstacle is why an object can't be looked at. The zero value is none.
@@ -38,26 +39,24 @@ func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
 // Options.PruneKinds names them: deleting them loses data that a chart can't restore.
 func ProtectedKinds() []string { return decide.ProtectedKinds() }
 
-// decideOrphans decides about everything earlier revisions may have left.
-func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
+// decideOrphans decides about everything earlier revisions may have left. It returns the changes, and the orphan of each.
+func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []orphan, err error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if list, err = p.findGenerated(ctx, list); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	observed, err := p.observeOrphans(ctx, list)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
 		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, observed)
 	}
 	uids := p.liveUIDs()
-	var out []Change
-	var present []orphan
 	for i, o := range list {
 		s := observed[i]
 		switch {
@@ -71,10 +70,7 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
 		}
 	}
-	if out, err = p.inDeletionOrder(ctx, out, present); err != nil {
-		return nil, err
-	}
-	return out, p.a.forEach(ctx, len(out), func(i int) error {
+	return out, present, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
 		if c.execution == nil {
 			return nil
@@ -232,11 +228,19 @@ func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Ch
 		c.execution = p.executionOfOrphan(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
 	case d.Action == Delete && meta.DeletionTimestamp == nil:
 		c.execution = p.executionOfOrphan(o, write{
-			verb: deleteObject, propagation: p.a.opts.Propagation,
+			verb: deleteObject, propagation: p.propagationOf(o),
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
 		})
 	}
 	return c
+}
+
+// propagationOf says what becomes of the dependents of an orphan, such as pods.
+func (p *planning) propagationOf(o orphan) metav1.DeletionPropagation {
+	if o.makesRoom && p.a.opts.Propagation != metav1.DeletePropagationOrphan {
+		return metav1.DeletePropagationForeground
+	}
+	return p.a.opts.Propagation
 }
 
 // neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for

@@ -8,14 +8,16 @@ import (
 )
 
 // A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs and then
-// the changes of each wave to Run, and Prune to Applier.Prune. Before each wave the caller
+// the changes of each wave to Run, and what is pruned to Applier.Prune: PruneFirst before the first wave,
+// that of a wave before the wave, and Prune at the end. Before each wave the caller
 // waits until the objects in its Await are ready. Between them it may run hooks and wait
 // for objects.
 type Plan struct {
-	CRDs  []Change // of the crds/ directory
-	Waves []Wave   // all main objects, unchanged ones too
-	Prune []Change // Delete, Keep or GiveBack, with the reason, in the order of deletion
-	Hooks []Change // Create, with the server's verdict; Run doesn't take these
+	CRDs       []Change // of the crds/ directory
+	PruneFirst []Change // what would act on the changes, see decide.Before: Delete, in the order of deletion
+	Waves      []Wave   // all main objects, unchanged ones too
+	Prune      []Change // the other orphans: Delete, Keep or GiveBack, with the reason, in the order of deletion
+	Hooks      []Change // Create, with the server's verdict; Run doesn't take these
 
 	Warnings []Warning
 }
@@ -43,9 +45,18 @@ func (p *Plan) Declares(id kube.ID) bool {
 
 // lists returns the lists of changes in the order in which they are made.
 func (p *Plan) lists() [][]Change {
-	lists := [][]Change{p.CRDs}
+	lists := [][]Change{p.CRDs, p.PruneFirst}
 	for _, wave := range p.Waves {
-		lists = append(lists, wave.Changes)
+		lists = append(lists, wave.PruneFirst, wave.Changes)
+	}
+	return append(lists, p.Prune)
+}
+
+// Orphans are the changes of objects that the chart no longer has, in the order they are made.
+func (p *Plan) Orphans() [][]Change {
+	lists := [][]Change{p.PruneFirst}
+	for _, wave := range p.Waves {
+		lists = append(lists, wave.PruneFirst)
 	}
 	return append(lists, p.Prune)
 }

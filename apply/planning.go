@@ -37,6 +37,7 @@ type planning struct {
 	pruning       decide.Pruning // set when orphans are decided about
 	predictor     *predictor
 	autoscalers   *autoscalers
+	exclusive     memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
 	permissions   *permissions
 	warnings      *warnings
 }
@@ -90,11 +91,15 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
-	orphans, err := p.decideOrphans(ctx)
+	plan := &Plan{CRDs: changesOf(crds), Waves: order.waves(), Hooks: changesOf(hooks)}
+	orphans, list, err := p.decideOrphans(ctx)
+	if err == nil {
+		err = p.placeOrphans(ctx, plan, orphans, list)
+	}
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{CRDs: changesOf(crds), Waves: order.waves(), Prune: orphans, Hooks: changesOf(hooks), Warnings: p.warnings.sorted()}
+	plan.Warnings = p.warnings.sorted()
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}

@@ -51,10 +51,19 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 	return out, nil
 }
 
-// Prune carries out Plan.Prune, one turn after the other, and ensures that the deleted objects
+// PruneFirst is Prune for what must be gone before other objects change. It returns when it is.
+func (a *Applier) PruneFirst(ctx context.Context, changes []Change, onDone func(*Change)) error {
+	return a.prune(ctx, changes, true, onDone)
+}
+
+// Prune carries out a list of deletions of a plan, one turn after the other, and ensures that the deleted objects
 // stay gone. onDone, ctx and the error are as for Run. A change in the slice is replaced
 // where its object was kept or given back; Live of the others becomes the object that was deleted.
 func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Change)) error {
+	return a.prune(ctx, changes, false, onDone)
+}
+
+func (a *Applier) prune(ctx context.Context, changes []Change, awaitsGone bool, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
@@ -87,6 +96,9 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Chan
 				d.changes[done.ID].Live = done.Live // another one, if somebody has recreated it since the plan
 			}
 		}
+	}
+	if awaitsGone && ended == nil {
+		errs = append(errs, d.awaitAll(ctx, changes)...)
 	}
 	if ctx.Err() == nil {
 		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
@@ -130,6 +142,32 @@ func (d *deletionRun) await(ctx context.Context, turn []Change) {
 			}
 		}
 	}
+	d.awaitGone(ctx, ids)
+}
+
+// awaitAll waits until everything that was deleted is gone. It returns an error for each object that stays.
+func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
+	var ids []kube.ID
+	for _, c := range changes {
+		if _, known := d.outcomes[c.ID]; !known && d.changes[c.ID] != nil {
+			ids = append(ids, c.ID)
+		}
+	}
+	d.awaitGone(ctx, ids)
+	var errs []error
+	for _, c := range changes {
+		switch err := d.outcomes[c.ID]; {
+		case slices.Contains(ids, c.ID) && err != nil:
+			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: err})
+		case err == nil && c.Action == Delete && c.execution != nil:
+			c.execution.p.prerequisites.markPresent(c.ID)
+		}
+	}
+	return errs
+}
+
+// awaitGone waits until objects are gone, and notes the outcome of each.
+func (d *deletionRun) awaitGone(ctx context.Context, ids []kube.ID) {
 	errs := make([]error, len(ids))
 	end := d.a.forEach(ctx, len(ids), func(i int) error {
 		live := d.changes[ids[i]].Live

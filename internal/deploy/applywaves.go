@@ -16,11 +16,14 @@ import (
 func (r *run) applyWaves(ctx context.Context) error {
 	for rest := r.op.Plan.Waves; len(rest) > 0; {
 		n, total := 1, len(rest[0].Changes)
-		for n < len(rest) && len(rest[n].Await) == 0 {
+		for n < len(rest) && len(rest[n].Await) == 0 && len(rest[n].PruneFirst) == 0 {
 			total += len(rest[n].Changes)
 			n++
 		}
 		if err := r.awaitDependencies(ctx, rest[0].Await); err != nil {
+			return err
+		}
+		if err := r.pruneFirst(ctx, rest[0].PruneFirst); err != nil {
 			return err
 		}
 		err := r.runStep(ctx, StepApply, total, func() error { return r.applyTogether(ctx, rest[:n]) })

@@ -79,6 +79,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 	return r.inSequence(ctx,
 		func() error { return r.applyCRDs(ctx) },
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
+		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
 		func() error { return r.applyWaves(ctx) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
@@ -132,7 +133,17 @@ func (r *run) reportApplied(step Step) func(*apply.Change) {
 	}
 }
 
-// prune deletes what the chart dropped. It comes after the wait: until the new
+// pruneFirst deletes what the chart dropped and what must be gone before other objects change.
+func (r *run) pruneFirst(ctx context.Context, changes []apply.Change) error {
+	return r.runStep(ctx, StepPrune, len(changes), func() error {
+		if err := r.applier.PruneFirst(ctx, changes, r.reportApplied(StepPrune)); err != nil {
+			return err
+		}
+		return r.applier.RedecideDeferred(ctx, r.op.Plan)
+	})
+}
+
+// prune deletes what else the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
 	changes := r.op.Plan.Prune

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -122,7 +123,7 @@ func (o *Operation) findRenamed() {
 			made[origin{c.ID.Kind, c.Source}] = true
 		}
 	}
-	for _, c := range o.Plan.Prune {
+	for _, c := range slices.Concat(o.Plan.Orphans()...) {
 		if c.Action == apply.Delete && c.Source != "" && made[origin{c.ID.Kind, c.Source}] {
 			o.Rendered.Nondeterminism[c.ID] = Nondeterminism{NameDiffers: true}
 		}

@@ -59,7 +59,7 @@ func (o *Operation) writesIn(step Step) bool {
 	case StepApply:
 		return slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return slices.ContainsFunc(w.Changes, apply.Change.MayWrite) })
 	case StepPrune:
-		return slices.ContainsFunc(o.Plan.Prune, apply.Change.MayWrite)
+		return slices.ContainsFunc(o.Plan.Orphans(), func(list []apply.Change) bool { return slices.ContainsFunc(list, apply.Change.MayWrite) })
 	}
 	return true
 }

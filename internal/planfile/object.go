@@ -29,7 +29,7 @@ func objectsOf(k key, op *deploy.Operation) []Object {
 	for _, wave := range plan.Waves {
 		add(deploy.StepApply, wave.Changes)
 	}
-	add(deploy.StepPrune, plan.Prune)
+	add(deploy.StepPrune, slices.Concat(plan.Orphans()...))
 	add(deploy.StepHooks, plan.Hooks)
 	return out
 }

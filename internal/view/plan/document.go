@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ type Summary struct {
 
 // A step is a part of an operation; the order within it doesn't matter.
 type step struct {
-	Name    string       `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
+	Name    string       `json:"name"`            // "pre-upgrade hooks", "prune first", "prune for apply 1", "apply 1", "prune"
 	Kind    deploy.Step  `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
 	After   []dependency `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
 	Objects []object     `json:"objects"`
@@ -150,7 +151,9 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
 	before, after := op.Verb.HookEvents()
 	d.addHooks(op, plan, before, op.Hooks.Before)
+	d.add(string(deploy.StepPrune)+" first", deploy.StepPrune, objectsOf(plan.PruneFirst, describe))
 	for i, wave := range plan.Waves {
+		d.add(fmt.Sprintf("%s for apply %d", deploy.StepPrune, i+1), deploy.StepPrune, objectsOf(wave.PruneFirst, describe))
 		d.add("apply "+strconv.Itoa(i+1), deploy.StepApply, objectsOf(wave.Changes, describe))
 		d.Steps[len(d.Steps)-1].After = dependenciesOf(wave.Await)
 	}

@@ -121,7 +121,7 @@ func (t *runState) start(op *deploy.Operation) {
 	for _, wave := range op.Plan.Waves {
 		t.progress.applied.total += len(wave.Changes)
 	}
-	t.progress.pruned.total = len(op.Plan.Prune)
+	t.progress.pruned.total = len(slices.Concat(op.Plan.Orphans()...))
 	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
 	for c := range op.Plan.Changes() {
 		t.changes[c.ID] = summaryOf(c)

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = obj.UnmarshalJSON(data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// TestMomentOf: what acts on others goes before them, everything else after the wait.
+func TestMomentOf(t *testing.T) {
+	for gk, want := range map[schema.GroupKind]Moment{
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:                         Before,
+		{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}:                    Before,
+		{Group: "keda.sh", Kind: "ScaledObject"}:                                        Before,
+		{Kind: "ResourceQuota"}:                                                         Before,
+		{Kind: "LimitRange"}:                                                            Before,
+		{Group: "policy", Kind: "PodDisruptionBudget"}:                                  Before,
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:      Before,
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}: Before,
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   Before,
+		{Group: "constraints.gatekeeper.sh", Kind: "K8sRequiredLabels"}:                 Before,
+		{Group: "example.com", Kind: "ResourceQuota"}:                                   After,
+		{Kind: "Service"}:                                   After,
+		{Kind: "ConfigMap"}:                                 After,
+		{Group: "apps", Kind: "Deployment"}:                 After,
+		{Group: "networking.k8s.io", Kind: "Ingress"}:       After,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: After,
+	} {
+		if got, why := MomentOf(gk); got != want || (why != "") != (want == Before) {
+			t.Errorf("%s: %s (%q), want %s", gk, got, why, want)
+		}
+	}
+}
+
+// TestSharedHolding: what the pods of one workload have, and those of another one can't have beside them.
+func TestSharedHolding(t *testing.T) {
+	workload := func(spec string) string {
+		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: n}, spec: {template: {spec: " + spec + "}}}"
+	}
+	service := func(spec string) string {
+		return "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: n}, spec: " + spec + "}"
+	}
+	ingress := func(class string, hosts string) string {
+		return "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: n}, spec: {ingressClassName: " + class + ", rules: [" + hosts + "]}}"
+	}
+	port80 := workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}")
+	for name, c := range map[string]struct {
+		old, next string
+		want      string
+	}{
+		"host port":                  {port80, port80, "hostPort 80/TCP"},
+		"another host port":          {port80, workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 81}]}]}"), ""},
+		"another protocol":           {port80, workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80, protocol: UDP}]}]}"), ""},
+		"the network of the host":    {port80, workload("{hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}"), "hostPort 80/TCP"},
+		"a port of a sidecar":        {port80, workload("{containers: [{name: a}], initContainers: [{name: c, restartPolicy: Always, ports: [{containerPort: 1, hostPort: 80}]}]}"), "hostPort 80/TCP"},
+		"other nodes":                {workload("{nodeSelector: {pool: a}, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}"), workload("{nodeSelector: {pool: b}, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}"), ""},
+		"no host port":               {workload("{containers: [{name: c, ports: [{containerPort: 80}]}]}"), workload("{containers: [{name: c, ports: [{containerPort: 80}]}]}"), ""},
+		"claim":                      {workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}"), workload("{containers: [{name: c}], volumes: [{name: w, persistentVolumeClaim: {claimName: data}}]}"), "claim data"},
+		"claim for many":             {workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: many}}]}"), workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: many}}]}"), ""},
+		"claim of a StatefulSet":     {"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: n}, spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: data}}]}}", workload("{containers: [{name: c}], volumes: [{name: w, persistentVolumeClaim: {claimName: data-db-1}}]}"), "claim data-db-1"},
+		"node port":                  {service("{ports: [{port: 1, nodePort: 30001}]}"), service("{ports: [{port: 2, nodePort: 30001}]}"), "nodePort 30001/TCP"},
+		"node ports that are chosen": {service("{type: NodePort, ports: [{port: 1}]}"), service("{type: NodePort, ports: [{port: 1}]}"), ""},
+		"cluster address":            {service("{clusterIP: 10.0.0.1}"), service("{clusterIPs: [10.0.0.1]}"), "clusterIP 10.0.0.1"},
+		"no cluster address":         {service("{clusterIP: None}"), service("{clusterIP: None}"), ""},
+		"host":                       {ingress("a", "{host: x.test}"), ingress("a", "{host: y.test}, {host: x.test}"), "host x.test"},
+		"host of another class":      {ingress("a", "{host: x.test}"), ingress("b", "{host: x.test}"), ""},
+		"default PriorityClass":      {"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, globalDefault: true}", "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: b}, globalDefault: true}", "the place of the default PriorityClass"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exclusive := func(_, claim string) bool { return claim != "many" }
+			shared, ok := SharedHolding(HoldingsOf(parsed(t, c.old), exclusive), HoldingsOf(parsed(t, c.next), exclusive))
+			if ok != (c.want != "") || shared.What != c.want {
+				t.Errorf("shared is %q, want %q", shared.What, c.want)
+			}
+		})
+	}
+}
+
+// TestIsRenamed: only what must not run beside its next version makes room for it.
+func TestIsRenamed(t *testing.T) {
+	workload := func(kind, name, image, strategy string) *unstructured.Unstructured {
+		return parsed(t, "{apiVersion: apps/v1, kind: "+kind+", metadata: {name: "+name+", namespace: n}, spec: {strategy: {type: "+strategy+"}, template: {spec: {containers: [{name: c, image: '"+image+"'}]}}}}")
+	}
+	for name, c := range map[string]struct {
+		old, next    *unstructured.Unstructured
+		sameTemplate bool
+		want         bool
+	}{
+		"StatefulSet":                 {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "db:2", ""), false, true},
+		"StatefulSet of a registry":   {workload("StatefulSet", "a", "r:5000/db:1", ""), workload("StatefulSet", "b", "r:5000/db@sha256:1", ""), false, true},
+		"another StatefulSet":         {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "queue:2", ""), false, false},
+		"the template's other output": {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "queue:2", ""), true, true},
+		"Recreate":                    {workload("Deployment", "a", "db:1", "Recreate"), workload("Deployment", "b", "db:2", "RollingUpdate"), true, true},
+		"RollingUpdate":               {workload("Deployment", "a", "db:1", "RollingUpdate"), workload("Deployment", "b", "db:2", "Recreate"), true, false},
+		"another kind":                {workload("StatefulSet", "a", "db:1", ""), workload("Deployment", "b", "db:1", ""), true, false},
+	} {
+		if got := IsRenamed(c.old, c.next, c.sameTemplate); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

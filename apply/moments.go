@@ -1,0 +1,129 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/decide"
+	"deployer/internal/kube"
+)
+
+// placeOrphans puts what was decided about orphans into a plan: each at its moment, and there in the order of deletion.
+func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Change, list []orphan) error {
+	atEnd := len(plan.Waves)
+	const first = -1
+	parts := map[int][]int{} // by wave, the indices of what goes before it
+	newcomers := p.newcomers(plan)
+	for i := range changes {
+		at := atEnd
+		switch moment, why := decide.MomentOf(list[i].ID.GroupKind()); {
+		case p.req.Uninstall || changes[i].Action != Delete:
+		case moment == decide.Before:
+			at = first
+			changes[i].Reason += "; before the other changes: " + why
+		default:
+			if n := newcomers.inPlaceOf(ctx, list[i]); n != nil {
+				at = n.wave
+				changes[i].Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
+				p.makeRoom(&changes[i])
+			}
+		}
+		parts[at] = append(parts[at], i)
+	}
+	for at, indices := range parts {
+		ofPart, orphans := make([]Change, len(indices)), make([]orphan, len(indices))
+		for n, i := range indices {
+			ofPart[n], orphans[n] = changes[i], list[i]
+		}
+		ordered, err := p.inDeletionOrder(ctx, ofPart, orphans)
+		switch {
+		case err != nil:
+			return err
+		case at == first:
+			plan.PruneFirst = ordered
+		case at == atEnd:
+			plan.Prune = ordered
+		default:
+			plan.Waves[at].PruneFirst = ordered
+		}
+	}
+	return nil
+}
+
+// makeRoom lets a dropped object stay until its pods are gone too.
+func (p *planning) makeRoom(c *Change) {
+	if e := c.execution; e != nil {
+		e.orphan.makesRoom = true
+		e.writes[0].propagation = p.propagationOf(*e.orphan)
+	}
+}
+
+// A newcomer is an object of the chart that may need what an orphan holds.
+type newcomer struct {
+	t    *target
+	wave int
+	old  *unstructured.Unstructured // as it is in the cluster; nil when it is new
+	why  string                     // it takes the place of an orphan
+}
+
+// newcomers are the objects of a plan that may need what orphans hold.
+type newcomers struct {
+	p    *planning
+	list []newcomer
+}
+
+func (p *planning) newcomers(plan *Plan) newcomers {
+	out := newcomers{p: p}
+	for i, wave := range plan.Waves {
+		for _, c := range wave.Changes {
+			if t := p.targetsByID[c.ID]; t != nil && (c.Action == Create || c.Action == Update || c.Action == Recreate) {
+				out.list = append(out.list, newcomer{t: t, wave: i, old: c.Live})
+			}
+		}
+	}
+	return out
+}
+
+// inPlaceOf returns the first newcomer that needs what an orphan holds; nil when there is none.
+func (n newcomers) inPlaceOf(ctx context.Context, o orphan) *newcomer {
+	isExclusive := func(namespace, claim string) bool { return n.p.isExclusive(ctx, namespace, claim) }
+	held := decide.HoldingsOf(o.Declared, isExclusive)
+	for _, c := range n.list {
+		needed := decide.WithoutHoldings(decide.HoldingsOf(c.t.obj, isExclusive), decide.HoldingsOf(c.old, isExclusive))
+		if shared, ok := decide.SharedHolding(held, needed); ok {
+			c.why = "needs its " + shared.What
+			return &c
+		}
+		if c.old == nil && decide.IsRenamed(o.Declared, c.t.obj, o.source != "" && o.source == c.t.source) {
+			c.why = "takes its place, and they must not run side by side"
+			return &c
+		}
+	}
+	return nil
+}
+
+// isExclusive reports whether only one node or pod can use a volume claim at a time. A claim of which nothing
+// is known counts as such, because most are.
+func (p *planning) isExclusive(ctx context.Context, namespace, name string) bool {
+	id := kube.ID{Kind: kube.PersistentVolumeClaimKind.Kind, Namespace: namespace, Name: name}
+	var claim *unstructured.Unstructured
+	if t := p.targetsByID[id]; t != nil {
+		claim = t.obj
+	} else if mapping, err := p.a.cluster.Mapping(ctx, id.GroupKind().WithVersion("v1"), true); err == nil {
+		claim, _ = p.exclusive.get(id, func() (*unstructured.Unstructured, error) {
+			live, err := p.a.get(ctx, mapping, id)
+			if err != nil {
+				return nil, nil // such as without the permission
+			}
+			return live, nil
+		})
+	}
+	if claim == nil {
+		return true
+	}
+	modes, _, _ := unstructured.NestedStringSlice(claim.Object, "spec", "accessModes")
+	return !slices.ContainsFunc(modes, func(mode string) bool { return mode == "ReadWriteMany" || mode == "ReadOnlyMany" })
+}
