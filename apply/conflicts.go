@@ -88,8 +88,18 @@ func valueText(v any, ok bool) string {
 	return fields.ValueText(v, ok)
 }
 
-// decideCollisions decides about collisions as the policy has it.
+// decideCollisions decides about collisions as the policy has it. What goes in any case counts as taken.
 func (u *updateDecision) decideCollisions(ctx context.Context) error {
+	if err := u.applyPolicyToCollisions(ctx); err != nil {
+		return err
+	}
+	for _, col := range u.prediction.Overridden() {
+		u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col, OutcomeTaken)...)
+	}
+	return nil
+}
+
+func (u *updateDecision) applyPolicyToCollisions(ctx context.Context) error {
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
 		if len(found) == 0 {
@@ -101,10 +111,11 @@ func (u *updateDecision) decideCollisions(ctx context.Context) error {
 				continue // the same two items collide in several ways
 			}
 			seen = append(seen, col.Theirs)
-			u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col)...)
+			u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col, u.policy.outcome())...)
 			switch u.policy.outcome() {
 			case OutcomeYielded:
 				u.prediction.RelinquishItem(col.Relinquishable)
+				u.prediction.RelinquishField(col.Theirs)
 			case OutcomeTaken:
 				u.prediction.RemoveTheirs(col.Theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
@@ -121,7 +132,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context) error {
 }
 
 // describeCollision describes a collision, once for each owner of the other manager's item.
-func (u *updateDecision) describeCollision(col predict.Collision) []FieldConflict {
+func (u *updateDecision) describeCollision(col predict.Collision, outcome FieldOutcome) []FieldConflict {
 	var out []FieldConflict
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
 	before, after := valueTexts(u.live, &unstructured.Unstructured{}, col.Theirs, secret, u.p.a.opts.Hidden)
@@ -129,7 +140,7 @@ func (u *updateDecision) describeCollision(col predict.Collision) []FieldConflic
 		out = append(out, FieldConflict{
 			Path: fields.String(col.Theirs), FieldManager: owner,
 			Before: before, After: after,
-			Outcome: u.policy.outcome(), CollidesWith: fields.String(col.Ours), FieldPath: col.Theirs,
+			Outcome: outcome, CollidesWith: fields.String(col.Ours), FieldPath: col.Theirs,
 		})
 	}
 	return out

@@ -30,6 +30,18 @@ var switches = map[string][2]string{
 	"variable source": {pod(", env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", ""), pod(", env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]", "")},
 	"volume":          {pod("", ", volumes: [{name: v, configMap: {name: x}}]"), pod("", ", volumes: [{name: v, emptyDir: {}}]")},
 	"volume source":   {pod("", ", volumes: [{name: v, emptyDir: {}}]"), pod("", ", volumes: [{name: v, projected: {sources: [{secret: {name: s}}]}}]")},
+	"sourceless":      {pod("", ", volumes: [{name: v}]"), pod("", ", volumes: [{name: v, persistentVolumeClaim: {claimName: x}}]")},
+	"null source":     {pod("", ", volumes: [{name: v, emptyDir: }]"), pod("", ", volumes: [{name: v, hostPath: {path: /x}}]")},
+	"two nulls":       {pod("", ", volumes: [{name: v, emptyDir: , configMap: {name: x}}]"), pod("", ", volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]")},
+	"no source":       {pod("", ", volumes: [{name: v}]"), pod("", ", volumes: [{name: v, emptyDir: {medium: Memory}}]")},
+	"sources":         {pod("", ", volumes: [{name: v, projected: {sources: [{secret: {name: s}}]}}]"), pod("", ", volumes: [{name: v, projected: {sources: [{configMap: {name: s}}]}}]")},
+	"downward":        {pod("", ", volumes: [{name: v, downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}}]"), pod("", ", volumes: [{name: v, downwardAPI: {items: [{path: p, resourceFieldRef: {containerName: c, resource: limits.cpu}}]}}]")},
+	"sub path":        {pod(", volumeMounts: [{name: v, mountPath: /v, subPath: a}]", ", volumes: [{name: v, emptyDir: {}}]"), pod(", env: [{name: A, value: x}], volumeMounts: [{name: v, mountPath: /v, subPathExpr: $(A)}]", ", volumes: [{name: v, emptyDir: {}}]")},
+	"env from":        {pod(", envFrom: [{configMapRef: {name: x}}]", ""), pod(", envFrom: [{secretRef: {name: x}}]", "")},
+	"seccomp":         {pod(", securityContext: {seccompProfile: {type: Localhost, localhostProfile: x.json}}", ""), pod(", securityContext: {seccompProfile: {type: RuntimeDefault}}", "")},
+	"app armor":       {pod(", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: x}}", ""), pod(", securityContext: {appArmorProfile: {type: Unconfined}}", "")},
+	"grpc probe":      {pod(", livenessProbe: {grpc: {port: 80}}", ""), pod(", livenessProbe: {tcpSocket: {port: 80}}", "")},
+	"sleep":           {pod(", lifecycle: {preStop: {sleep: {seconds: 1}}}", ""), pod(", lifecycle: {postStart: {exec: {command: [x]}}}", "")},
 	"host ports":      {pod(", ports: [{containerPort: 80}]", ", hostNetwork: true"), pod(", ports: [{containerPort: 80}]", "")},
 	"account":         {pod("", ", serviceAccountName: x"), pod("", "")},
 	"former account":  {pod("", ", serviceAccount: x"), pod("", ", serviceAccountName: z")},
@@ -58,6 +70,22 @@ var switches = map[string][2]string{
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}",
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {service: {name: a, port: {name: http}}}}",
 	},
+	"ingress resource": {
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}",
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {resource: {apiGroup: k8s.example.com, kind: Bucket, name: a}}}",
+	},
+	"ingress paths": {
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]}",
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {resource: {apiGroup: k8s.example.com, kind: Bucket, name: a}}}]}}]}",
+	},
+	"network peers": {
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}",
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {a: b}}}]}]}",
+	},
+	"metrics": {
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}",
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: 5}}}]}",
+	},
 	"autoscaler's version": {
 		"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}",
 		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}], behavior: {scaleDown: {stabilizationWindowSeconds: 5}}}",
@@ -84,6 +112,9 @@ var switches = map[string][2]string{
 	"service from external":    {service("type: ExternalName, externalName: example.com"), service("ports: [{port: 80}]")},
 	"service from headless":    {service("clusterIP: None, ports: [{port: 80}]"), service("clusterIP: None, publishNotReadyAddresses: true, ports: [{port: 81, name: a}]")},
 	"service port":             {service("type: NodePort, ports: [{port: 80, nodePort: 0, name: t, targetPort: http}]"), service("type: NodePort, ports: [{port: 80, name: t, protocol: TCP}, {port: 80, name: u, protocol: UDP}]")},
+	"service ranges":           {service("type: LoadBalancer, loadBalancerClass: example.com/x, loadBalancerSourceRanges: [10.0.0.0/8], ports: [{port: 80}]"), service("type: ClusterIP, ports: [{port: 80}]")},
+	"service affinity default": {service("sessionAffinity: ClientIP, ports: [{port: 80}]"), service("sessionAffinity: None, ports: [{port: 80}]")},
+	"service affinity dropped": {service("sessionAffinity: ClientIP, ports: [{port: 80}]"), service("ports: [{port: 80}]")},
 	"service affinity":         {service("sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}, ports: [{port: 80}]"), service("ports: [{port: 80}]")},
 }
 

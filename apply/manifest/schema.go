@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/yaml"
 
+	"deployer/apply/builtin"
 	"deployer/apply/fields"
 )
 
@@ -25,6 +26,9 @@ func (n *normaliser) normaliseValue(path string, v any, ref schema.TypeRef) {
 				setBothServiceAccountNames(v)
 			}
 			n.normaliseMap(path, v, atom.Map)
+			if ref.NamedType != nil {
+				stateDefaultMembers(v, builtin.UnionsOf(*ref.NamedType))
+			}
 		} else if atom.Scalar != nil || atom.List != nil {
 			n.addProblem(path, "is a map, should be %s", kindOf(atom))
 		}
@@ -36,6 +40,16 @@ func (n *normaliser) normaliseValue(path string, v any, ref schema.TypeRef) {
 		}
 	default:
 		n.checkScalar(path, v, atom)
+	}
+}
+
+// stateDefaultMembers states the member of a union that the API server would set. Nobody would own it, so it would stay
+// when the chart states another one later.
+func stateDefaultMembers(v map[string]any, unions []builtin.Union) {
+	for _, u := range unions {
+		if u.Default != "" && len(u.MembersOf(v)) == 0 {
+			v[u.Default] = map[string]any{}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"deployer/apply/builtin"
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
@@ -50,14 +51,14 @@ func (p *Prediction) isRepeated(c ownership.Conflict, wanted any) bool {
 	return ours != nil && c.By.Class() == ownership.Controller && !c.By.Time.Before(ours.Time) && p.HasDeclaredValue(c.Path, wanted)
 }
 
-// A Collision is a list item, or a field of one, that the chart doesn't state and that
-// can't coexist with an item that the chart states.
+// A Collision is a list item, a field of one, or a member of a union that the chart doesn't
+// state and that can't coexist with what the chart states.
 type Collision struct {
 	Theirs         fieldpath.Path
-	Ours           fieldpath.Path           // the chart's item
+	Ours           fieldpath.Path           // the chart's item or member; nil if the chart has dropped its own
 	Relinquishable fieldpath.Path           // what is left out if Theirs stays: our item, or its colliding field
 	Why            string                   // "has the name http, as"
-	Owners         []ownership.FieldManager // of Theirs; never empty
+	Owners         []ownership.FieldManager // of Theirs
 }
 
 // A listItem is an item of a keyed list in the predicted object.
@@ -68,21 +69,24 @@ type listItem struct {
 }
 
 // Collisions finds the collisions in the predicted object.
-func (p *Prediction) Collisions() []Collision {
+func (p *Prediction) Collisions() []Collision { return p.findCollisions().found }
+
+func (p *Prediction) findCollisions() *collisionFinder {
+	f := &collisionFinder{p: p}
 	v, err := compare.Typed(p.Live.Converter, p.Predicted)
-	if err != nil || v.Schema() == nil {
-		return nil // the server will say what is wrong with it
+	if err == nil && v.Schema() != nil { // otherwise the server will say what is wrong with it
+		f.schema = v.Schema()
+		f.walk(nil, p.Predicted.Object, v.TypeRef())
 	}
-	f := &collisionFinder{p: p, schema: v.Schema()}
-	f.walk(nil, p.Predicted.Object, v.TypeRef())
-	return f.found
+	return f
 }
 
 // A collisionFinder looks for collisions in an object by its schema.
 type collisionFinder struct {
-	p      *Prediction
-	schema *schema.Schema
-	found  []Collision
+	p       *Prediction
+	schema  *schema.Schema
+	found   []Collision // about which the policy for conflicts decides
+	settled []Collision // with former members of unions, which go in any case
 }
 
 func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
@@ -102,6 +106,11 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 					items = append(items, f.items(strings.Split(list, "."), path, v, atom.Map)...)
 				}
 				f.check(rule, items)
+			}
+		}
+		if ref.NamedType != nil {
+			for _, u := range builtin.UnionsOf(*ref.NamedType) {
+				f.checkUnion(u, path, v)
 			}
 		}
 		for name, child := range v {

@@ -32,6 +32,7 @@ type Prediction struct {
 	declared     []Declared
 	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
 	removedItems *fieldpath.Set // what is removed because it collides with the desired object
+	overridden   []Collision    // former members of unions in which others own something
 }
 
 // Declared is what one earlier revision said about an object.

@@ -2,9 +2,7 @@ package predict
 
 import (
 	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
@@ -12,11 +10,6 @@ import (
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 )
-
-// strategies are the fields of kinds whose type decides whether their rollingUpdate is allowed. One
-// that was set by default has no owner, so no apply removes it, and the server rejects the two
-// together (kubernetes#24198).
-var strategies = map[string]string{"Deployment": "strategy", "DaemonSet": "updateStrategy", "StatefulSet": "updateStrategy"}
 
 // mirroredAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations. An
 // apply in that version doesn't remove fields that were set in another version.
@@ -33,9 +26,9 @@ func (p *Prediction) repair(desired *typed.TypedValue) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	united := removeRollingUpdate(p.Live.Object, p.Desired, p.Predicted)
 	deduped := dedupeEnv(p.Desired.Object, p.Predicted.Object)
 	removed := p.removeCollidingItems()
+	united := p.removeLeftovers()
 	return p.removeMirroredAnnotations() || emptied || united || deduped || removed, nil
 }
 
@@ -92,16 +85,6 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// removeRollingUpdate removes the rollingUpdate of a strategy whose stated type doesn't allow it.
-func removeRollingUpdate(live, desired, predicted *unstructured.Unstructured) bool {
-	strategy, ok := strategies[live.GetKind()]
-	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
-		return false
-	}
-	kind, stated, _ := unstructured.NestedString(desired.Object, "spec", strategy, "type")
-	return stated && kind != "RollingUpdate" && fields.Remove(predicted.Object, fieldpath.MakePathOrDie("spec", strategy, "rollingUpdate"))
-}
-
 // removeMirroredAnnotations removes annotations that represent fields which we own in another API version
 // than the chart's.
 func (p *Prediction) removeMirroredAnnotations() bool {
@@ -143,9 +126,6 @@ func dedupeEnv(desired, predicted any) bool {
 			if once := lastOfEach(env, stated); len(once) < len(env) && len(lastOfEach(stated, stated)) == len(stated) {
 				p[key], found = once, true
 			}
-			for _, item := range env {
-				found = dropOtherEnvSource(itemNamed(item, stated), item) || found
-			}
 		}
 	case []any:
 		w, ok := desired.([]any)
@@ -157,20 +137,6 @@ func dedupeEnv(desired, predicted any) bool {
 		}
 	}
 	return found
-}
-
-// dropOtherEnvSource removes value or valueFrom of a variable if the chart states only the other
-// one. kubectl set env leaves both, which the server rejects.
-func dropOtherEnvSource(desired, predicted any) bool {
-	w, _ := desired.(map[string]any)
-	p, _ := predicted.(map[string]any)
-	for stated, other := range map[string]string{"value": "valueFrom", "valueFrom": "value"} {
-		if w[stated] != nil && w[other] == nil && p[other] != nil {
-			delete(p, other)
-			return true
-		}
-	}
-	return false
 }
 
 // itemNamed returns the item of a list that has the same name as v; nil if there is none.

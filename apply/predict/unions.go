@@ -1,0 +1,135 @@
+package predict
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/builtin"
+	"deployer/apply/compare"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+)
+
+// checkUnion finds the members of a union that can't be there any more because of what the chart has there, or no longer
+// has. now is the value of the union's type at path in the predicted object.
+func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now map[string]any) {
+	desired := f.mapIn(f.p.Desired.Object, path)
+	stated := u.MembersOf(desired)
+	at := func(name string) fieldpath.Path { return extended(path, fieldpath.FieldNameElement(name)) }
+	discriminator := u.Discriminator
+	switch {
+	case discriminator != "" && desired[discriminator] == nil && len(stated) > 0 && !u.Allows(stated[0], now[discriminator]):
+		f.addLeftover(at(discriminator), at(stated[0])) // the value of another member; its default is that of the chart's
+	case discriminator != "":
+		for _, member := range u.MembersOf(now) {
+			if !u.Allows(member, now[discriminator]) && !slices.Contains(stated, member) {
+				f.addLeftover(at(member), at(discriminator))
+			}
+		}
+	case len(stated) > 0:
+		for _, member := range u.MembersOf(now) {
+			if !slices.Contains(stated, member) {
+				f.addLeftover(at(member), at(stated[0]))
+			}
+		}
+	default:
+		f.addRemnants(u, path, now)
+	}
+}
+
+// addRemnants finds what is left of a member of which the chart has dropped its part without stating another member. Nothing
+// can be made of it. The whole value goes if the chart has nothing of it any more, and it has no other member.
+func (f *collisionFinder) addRemnants(u builtin.Union, path fieldpath.Path, now map[string]any) {
+	live := f.mapIn(f.p.Live.Object.Object, path)
+	members := u.MembersOf(now)
+	var remnants []fieldpath.Path
+	for _, member := range members {
+		if compare.Satisfies(live[member], now[member]) && !fields.Equal(live[member], now[member]) {
+			remnants = append(remnants, extended(path, fieldpath.FieldNameElement(member)))
+		}
+	}
+	if len(remnants) > 0 && len(remnants) == len(members) && !fields.Has(f.p.Desired.Object, path) {
+		remnants = []fieldpath.Path{path}
+	}
+	for _, remnant := range remnants {
+		f.addLeftover(remnant, nil)
+	}
+}
+
+func (f *collisionFinder) mapIn(obj map[string]any, path fieldpath.Path) map[string]any {
+	v, _ := fields.Value(obj, path)
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// addLeftover adds a member of a union that has to go. If others have put it in, the policy for conflicts decides.
+func (f *collisionFinder) addLeftover(theirs, ours fieldpath.Path) {
+	col := Collision{Theirs: theirs.Copy(), Ours: ours, Relinquishable: ours, Why: "can't be combined with"}
+	var released bool
+	released, col.Owners = f.p.ownersWithin(theirs)
+	if ours == nil || released || len(col.Owners) == 0 {
+		f.settled = append(f.settled, col)
+		return
+	}
+	f.found = append(f.found, col)
+}
+
+// ownersWithin returns who else than the release owns something at a path, and whether the release has put it there.
+func (p *Prediction) ownersWithin(path fieldpath.Path) (released bool, others []ownership.FieldManager) {
+	declared := func(r Declared) bool { return r.Fields.Has(path) || !fields.WithPrefix(r.Fields, path).Empty() }
+	if n := len(p.declared); n > 0 {
+		released = declared(p.declared[n-1])
+	}
+	for _, e := range p.Live.Entries {
+		switch class := e.Class(); {
+		case !fields.Owns(e.Set, path):
+		case class == ownership.Helm, class == ownership.Ambiguous && slices.ContainsFunc(p.declared, declared):
+			released = true
+		default:
+			others = append(others, e.FieldManager)
+		}
+	}
+	return released, others
+}
+
+// removeLeftovers takes the former members of unions out of the predicted object, with everything in them.
+func (p *Prediction) removeLeftovers() bool {
+	p.overridden = nil
+	left := p.findCollisions().settled
+	for _, l := range left {
+		fields.Remove(p.Predicted.Object, l.Theirs)
+		p.removeEmptied(l.Theirs[:len(l.Theirs)-1])
+		if len(l.Owners) > 0 {
+			p.overridden = append(p.overridden, l)
+		}
+	}
+	return len(left) > 0
+}
+
+// removeEmptied removes what has nothing in it any more and isn't the chart's, and its parents.
+func (p *Prediction) removeEmptied(path fieldpath.Path) {
+	for ; len(path) > 0 && !fields.Has(p.Desired.Object, path); path = path[:len(path)-1] {
+		switch v, _ := fields.Value(p.Predicted.Object, path); v := v.(type) {
+		case map[string]any:
+			rest := maps.Clone(v)
+			if key := path[len(path)-1].Key; key != nil {
+				for _, field := range *key {
+					delete(rest, field.Name)
+				}
+			}
+			if len(rest) > 0 {
+				return
+			}
+		case []any:
+			if len(v) > 0 {
+				return
+			}
+		}
+		fields.Remove(p.Predicted.Object, path)
+	}
+}
+
+// Overridden returns what others own in former members of unions, which goes with the member, whoever owns it.
+func (p *Prediction) Overridden() []Collision { return p.overridden }
