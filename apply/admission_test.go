@@ -92,6 +92,33 @@ func localCertificate(t *testing.T) (tls.Certificate, string) {
 	}
 }
 
+// A caBundle that the chart has stated and drops goes, whoever installed it; one that somebody else has put there since stays.
+func TestCABundleIsDropped(t *testing.T) {
+	t.Parallel()
+	_, stated := localCertificate(t)
+	_, injected := localCertificate(t)
+	chart := func(host, bundle string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: NS}\nwebhooks:\n" +
+			"- {name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: 'https://" + host + ".example.com/'" + bundle + "}}\n"
+	}
+	for _, legacy := range []bool{true, false} {
+		for _, injects := range []bool{true, false} {
+			s := newStory(t)
+			s.install(chart("a", ", caBundle: "+stated), legacy)
+			want := "<nil>"
+			if injects {
+				want = injected
+				s.patch("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", s.ns, types.StrategicMergePatchType,
+					`{"webhooks":[{"name":"a.example.com","clientConfig":{"caBundle":"`+injected+`"}}]}`, "cainjector")
+			}
+			s.deploy(chart("b", ""))
+			if got := fmt.Sprint(at(s.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", s.ns), "webhooks.a\\example\\com.clientConfig.caBundle")); got != want {
+				t.Errorf("helm3=%v injects=%v: caBundle %s, want %s", legacy, injects, got, want)
+			}
+		}
+	}
+}
+
 // inject does what sidecar injectors, policies and defaulting webhooks do:
 // idempotently, as they are called for each update too.
 func inject(obj map[string]any) []map[string]any {

@@ -31,7 +31,6 @@ func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *u
 	if len(refused) > 0 {
 		return Change{}, t.reject(&ConflictError{Fields: refused})
 	}
-	u.warnOfKeptFields()
 	return u.decideByDryRun(ctx)
 }
 
@@ -107,10 +106,10 @@ func (u *updateDecision) computePrediction(ctx context.Context) error {
 	return nil
 }
 
-// warnOfKeptFields warns of fields that people have added: the object gets no
-// fingerprint, so every release repeats the warning. It also warns, in the release that
-// drops them, of dropped fields that stay because others own them.
-func (u *updateDecision) warnOfKeptFields() {
+// warnOfKeptFields warns of fields that people have added and that stay in result, the object that the
+// live one becomes: the object gets no fingerprint, so every release repeats the warning. It also
+// warns, in the release that drops them, of dropped fields that stay because others own them.
+func (u *updateDecision) warnOfKeptFields(result *unstructured.Unstructured) {
 	if u.adopting {
 		return
 	}
@@ -118,10 +117,10 @@ func (u *updateDecision) warnOfKeptFields() {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets spec.clusterIP: None, but it stays: the API server assigns no address to an existing headless Service;"+
 			" to change it, delete the Service and deploy again")
 	}
-	for manager, paths := range u.prediction.DroppedButOwnedByOthers() {
+	for manager, paths := range u.prediction.DroppedButOwnedByOthers(result) {
 		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets %s, but it stays, because it is also set by %s", strings.Join(paths, ", "), manager)
 	}
-	for manager, paths := range u.prediction.ManualAdditions() {
+	for manager, paths := range u.prediction.ManualAdditions(result) {
 		u.p.warnings.add(u.t.id, u.t.source, "%s added %s, which stays: add it to the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
 		u.change.manifestHash = ""
@@ -177,6 +176,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
 		c.Predicted = u.prediction.Predicted
+		u.warnOfKeptFields(c.Predicted)
 		diff, err := u.differences(c.Predicted)
 		if err != nil {
 			return Change{}, err
@@ -225,6 +225,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		// They aren't ours to change.
 		return u.relinquish(ctx, keep)
 	}
+	u.warnOfKeptFields(result)
 	u.change.Predicted = result
 	u.change.execution = u.execution()
 	u.listFieldChanges(&u.change, diff, result)
@@ -244,6 +245,7 @@ func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (C
 // unchanged returns the decision that the object's content needs no change; at most its
 // managedFields do.
 func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
+	u.warnOfKeptFields(u.live)
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })

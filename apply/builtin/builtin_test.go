@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v2"
@@ -161,5 +162,35 @@ func (w *writer) write(t *testing.T, v reflect.Value) {
 		}
 	default:
 		t.Fatalf("a reader doesn't know a %s", v.Type())
+	}
+}
+
+// Each union is of a type and of fields that the schemas have.
+func TestUnionsAreOfTheSchemas(t *testing.T) {
+	types, err := unpack(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{"apiextensions.WebhookClientConfig": true, "apiextensions.CustomResourceConversion": true, "apiregistration.APIServiceSpec": true} // which client-go doesn't have
+	for _, def := range types {
+		list := UnionsOf(def.Name)
+		for _, u := range list {
+			parts := strings.Split(def.Name, ".")
+			seen[parts[len(parts)-3]+"."+parts[len(parts)-1]] = true
+			names := append(slices.Clone(u.members), u.others...)
+			if u.Discriminator != "" {
+				names = append(names, u.Discriminator)
+			}
+			for _, name := range names {
+				if _, ok := def.Map.FindField(name); !ok && !strings.Contains(def.Name, "beta") {
+					t.Errorf("%s has no field %s", def.Name, name)
+				}
+			}
+		}
+	}
+	for name := range unions {
+		if !seen[name] {
+			t.Errorf("the schemas have no type %s", name)
+		}
 	}
 }

@@ -85,16 +85,16 @@ func (p *Prediction) simulate(live, desired *typed.TypedValue) error {
 	return err
 }
 
-// ManualAdditions returns the fields that people have added and that stay as they are, by
-// field manager.
-func (p *Prediction) ManualAdditions() map[string][]string {
+// ManualAdditions returns the fields that people have added and that stay as they are in the
+// object that the live one becomes, by field manager.
+func (p *Prediction) ManualAdditions(result *unstructured.Unstructured) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range p.Migrated.Entries {
 		if !e.IsManual() {
 			continue
 		}
 		added := fields.Where(ownership.WithoutMetadataAndStatus(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
-			return p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && !fields.Covers(p.removedItems, path) && fields.WithPrefix(p.DesiredFields, path).Empty()
+			return p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && p.stays(path, result) && fields.WithPrefix(p.DesiredFields, path).Empty()
 		})
 		for _, path := range fields.Topmost(added) {
 			out[e.Manager] = append(out[e.Manager], fields.String(path))
@@ -103,9 +103,9 @@ func (p *Prediction) ManualAdditions() map[string][]string {
 	return out
 }
 
-// DroppedButOwnedByOthers returns the fields that the chart dropped and that stay because another
-// manager owns them too, by field manager.
-func (p *Prediction) DroppedButOwnedByOthers() map[string][]string {
+// DroppedButOwnedByOthers returns the fields that the chart dropped and that stay in the object that
+// the live one becomes, because another manager owns them too, by field manager.
+func (p *Prediction) DroppedButOwnedByOthers(result *unstructured.Unstructured) map[string][]string {
 	dropped := p.everDeclared().Intersection(p.Live.Fields).Difference(p.DesiredFields).Difference(p.relinquished)
 	out := map[string][]string{}
 	for _, e := range p.Migrated.Entries {
@@ -113,12 +113,20 @@ func (p *Prediction) DroppedButOwnedByOthers() map[string][]string {
 			continue
 		}
 		for _, path := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fields.WithPrefix(p.DesiredFields, path).Empty() && !fields.Covers(p.removedItems, path) {
+			if fields.WithPrefix(p.DesiredFields, path).Empty() && p.stays(path, result) {
 				out[e.Label()] = append(out[e.Label()], fields.String(path))
 			}
 		}
 	}
 	return out
+}
+
+// stays reports whether the live object becomes result without a change of a field, apart from what is below it.
+func (p *Prediction) stays(path fieldpath.Path, result *unstructured.Unstructured) bool {
+	before, _ := fields.Value(p.Live.Object.Object, path)
+	after, has := fields.Value(result.Object, path)
+	_, isMap := before.(map[string]any)
+	return has && (isMap || fields.Equal(before, after))
 }
 
 // everDeclared returns the fields that any stored revision declares.

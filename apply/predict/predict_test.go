@@ -245,3 +245,85 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 		})
 	}
 }
+
+// A union is left with what is the chart's, and what others own in the former member is told.
+func TestUnions(t *testing.T) {
+	container := func(rest string) string {
+		return deployment + "  {template: {spec: {containers: [{name: c" + rest + "}]}}}"
+	}
+	for name, c := range map[string]struct {
+		live, ours, others, desired, last string
+		want                              string
+		overridden, collides              string
+	}{
+		"nobody's default": {
+			live: deployment + "  {template: {spec: {volumes: [{name: v, emptyDir: {}}]}}}", ours: deployment + "  {template: {spec: {volumes: [{name: v}]}}}",
+			desired: deployment + "  {template: {spec: {volumes: [{name: v, secret: {secretName: x}}]}}}",
+			want:    deployment + "  {template: {spec: {volumes: [{name: v, secret: {secretName: x}}]}}}",
+		},
+		"what others have in the former member": {
+			live: container(", livenessProbe: {httpGet: {port: 80, path: /x}}"), ours: container(", livenessProbe: {httpGet: {port: 80}}"), others: container(", livenessProbe: {httpGet: {path: /x}}"),
+			desired: container(", livenessProbe: {exec: {command: [x]}}"), want: container(", livenessProbe: {exec: {command: [x]}}"),
+			overridden: `spec.template.spec.containers[name="c"].livenessProbe.httpGet`,
+		},
+		"what others have in a handler that is dropped": {
+			live: container(", livenessProbe: {httpGet: {port: 80, path: /x}, periodSeconds: 3}"), ours: container(", livenessProbe: {httpGet: {port: 80}}"), others: container(", livenessProbe: {httpGet: {path: /x}, periodSeconds: 3}"),
+			desired: container(""), want: container(""),
+			overridden: `spec.template.spec.containers[name="c"].livenessProbe`,
+		},
+		"a member of others": {
+			live: container(", livenessProbe: {httpGet: {port: 80}}"), ours: container(""), others: container(", livenessProbe: {httpGet: {port: 80}}"),
+			desired: container(", livenessProbe: {exec: {command: [x]}}"), last: container(", livenessProbe: {exec: {command: [x]}}"),
+			want:     container(", livenessProbe: {exec: {command: [x]}, httpGet: {port: 80}}"),
+			collides: `spec.template.spec.containers[name="c"].livenessProbe.httpGet`,
+		},
+		"a strategy that is only implied": {
+			live: deployment + "  {strategy: {type: Recreate}}", others: deployment + "  {strategy: {type: Recreate}}",
+			desired: deployment + "  {strategy: {rollingUpdate: {maxSurge: 1}}}", want: deployment + "  {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}",
+			collides: "spec.strategy.type",
+		},
+		"a discriminator that the chart drops": {
+			live: service + "  {sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}}", ours: service + "  {sessionAffinity: ClientIP}",
+			others:  service + "  {sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}}",
+			desired: service + "  {selector: {a: b}}", last: service + "  {sessionAffinity: ClientIP}",
+			want:       service + "  {selector: {a: b}}",
+			overridden: "spec.sessionAffinityConfig",
+		},
+		"a member that the chart leaves alone": {
+			live: service + "  {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8]}", others: service + "  {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8]}",
+			desired: service + "  {selector: {a: b}}", want: service + "  {selector: {a: b}, type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8]}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrote := managers{}
+			if c.ours != "" {
+				wrote["helm Apply"] = c.ours
+			}
+			if c.others != "" {
+				wrote["operator Update"] = c.others
+			}
+			last := c.last
+			if last == "" {
+				last = c.desired
+			}
+			p := begin(t, c.live, wrote, c.desired, last)
+			compute(t, p, ownership.Terms{})
+			if want := kubetest.Object(t, c.want); !compare.SameContent(p.Predicted, want) {
+				t.Errorf("have %v\nwant %v", p.Predicted.Object["spec"], want.Object["spec"])
+			}
+			paths := func(list []Collision) string {
+				var out []string
+				for _, col := range list {
+					out = append(out, fields.String(col.Theirs))
+				}
+				return strings.Join(out, " ")
+			}
+			if got := paths(p.Overridden()); got != c.overridden {
+				t.Errorf("overridden: %s, want %s", got, c.overridden)
+			}
+			if got := paths(p.Collisions()); got != c.collides {
+				t.Errorf("collisions: %s, want %s", got, c.collides)
+			}
+		})
+	}
+}

@@ -21,17 +21,17 @@ func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now m
 	discriminator := u.Discriminator
 	switch {
 	case discriminator != "" && desired[discriminator] == nil && len(stated) > 0 && !u.Allows(stated[0], now[discriminator]):
-		f.addLeftover(at(discriminator), at(stated[0])) // the value of another member; its default is that of the chart's
+		f.addLeftover(at(discriminator), at(stated[0]), false) // the value of another member; its default is that of the chart's
 	case discriminator != "":
 		for _, member := range u.MembersOf(now) {
 			if !u.Allows(member, now[discriminator]) && !slices.Contains(stated, member) {
-				f.addLeftover(at(member), at(discriminator))
+				f.addLeftover(at(member), at(discriminator), f.p.allowedLast(u, path, member))
 			}
 		}
 	case len(stated) > 0:
 		for _, member := range u.MembersOf(now) {
 			if !slices.Contains(stated, member) {
-				f.addLeftover(at(member), at(stated[0]))
+				f.addLeftover(at(member), at(stated[0]), false)
 			}
 		}
 	default:
@@ -54,7 +54,7 @@ func (f *collisionFinder) addRemnants(u builtin.Union, path fieldpath.Path, now 
 		remnants = []fieldpath.Path{path}
 	}
 	for _, remnant := range remnants {
-		f.addLeftover(remnant, nil)
+		f.addLeftover(remnant, nil, true)
 	}
 }
 
@@ -64,16 +64,26 @@ func (f *collisionFinder) mapIn(obj map[string]any, path fieldpath.Path) map[str
 	return m
 }
 
-// addLeftover adds a member of a union that has to go. If others have put it in, the policy for conflicts decides.
-func (f *collisionFinder) addLeftover(theirs, ours fieldpath.Path) {
+// addLeftover adds a member of a union that has to go. If others have put it in, and not the release, the policy for conflicts decides.
+func (f *collisionFinder) addLeftover(theirs, ours fieldpath.Path, released bool) {
 	col := Collision{Theirs: theirs.Copy(), Ours: ours, Relinquishable: ours, Why: "can't be combined with"}
-	var released bool
-	released, col.Owners = f.p.ownersWithin(theirs)
-	if ours == nil || released || len(col.Owners) == 0 {
+	var owns bool
+	owns, col.Owners = f.p.ownersWithin(theirs)
+	if released || owns || len(col.Owners) == 0 {
 		f.settled = append(f.settled, col)
 		return
 	}
 	f.found = append(f.found, col)
+}
+
+// allowedLast reports whether the latest revision had a value of the discriminator that allows a member.
+func (p *Prediction) allowedLast(u builtin.Union, path fieldpath.Path, member string) bool {
+	if len(p.declared) == 0 {
+		return false
+	}
+	v, _ := fields.Value(p.declared[len(p.declared)-1].Object, path)
+	last, isMap := v.(map[string]any)
+	return isMap && u.Allows(member, last[u.Discriminator])
 }
 
 // ownersWithin returns who else than the release owns something at a path, and whether the release has put it there.
