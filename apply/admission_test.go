@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,6 +118,77 @@ func TestCABundleIsDropped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A webhook that doesn't answer, or says no, has nothing to say about an object whose content doesn't change.
+func TestUnchangedNeedsNoWebhook(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, *admissionv1.AdmissionReview){
+		"doesn't answer": func(w http.ResponseWriter, _ *admissionv1.AdmissionReview) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"denies": func(w http.ResponseWriter, review *admissionv1.AdmissionReview) {
+			review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "not now"}}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(review)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.helm3Install(small)
+			s.record("deployed", small)
+			s.validatingWebhook(answer)
+			began := time.Now()
+			s.expect(s.plan(small))
+			for _, c := range s.run(s.plan(small)) {
+				if stays := strings.HasPrefix(c.Reason, "its fields stay with their former managers: "); stays != (c.ID.Kind == "Deployment") {
+					t.Errorf("%s %s: %q", c.Action, c.ID, c.Reason)
+				}
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// validatingWebhook serves a webhook of the story's namespace for Deployments, which answers as it likes.
+func (s *story) validatingWebhook(answer func(http.ResponseWriter, *admissionv1.AdmissionReview)) {
+	s.t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w, &review)
+	}))
+	cert, ca := localCertificate(s.t)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	server.StartTLS()
+	s.t.Cleanup(server.Close)
+	s.t.Cleanup(func() {
+		s.client(admission, "ValidatingWebhookConfiguration").Delete(bg, s.ns+"-validation", deleteNow)
+	})
+	s.post(s.manifests(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NS-validation}
+webhooks:
+- name: validate.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
+  clientConfig: {url: "` + server.URL + `", caBundle: ` + ca + `}
+`)[0].Object, "x")
+	s.eventually("the webhook is called", func() error {
+		probe := s.manifests(strings.Replace(small[strings.Index(small, "apiVersion: apps/v1"):], "name: web}", "name: probe}", 1))[0].Object
+		if _, err := s.client("apps/v1", "Deployment").Create(bg, probe, metav1.CreateOptions{DryRun: []string{"All"}}); err == nil {
+			return errors.New("not called")
+		}
+		return nil
+	})
 }
 
 // inject does what sidecar injectors, policies and defaulting webhooks do:

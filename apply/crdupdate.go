@@ -69,6 +69,15 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 	return c
 }
 
+// keepAsItIs keeps a definition of crds/ that there is no permission to read or to create as it is, or as absent as it is.
+func (p *planning) keepAsItIs(t *target, desired *unstructured.Unstructured, why string) Change {
+	c := p.newChange(t, Keep)
+	c.Desired, c.Reason = desired, why
+	c.manifestHash = "" // no fingerprint: the next release looks again
+	p.warnings.add(t.id, t.source, "kept as it is: %s", why)
+	return c
+}
+
 // DefinitionLosses lists what a definition allowed before it was written and no longer allows;
 // empty when nothing is lost, and for other objects.
 func (c Change) DefinitionLosses() string {

@@ -40,6 +40,9 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return c, nil
 	}
+	if s.forbidden && t.fromCRDs && t.id.IsCRD() && p.definitions.isServed(ctx, t) {
+		return p.keepAsItIs(t, desired, "there is no permission to read the definition; the API server has its kind"), nil
+	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c := p.deferChange(t, p.newCreation(t, desired), d)
 		return c, p.checkDeferred(ctx, t, &c)
@@ -118,6 +121,8 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, s)
+	case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:
+		return p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it"), nil
 	case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {

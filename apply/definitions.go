@@ -119,6 +119,17 @@ func (d *definitions) immutableFields(ctx context.Context, t *target, refusal er
 	return definition.ImmutableFields(s.Details.Causes, version), nil
 }
 
+// isServed reports whether the API server serves all versions that a definition of the release serves.
+func (d *definitions) isServed(ctx context.Context, t *target) bool {
+	kinds := definition.Kinds(t.obj)
+	for gvk := range kinds {
+		if _, err := d.a.cluster.Mapping(ctx, gvk, false); err != nil {
+			return false
+		}
+	}
+	return len(kinds) > 0
+}
+
 // servesVersion returns a function that reports whether the server still serves the
 // target's kind in an API version. If the release changes the CRD, the new CRD decides,
 // even once it is applied, because discovery lags behind.

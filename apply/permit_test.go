@@ -103,9 +103,100 @@ func TestReaderOfAHelm3Release(t *testing.T) {
 		t.Errorf("removed: %v", got)
 	}
 	err := p.CheckPermissions()
-	if err == nil || !strings.Contains(err.Error(), "patch deployments.apps") {
+	if err == nil || !strings.Contains(err.Error(), "patch configmaps") || strings.Contains(err.Error(), "patch deployments.apps") {
 		t.Errorf("Permitted: %v", err)
 	}
+}
+
+// An object whose content doesn't change needs no permission but to be seen: that its fields stay with Helm 3 is told once.
+func TestUnchangedNeedsNoPermission(t *testing.T) {
+	for _, gate := range []apply.Gate{apply.GateStrict, apply.GateBestEffort, apply.GateOff} {
+		s := newStory(t)
+		s.opts.Gate = gate
+		s.helm3Install(small)
+		s.record("deployed", small)
+		s.as(s.c.User(t, s.ns, kubetest.Rule("", read, "configmaps", "services"), kubetest.Rule("apps", read, "deployments")))
+		p := s.plan(small)
+		s.expect(p)
+		if err := p.CheckPermissions(); err != nil {
+			t.Errorf("%s: %v", gate, err)
+		}
+		for _, c := range s.run(p) {
+			if c.Action != apply.Unchanged || !strings.HasPrefix(c.Reason, "its fields stay with their former managers: ") {
+				t.Errorf("%s: %s %s: %q", gate, c.Action, c.ID, c.Reason)
+			}
+		}
+	}
+}
+
+// Definitions of crds/ that are in the cluster as the chart has them need no permission to change any; without the permission to read
+// them, the API server's kinds tell that they are there.
+func TestCRDsThatAreThereNeedNoPermission(t *testing.T) {
+	crds := definition(0, "")
+	for name, c := range map[string]struct {
+		verbs  string
+		policy apply.CRDPolicy
+		crds   string
+		want   []string
+		err    string
+	}{
+		"unreadable":                {want: []string{"keep CustomResourceDefinition/foos0.NS.example.com"}},
+		"unreadable, create":        {policy: apply.CreateCRDs, want: []string{"keep CustomResourceDefinition/foos0.NS.example.com"}},
+		"readable":                  {verbs: "get"},
+		"readable, create, changed": {verbs: "get", policy: apply.CreateCRDs, crds: definition(0, "length: {type: integer}")},
+		"readable, changed":         {verbs: "get", crds: definition(0, "length: {type: integer}"), err: "patch customresourcedefinitions"},
+		"absent":                    {crds: crds + definition(1, ""), err: "customresourcedefinitions"},
+		"absent, create":            {policy: apply.CreateCRDs, crds: crds + definition(1, ""), want: []string{"keep CustomResourceDefinition/foos0.NS.example.com", "keep CustomResourceDefinition/foos1.NS.example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(2)
+			s.crds = crds
+			chart := config("a")
+			s.deploy(chart)
+			s.marks = nil
+			u := s.c.User(t, s.ns, kubetest.Rule("", "*", "configmaps"))
+			if c.verbs != "" {
+				u.AllowEverywhere(t, kubetest.Rule("apiextensions.k8s.io", c.verbs, "customresourcedefinitions"))
+			}
+			s.as(u)
+			s.opts.CRDs = c.policy
+			if c.crds != "" {
+				s.crds = c.crds
+			}
+			p, err := s.applier().Plan(t.Context(), s.request(chart))
+			if err == nil {
+				err = p.CheckPermissions()
+			}
+			if c.err != "" {
+				rejected, ok := errors.AsType[*apply.RejectedError](err)
+				if !ok || !strings.Contains(err.Error(), c.err) || !strings.Contains(rejected.Hint(), "--crds skip") && !strings.Contains(fmt.Sprint(hints(rejected)), "--crds skip") {
+					t.Errorf("%v (%v)", err, hints(rejected))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.want {
+				c.want[i] = strings.ReplaceAll(c.want[i], "NS", s.ns)
+			}
+			s.expect(p, c.want...)
+			s.run(p)
+		})
+	}
+}
+
+func hints(r *apply.RejectedError) []string {
+	var out []string
+	if r != nil {
+		for _, one := range r.Rejections {
+			if h, ok := one.Err.(interface{ Hint() string }); ok {
+				out = append(out, h.Hint())
+			}
+		}
+	}
+	return out
 }
 
 // A kind that comes with the release, and may not be made by this account.

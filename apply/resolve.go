@@ -60,6 +60,7 @@ type progress struct {
 	provenance         *Provenance // as of the last attempt to write the object
 	written            bool        // an attempt was stored, or may have been
 	oldDeleted         bool        // the object that it replaces was deleted
+	refusalIsFinal     bool        // of the request that is made now: it isn't repeated when a webhook doesn't answer
 	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 

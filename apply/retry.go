@@ -37,6 +37,8 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 	deadline := time.Now().Add(discoveryLagWindow)
 	return r.tryWhile(ctx, func(err error) bool {
 		switch {
+		case t.progress.refusalIsFinal && verify.RefusesWrite(err):
+			return false
 		case verify.Transient(err):
 			return !t.failsConversion(err)
 		case t.deferral != nil && verify.KindOrNamespaceUnknown(err):

@@ -152,9 +152,15 @@ func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]
 // that nothing changes.
 func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if compare.SameContent(u.prediction.Predicted, u.live) {
-		return u.unchanged(ctx)
+		return u.unchanged(), nil
 	}
+	keep := fieldpath.NewSet() // if there is no answer: an estimate has no defaults, so those of the live object are kept
+	if !u.defaultsRelinquished {
+		keep = u.prediction.UndeclaredDefaults()
+	}
+	u.t.progress.refusalIsFinal = !keep.Empty()
 	result, err := u.dryRun(ctx)
+	u.t.progress.refusalIsFinal = false
 	if err == nil {
 		return u.handleAnswer(ctx, result)
 	}
@@ -164,11 +170,8 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: lookupErr}
 	case len(immutable) > 0:
 		return u.decideRecreation(ctx, err, immutable)
-	case verify.MissingPermission(err, u.t.id.Namespace) != nil && !u.defaultsRelinquished:
-		// A local estimate has no defaults, so those of the live object are kept.
-		if keep := u.prediction.UndeclaredDefaults(); !keep.Empty() {
-			return u.relinquish(ctx, keep)
-		}
+	case verify.RefusesWrite(err) && !keep.Empty():
+		return u.relinquish(ctx, keep)
 	}
 	u.change.Predicted = nil
 	c, err := u.p.decideRefused(ctx, u.t, u.change, err)
@@ -207,7 +210,7 @@ func (u *updateDecision) patchToPredicted() []patchOperation {
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
 	if compare.SameContent(result, u.live) {
-		return u.unchanged(ctx)
+		return u.unchanged(), nil
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
 		// A dry run returns the version that it started from. Another version means that
@@ -243,24 +246,20 @@ func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (C
 }
 
 // unchanged returns the decision that the object's content needs no change; at most its
-// managedFields do.
-func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
+// managedFields do. Whether that is allowed isn't asked: it is put off if it isn't.
+func (u *updateDecision) unchanged() Change {
 	u.warnOfKeptFields(u.live)
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
 	switch ours := ownership.ApplyEntry(u.prediction.Live.Entries); {
 	case u.t.isReplacedWhole():
-		return c, nil
 	case u.prediction.Migrated.Changed:
 		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
 	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
-	default:
-		return c, nil
 	}
-	err := u.p.permissions.denyUnlessAllowed(ctx, &c, "patch", u.t.mapping)
-	return c, err
+	return c
 }
 
 // unchangedSince is the precondition of writes that were computed from the live object.

@@ -94,10 +94,10 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 	}
 	e := c.execution
 	if e.t != nil {
-		ctx = e.p.warnings.withServerWarnings(ctx, e.t)
+		ctx, e.t.progress.refusalIsFinal = e.p.warnings.withServerWarnings(ctx, e.t), c.changesOnlyOwners()
 	}
 	version := "" // resourceVersion after our previous write
-	for i, w := range e.writes {
+	for _, w := range e.writes {
 		if version != "" {
 			w.precondition.resourceVersion = version
 		}
@@ -116,10 +116,10 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		case migrateOwnership:
 			c.Applied, err = a.sendMigration(ctx, c, w)
 			switch {
-			case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-				return a.applyWithoutMigration(ctx, c, err, i < len(e.writes)-1)
 			case err == nil:
 				version, e.t.progress.written = c.Applied.GetResourceVersion(), true
+			case !c.changesOnlyOwners() && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
+				return a.applyWithoutMigration(ctx, c, err)
 			}
 		case applyObject:
 			c.Applied, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)
@@ -131,11 +131,24 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
 			c, err = a.writeLarge(ctx, c, w, err)
 		}
-		if err != nil {
+		switch {
+		case err != nil && c.changesOnlyOwners() && verify.RefusesWrite(err):
+			c.Applied, c.Reason = c.Live, fieldsStay(c, err)
+			return c, false, nil
+		case err != nil:
 			return c, false, err
 		}
 	}
 	return c, false, nil
+}
+
+// changesOnlyOwners reports whether the writes of a change leave the content of the object as it is. They are put off if the
+// API server, or a webhook, doesn't let them happen: nothing that the chart says depends on them.
+func (c Change) changesOnlyOwners() bool { return c.Action == Unchanged }
+
+// fieldsStay says why the owners of fields stay who they are.
+func fieldsStay(c Change, refusal error) string {
+	return "its fields stay with their former managers: " + verify.AsServerError(c.object(), refusal).Error()
 }
 
 // mapping returns where the kind is served. For an orphan that is looked up, because a definition of this
@@ -177,14 +190,13 @@ func dropsLastApplied(c Change) bool {
 //
 // An object of another release isn't applied: both releases use the same field manager,
 // so our apply would remove the fields that only the other one states.
-func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
+func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error) (Change, bool, error) {
 	t := c.execution.t
 	if provenance.OwnerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), ownership.IsOurApply) {
 		return c, false, refusal
 	}
-	c.Applied = c.Live
-	c.Reason = "its fields stay with their former managers: " + verify.AsServerError(c.object(), refusal).Error()
-	if !applies || t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
+	c.Applied, c.Reason = c.Live, fieldsStay(c, refusal)
+	if t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}
 	var err error

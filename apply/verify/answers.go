@@ -19,6 +19,16 @@ func WasModified(err error, id kube.ID) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
 }
 
+// RefusesWrite reports whether the API server doesn't allow a request about an object as it is: permissions, validation, a
+// policy or a webhook, be it that the webhook doesn't answer. A conflict isn't a refusal.
+func RefusesWrite(err error) bool {
+	if _, isAnswer := errors.AsType[*apierrors.StatusError](err); !isAnswer {
+		return false
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		contains(err.Error(), []string{"admission webhook", "failed calling webhook"})
+}
+
 // LacksField reports whether the server's schema lacks a field of an object.
 func LacksField(err error) bool { return strings.Contains(err.Error(), "field not declared in schema") }
 

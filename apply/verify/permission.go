@@ -34,6 +34,9 @@ func (e *PermissionError) Missing() string {
 
 // Hint says how to find out more.
 func (e *PermissionError) Hint() string {
+	if e.Resource == "customresourcedefinitions" {
+		return "have somebody with that permission apply the definitions; to leave out those in a chart's crds/: --crds skip"
+	}
 	return "the account deployer runs as needs the permissions named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
 }
 

@@ -30,11 +30,11 @@ var transientMessages = []string{
 	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
 }
 
-// Unexplained reports whether an answer of code 500 has no known permanent cause: it may
-// come from a proxy or an overloaded server.
+// Unexplained reports whether an answer of code 500 has no known cause, be it permanent or a
+// webhook: it may come from a proxy or an overloaded server.
 func Unexplained(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages)
+	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages) && !strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // Transient reports whether the same request may succeed later.
