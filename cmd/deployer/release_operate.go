@@ -110,6 +110,11 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 		shown = output.FormatTable
 	}
 	o.startView(ctx, e, shown, e.isQuiet())
+	defer context.AfterFunc(ctx, func() {
+		if signal := signalOf(ctx); signal != nil {
+			e.view.Stopping(signalName(signal.signal), o.undo.atomic && o.undo.onInterrupt)
+		}
+	})()
 	done := d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
 	err = errors.Join(err, e.view.Close(err))

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A signalError is the cause of a context that a signal has ended. Package net/http returns
@@ -33,10 +34,14 @@ func signalName(s syscall.Signal) string {
 	return s.String()
 }
 
+// secondSignalAfter is how long after the first signal another one counts. timeout(1), npm, sudo and runners of CI send
+// one stop to the process and to its group: it arrives twice, within microseconds.
+const secondSignalAfter = 2 * time.Second
+
 // withSignals ends the context on the first SIGINT, SIGTERM or SIGHUP (the terminal
-// is gone), so the run can record how it ended. The second one ends the process at once. A
-// SIGHUP that nohup ignores stays ignored. The returned function stops handling signals; it
-// may be called again.
+// is gone), so the run can record how it ended. Another one ends the process at once if it comes
+// secondSignalAfter later or more. A SIGHUP that nohup ignores stays ignored. The returned function stops
+// handling signals; it may be called again.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -46,16 +51,20 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	}
 	done := make(chan struct{})
 	go func() {
+		var first time.Time
 		for {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
 				cause := &signalError{signal: s.(syscall.Signal)}
-				if ctx.Err() != nil {
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					cancel(cause)
+				case time.Since(first) >= secondSignalAfter:
 					os.Exit(cause.code())
 				}
-				cancel(cause)
 			}
 		}
 	}()

@@ -39,6 +39,31 @@ func TestStoppedAtomic(t *testing.T) {
 	}
 }
 
+// One stop arrives twice: timeout(1) signals its child and then its process group, and so do npm, sudo and runners of CI.
+func TestOneStopThatArrivesTwice(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	cmd, done := w.start("upgrade", "x", w.endless(), "--atomic")
+	w.waiting()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} { // two of a kind may be taken for one
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := done(cmd.Wait())
+	if r.code != 143 && r.code != 130 && r.code != 129 {
+		t.Errorf("want the exit code of a signal:\n%s", r)
+	}
+	w.says(r, "stderr", `stopping +SIG\S+: the run ends here and is rolled back; send it once more to give up`)
+	w.statuses("x", "superseded", "failed", "deployed")
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/a has key = %v, want 1:\n%s", got, r)
+	}
+	if w.get("leases", "deployer-x") != nil {
+		t.Errorf("its Lease is left:\n%s", r)
+	}
+}
+
 // Whoever only waits in the queue leaves nothing.
 func TestStoppedInTheQueue(t *testing.T) {
 	w := newWorld(t)
@@ -77,7 +102,7 @@ func TestStoppedInTheQueue(t *testing.T) {
 	}
 }
 
-// The second signal ends the run at once; the next run settles what it left.
+// A second signal, two seconds after the first or later, ends the run at once; the next run settles what it left.
 func TestSecondSignal(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1")))

@@ -85,6 +85,8 @@ func (n *jsonRenderer) close() {}
 
 func (n *jsonRenderer) warn(text string) { n.write(jsonEvent{Event: "warned", Text: text}) }
 
+func (n *jsonRenderer) stopping(text string) { n.write(jsonEvent{Event: "stopping", Text: text}) }
+
 func (n *jsonRenderer) write(e jsonEvent) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {

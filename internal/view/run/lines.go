@@ -227,6 +227,8 @@ func (l *lineRenderer) warn(text string) {
 	l.say("warn", text)
 }
 
+func (l *lineRenderer) stopping(text string) { l.say("stopping", text) }
+
 // gather collects objects with the same news, for the same reason, into one line.
 func (l *lineRenderer) gather(word, name, why string) {
 	if l.gathered.word != word || l.gathered.why != why {
@@ -289,7 +291,7 @@ func (l *lineRenderer) paint(word string) string {
 	switch word {
 	case "ready", "gone", "recovered", "hook":
 		return l.display.palette.Good.Sprint(padded)
-	case "problem", "warn":
+	case "problem", "warn", "stopping":
 		return l.display.palette.Warn.Sprint(padded)
 	case "FAILED":
 		return l.display.palette.Bad.Sprint(padded)

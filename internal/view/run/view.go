@@ -91,6 +91,7 @@ type outcome struct {
 type renderer interface {
 	handle(deploy.Event)
 	warn(text string)
+	stopping(text string)
 	tick()
 	close() // takes down what is not meant to stay
 }
@@ -179,6 +180,25 @@ func (v *View) Warn(text string) {
 	if len(v.runs.current.warnings) > before {
 		v.renderer.warn(text)
 	}
+}
+
+// Stopping says what a signal makes of the run, and how to give up. It may be called from any goroutine.
+func (v *View) Stopping(signal string, rollsBack bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	what := "the run ends here"
+	switch current := v.runs.current; {
+	case len(v.runs.failed) > 0:
+		what = "the rollback goes on"
+	case current.hasBegun && rollsBack:
+		what = "the run ends here and is rolled back"
+	case current.hasBegun:
+		what = "the run ends here and is recorded as failed"
+	}
+	v.renderer.stopping(signal + ": " + what + "; send it once more to give up")
 }
 
 // Close takes down what was drawn, reports how everything ended, and writes the files of the options.
@@ -282,6 +302,12 @@ func (w *warningsOnly) warn(text string) {
 		return
 	}
 	w.outputs.write(output.WarningLine(w.display.palette, text))
+}
+
+func (w *warningsOnly) stopping(text string) {
+	if !w.hold {
+		w.outputs.write("stopping: " + text + "\n")
+	}
 }
 
 // release writes what was held back.
