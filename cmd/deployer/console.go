@@ -24,6 +24,9 @@ type console struct {
 
 	brokenPipes  chan os.Signal // receives SIGPIPE while broken pipes are survived; otherwise nil
 	heldWarnings []string       // to be shown if the command fails, see isQuiet
+	// earlyWarnings are from before the view began, for events; see formatForPrograms.
+	earlyWarnings []string
+	planShown     bool // standard output has a plan
 }
 
 // hideValues makes the output hide values whose keys are confidential.
@@ -39,6 +42,10 @@ func (c *console) hideValues(values ...map[string]any) {
 func (c *console) warn(text string) {
 	if c.view != nil && !c.view.Closed() {
 		c.view.Warn(text)
+		return
+	}
+	if c.view == nil && c.formatForPrograms() != output.FormatTable {
+		c.earlyWarnings = append(c.earlyWarnings, text)
 		return
 	}
 	if c.call.asHelm && !c.streams.ErrTTY {

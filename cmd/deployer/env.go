@@ -37,6 +37,7 @@ type call struct {
 	asHelm  bool     // by the name helm: defaults and texts are Helm's
 	command string   // the words of the command, such as "repo add"
 	flags   []string // each with its value: --timeout=5m
+	args    []string // as they were written
 }
 
 // hasFlag reports whether a flag is on the command line. One in the environment isn't.
@@ -120,6 +121,14 @@ func (e *env) finish(ctx context.Context, err error) int {
 	failure, unwritten := e.splitOutcome(err)
 	code := e.exitCode(ctx, err)
 	e.printHeldWarnings(err)
+	if failure != nil {
+		e.reportEarlyFailure(ctx, failure)
+	}
+	if e.view == nil { // a plan
+		for _, text := range e.earlyWarnings {
+			e.printWarning(text)
+		}
+	}
 	if unwritten != nil && e.view != nil {
 		e.view.RecordUnwritten(code, unwritten)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,10 +59,8 @@ func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format ou
 // writeResult writes what Helm writes to standard output after a success, and after
 // tests in any case.
 func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
-	out := e.streams.Out
-	if format == output.FormatTable && !show.Manifest {
-		out = e.hidden.Writer(out) // in the notes; JSON, YAML and the manifest are whole, as Helm's
-	}
+	out, logs := e.streams.Out, o.podLogs
+	hides := format == output.FormatTable && !show.Manifest // JSON, YAML and the manifest are whole, as Helm's
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {
 	case format != output.FormatTable:
@@ -84,5 +83,27 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 			return err
 		}
 	}
-	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, o.podLogs))
+	if hides {
+		record, logs = e.withoutHidden(record), slices.Clone(logs)
+		show.Computed, _ = e.hidden.HideValue(show.Computed).(map[string]any)
+		for i := range logs {
+			logs[i].Text = e.hidden.Hide(logs[i].Text)
+		}
+	}
+	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, logs))
+}
+
+// withoutHidden returns a copy of a record without confidential texts in what charts and users have written.
+func (c *console) withoutHidden(record *release.Record) *release.Record {
+	shown, info := *record, *record.Info
+	info.Notes, info.Description = c.hidden.Hide(info.Notes), c.hidden.Hide(info.Description)
+	shown.Info, shown.Manifest = &info, c.hidden.Hide(record.Manifest)
+	shown.Config, _ = c.hidden.HideValue(record.Config).(map[string]any)
+	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
+	for i, h := range record.Hooks {
+		hook := *h
+		hook.Manifest = c.hidden.Hide(h.Manifest)
+		shown.Hooks[i] = &hook
+	}
+	return &shown
 }

@@ -43,6 +43,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	if len(args) > 1 && (args[1] == completionCommandName || args[1] == plainCompletionCommandName) {
 		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completionCommandName))
 	}
+	e.call.args = args[1:]
 	line, err := e.parseCommandLine(app, args)
 	e.call.command, e.call.flags = strings.Join(line.words, " "), line.flags
 	switch {

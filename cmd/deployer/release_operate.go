@@ -131,6 +131,10 @@ func (o *operationFlags) startView(ctx context.Context, e *env, format output.Fo
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
+	for _, text := range e.earlyWarnings {
+		e.view.Warn(text)
+	}
+	e.earlyWarnings = nil
 }
 
 func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
@@ -138,6 +142,7 @@ func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deploye
 	if err := d.PrepareToShow(ctx, op); err != nil {
 		return err
 	}
+	e.planShown = true
 	if err := plan.Show(e.streams, op, o.plan.options); err != nil {
 		return err
 	}

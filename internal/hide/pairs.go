@@ -2,7 +2,6 @@ package hide
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -11,26 +10,29 @@ import (
 // change; nil means absent. If the values contain different confidential texts, everything that
 // differs between them is hidden: after a password was changed, only one of the two may be known.
 func (t *Texts) HidePair(a, b any) (any, any) {
+	x, y := t.HideValue(a), t.HideValue(b)
 	if t == nil || a == nil || b == nil {
-		return t.HideValue(a), t.HideValue(b)
+		return x, y
 	}
-	switch x := a.(type) {
-	case map[string]any:
+	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
 			return t.hideMaps(x, y)
 		}
+	}
+	_, ofA := t.hide(written(a))
+	_, ofB := t.hide(written(b))
+	if slices.Equal(ofA, ofB) {
+		return x, y
+	}
+	switch x := x.(type) {
 	case []any:
-		if y, ok := b.([]any); ok {
-			return t.hideLists(x, y)
+		if y, ok := y.([]any); ok {
+			return hideUnshared(x, y), hideUnshared(y, x)
 		}
 	case string:
-		if y, ok := b.(string); ok {
-			x, y = t.hideStrings(x, y)
-			return x, y
+		if y, ok := y.(string); ok && strings.Contains(x+y, "\n") {
+			return inLines(x, y), inLines(y, x)
 		}
-	}
-	if len(t.hiddenIn(a)) == 0 && len(t.hiddenIn(b)) == 0 {
-		return a, b
 	}
 	return Placeholder, Placeholder
 }
@@ -40,27 +42,31 @@ func (t *Texts) HideTextPair(a, b string) (string, string) {
 	if a == "" || b == "" {
 		return t.Hide(a), t.Hide(b)
 	}
-	return t.hideStrings(a, b)
+	x, y := t.HidePair(a, b)
+	return x.(string), y.(string)
 }
 
-func (t *Texts) hideStrings(a, b string) (string, string) {
-	x, fromA := t.hide(a)
-	y, fromB := t.hide(b)
-	switch {
-	case slices.Equal(fromA, fromB):
-		return x, y
-	case strings.Contains(a, "\n") || strings.Contains(b, "\n"):
-		linesOfA, linesOfB := strings.Split(x, "\n"), strings.Split(y, "\n")
-		line := func(l string) string { return l }
-		return strings.Join(hideUnshared(linesOfA, linesOfB, Placeholder, line), "\n"),
-			strings.Join(hideUnshared(linesOfB, linesOfA, Placeholder, line), "\n")
+func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
+	x, y := map[string]any{}, map[string]any{}
+	for key := range a {
+		x[key], y[key] = t.HidePair(a[key], b[key])
 	}
-	return Placeholder, Placeholder
+	for key := range b {
+		x[key], y[key] = t.HidePair(a[key], b[key])
+	}
+	for key := range x {
+		if _, ok := a[key]; !ok {
+			delete(x, key)
+		}
+		if _, ok := b[key]; !ok {
+			delete(y, key)
+		}
+	}
+	return x, y
 }
 
-// hideUnshared returns a list with hidden in place of the items that the other list doesn't have. Items are the same if
-// they are written alike.
-func hideUnshared[T any](list, other []T, hidden T, written func(T) string) []T {
+// hideUnshared returns a list with Placeholder in place of the items that the other list doesn't have.
+func hideUnshared(list, other []any) []any {
 	shared := map[string]bool{}
 	for _, item := range other {
 		shared[written(item)] = true
@@ -68,66 +74,29 @@ func hideUnshared[T any](list, other []T, hidden T, written func(T) string) []T 
 	out := slices.Clone(list)
 	for i, item := range list {
 		if !shared[written(item)] {
-			out[i] = hidden
+			out[i] = Placeholder
 		}
 	}
 	return out
 }
 
-func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
-	x, y := map[string]any{}, map[string]any{}
-	for key, v := range a {
-		if other, ok := b[key]; ok {
-			x[key], y[key] = t.HidePair(v, other)
-		} else {
-			x[key] = t.HideValue(v)
+// inLines is hideUnshared for the lines of two texts.
+func inLines(text, other string) string {
+	others := strings.Split(other, "\n")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !slices.Contains(others, line) {
+			lines[i] = Placeholder
 		}
 	}
-	for key, v := range b {
-		if _, ok := a[key]; !ok {
-			y[key] = t.HideValue(v)
-		}
-	}
-	return x, y
+	return strings.Join(lines, "\n")
 }
 
-// hideLists hides the items that only one of two lists has, unless both contain the same
-// confidential texts.
-func (t *Texts) hideLists(a, b []any) (any, any) {
-	x, y := t.HideValue(a).([]any), t.HideValue(b).([]any)
-	if slices.Equal(t.hiddenIn(a), t.hiddenIn(b)) {
-		return x, y
-	}
-	return hideUnshared(x, y, any(Placeholder), written), hideUnshared(y, x, any(Placeholder), written)
-}
-
-// written is an item as JSON.
+// written is a value as text.
 func written(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return Placeholder
+	if text, ok := v.(string); ok {
+		return text
 	}
+	data, _ := json.Marshal(v)
 	return string(data)
-}
-
-// hiddenIn returns the confidential texts in JSON data.
-func (t *Texts) hiddenIn(v any) []string {
-	var found []string
-	switch v := v.(type) {
-	case string:
-		_, found = t.hide(v)
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			found = append(found, t.hiddenIn(v[key])...)
-		}
-	case []any:
-		for _, item := range v {
-			found = append(found, t.hiddenIn(item)...)
-		}
-	default:
-		if hidden, ok := t.hideNumber(v).(string); ok {
-			found = append(found, hidden)
-		}
-	}
-	return found
 }

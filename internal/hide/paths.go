@@ -1,6 +1,12 @@
 package hide
 
-import "strings"
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"deployer/internal/lazyregexp"
+)
 
 // Paths are JSONPath as Nelm reads it (https://goessner.net/articles/JsonPath/),
 // or written as plans write them: $.spec.template.spec.containers[*].env[*].value,
@@ -12,35 +18,26 @@ const (
 	anyDepth = "**" // any number of steps
 )
 
-// splitPaths separates paths at commas. A comma after a backslash, in brackets or in quotes is part of
-// the path.
+// bracketed matches what is in brackets, with quotes and other brackets in it.
+const bracketed = `\[(?:'[^']*'|"[^"]*"|\[(?:'[^']*'|"[^"]*"|[^\[\]])*\]|[^\[\]'"])+\]`
+
+var (
+	// listedPath matches a path in a list of paths that commas separate. A comma after a backslash, in brackets or in quotes is part of it.
+	listedPath = lazyregexp.New(`(?:` + bracketed + `|'[^']*'|"[^"]*"|\\.|[^,])+`)
+	// pathStep matches a step of a path: a name, which may be in quotes, or brackets; before it may be one dot, or two.
+	pathStep   = lazyregexp.New(`^(\.\.|\.?)(` + bracketed + `|'[^']*'|"[^"]*"|[^.\['"][^.\[]*)`)
+	quotedName = lazyregexp.New(`^(?:'([^']*)'|"([^"]*)")$`)
+	escape     = regexp.MustCompile(`\\(.)`)
+)
+
+// splitPaths separates paths at commas.
 func splitPaths(text string) []string {
 	var out []string
-	var b strings.Builder
-	var in nesting
-	escaped := false
-	end := func() {
-		if path := strings.TrimSpace(b.String()); path != "" {
+	for _, path := range listedPath().FindAllString(text, -1) {
+		if path = strings.TrimSpace(escape.ReplaceAllString(path, "$1")); path != "" {
 			out = append(out, path)
 		}
-		b.Reset()
 	}
-	for _, r := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case r == '\\':
-			escaped = true
-			continue
-		case r == ',' && in.isOutside():
-			end()
-			continue
-		default:
-			in.take(r)
-		}
-		b.WriteRune(r)
-	}
-	end()
 	return out
 }
 
@@ -49,121 +46,58 @@ func parsePath(text string) ([]string, bool) {
 	var out []string
 	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
 	for rest != "" {
-		switch {
-		case strings.HasPrefix(rest, ".."):
-			out, rest = append(out, anyDepth), rest[2:]
-			if rest == "" {
-				return nil, false
-			}
-		case rest[0] == '.':
-			if rest = rest[1:]; rest == "" || rest[0] == '[' {
-				return nil, false
-			}
-		case rest[0] == '[':
-			inside, after, ok := bracket(rest)
-			if !ok {
-				return nil, false
-			}
-			out, rest = append(out, selector(inside)), after
-		case rest[0] == '"' || rest[0] == '\'':
-			end := strings.IndexByte(rest[1:], rest[0])
-			if end < 0 {
-				return nil, false
-			}
-			out, rest = append(out, rest[1:end+1]), rest[end+2:]
-		default:
-			end := strings.IndexAny(rest, ".[")
-			if end < 0 {
-				end = len(rest)
-			}
-			out, rest = append(out, rest[:end]), rest[end:]
+		m := pathStep().FindStringSubmatch(rest)
+		if m == nil || m[1] == "." && m[2][0] == '[' {
+			return nil, false
 		}
+		if m[1] == ".." {
+			out = append(out, anyDepth)
+		}
+		step := m[2]
+		if inside, ok := strings.CutPrefix(step, "["); ok {
+			step = strings.TrimSpace(strings.TrimSuffix(inside, "]"))
+			isName := quotedName().MatchString(step)
+			isUnion := strings.ContainsAny(step, "'\"") && !strings.ContainsAny(step, "=?")
+			switch {
+			case !isName && isUnion:
+				step = anyStep
+			case !isName && step != anyStep:
+				step = Item
+			}
+		}
+		out, rest = append(out, quotedName().ReplaceAllString(step, "$1$2")), rest[len(m[0]):]
 	}
 	return out, len(out) > 0
 }
 
-// bracket cuts [...] off the beginning of a path.
-func bracket(text string) (inside, after string, ok bool) {
-	var in nesting
-	for i, r := range text {
-		if in.take(r); r == ']' && in.isOutside() {
-			return text[1:i], text[i+1:], i > 1
-		}
-	}
-	return "", "", false
-}
-
-// nesting is the depth of brackets and the open quote at a position of a path.
-type nesting struct {
-	depth int
-	quote rune // 0: none
-}
-
-// isOutside reports whether the position is outside of brackets and quotes.
-func (n *nesting) isOutside() bool { return n.depth <= 0 && n.quote == 0 }
-
-// take advances over one character. Brackets in quotes don't count.
-func (n *nesting) take(r rune) {
-	switch {
-	case n.quote != 0:
-		if r == n.quote {
-			n.quote = 0
-		}
-	case r == '\'' || r == '"':
-		n.quote = r
-	case r == '[':
-		n.depth++
-	case r == ']':
-		n.depth--
-	}
-}
-
-// selector returns the step for what is in brackets: a quoted name, or an expression that selects
-// items.
-func selector(inside string) string {
-	inside = strings.TrimSpace(inside)
-	for _, q := range []string{"'", `"`} {
-		if name, ok := strings.CutPrefix(inside, q); ok && strings.HasSuffix(name, q) && !strings.Contains(strings.TrimSuffix(name, q), q) {
-			return strings.TrimSuffix(name, q)
-		}
-	}
-	if inside == anyStep || strings.ContainsAny(inside, "'\"") && !strings.ContainsAny(inside, "=?") {
-		return anyStep // all, or a union of names
-	}
-	return Item
-}
-
 // matches reports whether a pattern matches a path or a parent of it. A pattern may omit list
 // items.
-func matches(pattern, path []string) bool {
-	if len(pattern) == 0 {
-		return true
-	}
-	if len(path) == 0 {
-		return false
-	}
-	if pattern[0] == anyDepth {
-		return matches(pattern[1:], path) || matches(pattern, path[1:])
-	}
-	if matchesStep(pattern[0], path[0]) && matches(pattern[1:], path[1:]) {
-		return true
-	}
-	return path[0] == Item && matches(pattern, path[1:])
-}
+func matches(pattern, path []string) bool { return match(pattern, path, false) }
 
 // matchesBelow reports whether a pattern may match something at or below a path.
-func matchesBelow(pattern, path []string) bool {
+func matchesBelow(pattern, path []string) bool { return match(pattern, path, true) }
+
+func match(pattern, path []string, below bool) bool {
 	switch {
-	case len(path) == 0:
+	case below && len(path) == 0:
 		return true
 	case len(pattern) == 0:
+		return !below
+	case len(path) == 0:
 		return false
 	case pattern[0] == anyDepth:
-		return true
-	case matchesStep(pattern[0], path[0]) && matchesBelow(pattern[1:], path[1:]):
+		return below || slices.ContainsFunc(suffixes(path), func(rest []string) bool { return match(pattern[1:], rest, below) })
+	case (pattern[0] == anyStep || pattern[0] == path[0]) && match(pattern[1:], path[1:], below):
 		return true
 	}
-	return path[0] == Item && matchesBelow(pattern, path[1:])
+	return path[0] == Item && match(pattern, path[1:], below)
 }
 
-func matchesStep(pattern, name string) bool { return pattern == anyStep || pattern == name }
+// suffixes are what is left of a path after any number of steps.
+func suffixes(path []string) [][]string {
+	out := [][]string{{}}
+	for i := range path {
+		out = append(out, path[i:])
+	}
+	return out
+}

@@ -1,11 +1,9 @@
 package hide
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"strings"
 	"sync"
-	"unicode/utf8"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -13,211 +11,70 @@ import (
 // Placeholder stands where a confidential text stood.
 const Placeholder = "(hidden)"
 
-// Texts are confidential texts that are hidden in all output: charts write passwords into
-// arguments, servers quote them, programs log them. They are found in many spellings: upper
-// and lower case, base64, hexadecimal, escaped for URLs, JSON and XML, and between quotes. A nil *Texts hides
-// nothing. It is safe for concurrent use.
+// Texts are confidential texts that are hidden wherever others have written them: charts put passwords into
+// arguments, servers quote them, programs log them. A text is searched for, in many spellings, only
+// if it can't be a word, and not where a name stands that contains it. A nil *Texts hides nothing. It is safe
+// for concurrent use.
 type Texts struct {
-	mu     sync.Mutex
-	whole  map[string]bool // hidden as a whole value
-	search search          // hidden also inside texts
-	names  map[string]bool // in lower case: visible names, not hidden inside texts
-	hosts  map[string]bool // in lower case: identifiers; those that begin with a visible name aren't hidden inside texts
-
-	classes map[string]keyClass // by key; see classOfNested
-	added   map[keyedText]bool  // what add has been called with
+	mu      sync.Mutex
+	search  search
+	names   map[string]bool // in lower case: names of objects, keys, images and hosts
+	open    map[string]bool // values that stand in plain sight
+	classes map[string]keyClass
+	learned map[learned]bool
 }
 
-// A keyedText is a text and the class of its key.
-type keyedText struct {
+// learned is what learn was called with.
+type learned struct {
 	text string
-	key  keyClass
+	sure bool
 }
 
-// The minimum lengths, in bytes, of hidden texts. Shorter texts and numbers occur in other
-// texts by chance.
-const (
-	minWhole       = 3 // all of a value, when its key says that it is confidential
-	minOrdinary    = 8 // all of a value that is an ordinary word
-	minInside      = headLength
-	minKeyedNumber = 6 // a number inside of a text, when its key says that it is confidential
-	minNumber      = 8 // a number inside of a text
-	minLine        = 8 // a line without a key, of a text of several lines
-	minBinary      = 8 // binary data
-)
+// minSearched is the length, in bytes, from which a text is searched for.
+const minSearched = 8
 
-// AddObject adds the confidential values of an object.
-func (t *Texts) AddObject(obj *unstructured.Unstructured) {
-	if t == nil || obj == nil {
-		return
-	}
-	f := ConfidentialFields(obj)
-	if !f.Any() {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f.eachHidden(nil, obj.Object, func(names []string, text string) {
-		key := classifyKey(names[len(names)-1])
-		t.add(text, key)
-		if IsSecret(obj) && names[0] == "data" {
-			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
-				t.addSecretData(data, key)
-			}
-		}
-	})
+// canBeWord reports whether a text may be an ordinary word, or occur in others by chance: it is short, or has only letters of one case.
+func canBeWord(text string) bool {
+	return len(text) < minSearched || text == Placeholder ||
+		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLower(r) }) || !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsUpper(r) })
 }
 
-// addSecretData adds a value of a Secret's data, decoded.
-func (t *Texts) addSecretData(data []byte, key keyClass) {
-	switch {
-	case utf8.Valid(data):
-		t.add(string(data), key)
-	case len(data) >= minBinary && len(data) <= maxEncoded:
-		t.search.add(term{text: hex.EncodeToString(data)}, "")
-		for _, core := range base64Cores(string(data)) {
-			t.search.add(core, "")
-		}
+func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
+
+// insert sets the value of a key in a map, which may be nil.
+func insert[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
+	(*m)[key] = value
 }
 
-// eachHidden calls do for every confidential text in a value.
-func (f Fields) eachHidden(names []string, v any, do func(names []string, text string)) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, item := range v {
-			f.eachHidden(append(names[:len(names):len(names)], key), item, do)
-		}
-	case []any:
-		for _, item := range v {
-			f.eachHidden(append(names[:len(names):len(names)], Item), item, do)
-		}
-	case string:
-		if f.IsHidden(names) || len(names) == 1 && f.IsHidden([]string{names[0], Item}) && names[0] != "metadata" {
-			do(names, v)
-		}
-	default:
-		if text, ok := numberText(v); ok && f.IsHidden(names) {
-			do(names, text)
-		}
-	}
-}
-
-// AddValues adds the values of a user or a chart whose keys are confidential, all values
-// below such a key, and passwords at known places in other values, such as URLs.
-func (t *Texts) AddValues(values map[string]any) {
+// AddVisibleName registers a name that is shown everywhere.
+func (t *Texts) AddVisibleName(name string) {
 	if t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.addValuesByKey(values, ordinaryKey)
+		t.addName(name)
 	}
 }
 
-// addValuesByKey adds the confidential ones of values. class is that of the key whose value v is.
-func (t *Texts) addValuesByKey(v any, class keyClass) {
-	switch v := v.(type) {
-	case map[string]any:
-		name, _, named := namedValue(v)
-		for key, item := range v {
-			if named && key == "value" {
-				key = name
-			}
-			t.addValuesByKey(item, t.classOfNested(class, key))
-		}
-	case []any:
-		for _, item := range v {
-			t.addValuesByKey(item, class)
-		}
-	case string:
-		if class == confidentialKey || class == ambiguousKey && strings.ContainsAny(v, "0123456789") {
-			t.add(v, class)
-			return
-		}
-		t.addEmbedded(v)
-	default:
-		if text, ok := numberText(v); ok && class == confidentialKey {
-			t.add(text, class)
-		}
+func (t *Texts) addName(name string) { insert(&t.names, lowered(name), true) }
+
+// isShown reports whether a text stays that was found at a place: it is a name or part of one, or stands in plain sight.
+func (t *Texts) isShown(s *secret, in string, at span) bool {
+	if t.names[lowered(s.text)] || !s.sure && t.open[s.text] {
+		return true
 	}
+	for at.from > 0 && inName(in[at.from-1]) {
+		at.from--
+	}
+	for at.to < len(in) && inName(in[at.to]) {
+		at.to++
+	}
+	return t.names[lowered(in[at.from:at.to])]
 }
 
-// classOfNested returns the class of a key in a map, whose own key has the class parent. Classifying is slow, so classes
-// are remembered: the values of all revisions have mostly the same keys. t must be locked.
-func (t *Texts) classOfNested(parent keyClass, key string) keyClass {
-	if parent == confidentialKey && !referenceWords().MatchString(wordsOf(key)) {
-		return confidentialKey
-	}
-	class, ok := t.classes[key]
-	if !ok {
-		class = classifyKey(key)
-		if t.classes == nil {
-			t.classes = map[string]keyClass{}
-		}
-		t.classes[key] = class
-	}
-	return class
-}
-
-// AddVisibleName registers a text, such as an object's name, that is shown everywhere. It
-// isn't hidden inside other texts, even if it is also confidential.
-func (t *Texts) AddVisibleName(name string) {
-	if t == nil || name == "" {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	insert(&t.names, lowered(name))
-}
-
-// add adds a confidential text, depending on the class of its key.
-func (t *Texts) add(text string, key keyClass) {
-	if t.added[keyedText{text, key}] {
-		return // revisions have most in common
-	}
-	insert(&t.added, keyedText{text, key})
-	trimmed := strings.TrimSpace(text)
-	if meaningless[strings.ToLower(trimmed)] {
-		return
-	}
-	common := isOrdinary(trimmed)
-	if key == confidentialKey && len(trimmed) >= minWhole || len(trimmed) >= minOrdinary || len(trimmed) >= minInside && !common && hasLetter(trimmed) {
-		insert(&t.whole, text)
-		insert(&t.whole, trimmed)
-	}
-	switch {
-	case len(trimmed) < minInside:
-	case !hasLetter(trimmed):
-		if len(trimmed) >= minNumber || key == confidentialKey && len(trimmed) >= minKeyedNumber {
-			t.searchFor(trimmed, term{wholeWord: true})
-		}
-	case common:
-		if key == confidentialKey {
-			t.searchFor(trimmed, term{wholeWord: true, caseSensitive: true})
-		}
-	case key == identifierKey:
-		insert(&t.hosts, lowered(trimmed))
-		t.searchFor(trimmed, term{wholeWord: true})
-	case key != confidentialKey && quantity().MatchString(trimmed):
-	default:
-		t.searchFor(trimmed, term{})
-	}
-	t.addParts(trimmed, key)
-}
-
-// insert adds a key to a set, which may be nil.
-func insert[K comparable](set *map[K]bool, key K) {
-	if *set == nil {
-		*set = map[K]bool{}
-	}
-	(*set)[key] = true
-}
-
-// searchFor adds all spellings of a text to the search; see spellings for like.
-func (t *Texts) searchFor(text string, like term) {
-	for _, p := range spellings(text, like) {
-		t.search.add(p, text)
-	}
-}
+func inName(b byte) bool { return b == '.' || inBase64(b) && b != '/' && b != '+' }
 
 // Hide replaces all confidential texts in a text by Placeholder.
 func (t *Texts) Hide(text string) string {
@@ -232,10 +89,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(lowered(trimmed)) {
-		return Placeholder, []string{trimmed}
-	}
-	found := t.search.findWrapped(text, t.isName, nil)
+	found := t.search.findWrapped(text, t.isShown, nil)
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -243,29 +97,22 @@ func (t *Texts) hide(text string) (string, []string) {
 	var out []string
 	at := 0
 	for _, s := range found {
-		b.WriteString(text[at:s.from])
-		b.WriteString(Placeholder)
+		b.WriteString(text[at:s.from] + Placeholder)
 		out = append(out, text[s.from:s.to])
 		at = s.to
 	}
-	b.WriteString(text[at:])
-	return b.String(), out
+	return b.String() + text[at:], out
 }
 
-// isName reports whether a text, in lower case, is a visible name, or a host that begins
-// with one.
-func (t *Texts) isName(text string) bool {
-	if t.names[text] {
-		return true
+// OriginsIn returns the texts of t that occur in the given texts, in any spelling.
+func (t *Texts) OriginsIn(texts ...string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[string]bool{}
+	for _, text := range texts {
+		t.search.findWrapped(text, t.isShown, func(s *secret) { found[s.text] = s.text != "" })
 	}
-	if t.hosts[text] {
-		for i := range text {
-			if (text[i] == '-' || text[i] == '.') && t.names[text[:i]] {
-				return true
-			}
-		}
-	}
-	return false
+	return sortedTrue(found)
 }
 
 // HideValue returns a copy of JSON data without confidential texts. Keys aren't changed.
@@ -289,11 +136,6 @@ func (t *Texts) HideValue(v any) any {
 		}
 		return out
 	}
-	return t.hideNumber(v)
-}
-
-// hideNumber returns Placeholder for a confidential number, otherwise the number.
-func (t *Texts) hideNumber(v any) any {
 	if text, ok := numberText(v); ok {
 		if hidden, found := t.hide(text); len(found) > 0 {
 			return hidden
@@ -302,22 +144,49 @@ func (t *Texts) hideNumber(v any) any {
 	return v
 }
 
-// HideManifest is HideValue for an object; the fields that identify it aren't changed.
-func (t *Texts) HideManifest(obj map[string]any) map[string]any {
-	out, _ := t.HideValue(obj).(map[string]any)
-	if out == nil {
-		return nil
+// AddObject learns the confidential values of an object, and the names and values that it shows.
+func (t *Texts) AddObject(obj *unstructured.Unstructured) {
+	if t == nil || obj == nil {
+		return
 	}
-	restore := func(to, from map[string]any, keys ...string) {
-		for _, key := range keys {
-			if v, ok := from[key]; ok {
-				to[key] = v
-			}
+	f := ConfidentialFields(obj)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addOpen(f, nil, "", obj.Object)
+	if f.Any() {
+		f.eachHidden(nil, obj.Object, func(names []string, text string) { t.learnField(obj, names, text, false) })
+	}
+}
+
+// AddGenerated learns the values at paths of a Secret as texts that the chart has generated: they can't be words.
+func (t *Texts) AddGenerated(obj *unstructured.Unstructured, isGenerated func(path string) bool) {
+	if t == nil || !IsSecret(obj) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ConfidentialFields(obj).eachHidden(nil, obj.Object, func(names []string, text string) {
+		if isGenerated(strings.Join(names, ".")) {
+			t.learnField(obj, names, text, true)
 		}
+	})
+}
+
+// AddValues learns the values of a user or a chart whose keys are confidential, all values
+// below such a key, and passwords at known places in other values, such as URLs.
+func (t *Texts) AddValues(values map[string]any) {
+	if t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.learnByKey(values, ordinaryKey, true)
 	}
-	restore(out, obj, "apiVersion", "kind")
-	before, _ := obj["metadata"].(map[string]any)
-	after, _ := out["metadata"].(map[string]any)
-	restore(after, before, "name", "namespace", "generateName")
-	return out
+}
+
+// AddText learns a confidential text.
+func (t *Texts) AddText(text string) {
+	if t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.learn(text, true)
+	}
 }

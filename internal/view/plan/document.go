@@ -197,7 +197,7 @@ func (d *Document) hideConfidential(hidden *hide.Texts) {
 			}
 			o.hideConflicts(hidden)
 			if o.Manifest != nil {
-				o.Manifest = hidden.HideManifest(o.Manifest)
+				o.Manifest, _ = hidden.HideValue(o.Manifest).(map[string]any)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
@@ -92,7 +91,7 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(hide.RewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
+	n.outputs.writeJSON(rewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
 }
 
 func (n *jsonRenderer) handle(event deploy.Event) {

@@ -10,7 +10,6 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -86,7 +85,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return hide.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
+	return rewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
 }
 
 // summedUp sums up everything that happened.

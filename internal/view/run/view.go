@@ -225,9 +225,9 @@ func (v *View) Close(ended error) error {
 func (v *View) conclude() {
 	result := v.result()
 	// A failure before the operation began is left to the caller, who prints it in one line.
-	// JSON always has it.
+	// JSON and YAML always have it.
 	ran := v.runs.current.hasBegun
-	v.outcome.reported = ran || v.display.opts.Format == output.FormatJSON
+	v.outcome.reported = ran || v.display.opts.Format == output.FormatJSON || v.display.opts.Format == output.FormatYAML
 	if v.display.opts.Format == output.FormatYAML {
 		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
 	}

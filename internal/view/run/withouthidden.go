@@ -2,7 +2,6 @@ package run
 
 import (
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/view/output"
 )
 
@@ -25,7 +24,7 @@ func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 		event.Change.Reason = d.hideText(event.Change.Reason)
 		return event
 	case deploy.Tracked:
-		event.Report = hide.RewriteTagged(event.Report, d.hideText, d.streams.WithProgramName)
+		event.Report = rewriteTagged(event.Report, d.hideText, d.streams.WithProgramName)
 		return event
 	}
 	return event

@@ -1,13 +1,13 @@
-package hide
+package run
 
 import "reflect"
 
-// RewriteTagged returns a copy of doc with its tagged text fields rewritten. Fields tagged
+// rewriteTagged returns a copy of doc with its tagged text fields rewritten. Fields tagged
 // `text:"free"` hold text that people or other programs wrote; free rewrites them. Fields
 // tagged `text:"command"` hold command lines; command rewrites them. Other fields hold
 // names, numbers and our own words, and stay the same. A tag on a list applies to its
 // items. Nested structs have their own tags.
-func RewriteTagged[T any](doc T, free, command func(string) string) T {
+func rewriteTagged[T any](doc T, free, command func(string) string) T {
 	v := reflect.ValueOf(&doc).Elem()
 	v.Set(rewritten(v, nil, map[string]func(string) string{"free": free, "command": command}))
 	return doc
