@@ -105,6 +105,8 @@ type Operation struct {
 	WaitsFor []ordering.Dependency
 	// NewNamespace says that the release's namespace has to be created first.
 	NewNamespace bool
+	// MadeNamespace says that it has been created, and that no object of the chart is it.
+	MadeNamespace bool
 
 	Warnings []string
 	// Hidden is what must not be shown of all this.

@@ -82,6 +82,7 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.op.MadeNamespace = l.createdNamespace != nil && !l.op.Plan.Declares(l.op.namespaceID())
 	if l.opts.BeforeExecute != nil {
 		return l.opts.BeforeExecute(l.op)
 	}

@@ -25,6 +25,9 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 		applier: d.newApplier(op).WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.emit(Began{Operation: op})
+	if op.MadeNamespace {
+		r.emit(Applied{Step: StepNamespace, Change: apply.Change{ID: op.namespaceID(), Action: apply.Create}})
+	}
 	var record *release.Record
 	err := op.CheckPermissions()
 	if err == nil {

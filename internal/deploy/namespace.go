@@ -52,6 +52,11 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	return nil
 }
 
+// namespaceID identifies the release's namespace.
+func (o *Operation) namespaceID() kube.ID {
+	return kube.ID{Kind: kube.NamespaceKind.Kind, Name: o.Namespace}
+}
+
 // redecideInNewNamespace decides again about what had to wait for the namespace that was just
 // created. The rest of the decision holds.
 func (l *lifecycle) redecideInNewNamespace(ctx context.Context) (err error) {

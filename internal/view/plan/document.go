@@ -145,7 +145,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	if plan == nil {
 		plan = &apply.Plan{}
 	}
-	if op.NewNamespace && !plan.Declares(kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}) {
+	if op.MadeNamespace || op.NewNamespace && !plan.Declares(kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}) {
 		d.add(string(deploy.StepNamespace), deploy.StepNamespace, []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))

@@ -118,6 +118,10 @@ func (t *runState) start(op *deploy.Operation) {
 		return
 	}
 	t.progress.applied.total = len(op.Plan.CRDs)
+	if op.MadeNamespace {
+		t.progress.applied.total++
+		t.changes[kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}] = changeSummary{action: apply.Create}
+	}
 	for _, wave := range op.Plan.Waves {
 		t.progress.applied.total += len(wave.Changes)
 	}
@@ -145,7 +149,7 @@ func (t *runState) recordApplied(e deploy.Applied) {
 		return
 	case deploy.StepPrune:
 		t.progress.pruned.done++
-	case deploy.StepCRDs, deploy.StepApply:
+	case deploy.StepNamespace, deploy.StepCRDs, deploy.StepApply:
 		t.progress.applied.done++
 	}
 	t.actions[e.Change.Action]++
