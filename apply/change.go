@@ -30,6 +30,9 @@ const (
 	Unchanged = decide.Unchanged
 )
 
+// A Stay says why an object doesn't go back: see decide.Stay.
+type Stay = decide.Stay
+
 // A Change is the decision about one object: its live and its desired state, why they
 // differ, and what is written.
 type Change struct {
@@ -66,13 +69,16 @@ type Change struct {
 	// Weight is the one that the object states; nil when it states none.
 	Weight *int
 
+	// Stays says why an object doesn't go back with the others in a rollback; nil for all that do.
+	Stays *Stay
+
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
 	// Deferral says what the decision waits for, if that is why the change is Unverified;
 	// nil for a change that is decided.
 	Deferral *Deferral
 
-	// Warning is about how the change was carried out; Run sets it.
+	// Warning is about how the change was carried out; Run sets it, and Plan where an object stays ahead.
 	Warning string
 
 	// Provenance says where the live object came from. If the object may have to be given

@@ -207,6 +207,13 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err != nil {
 		return nil, err
 	}
+	for i, t := range open {
+		if stays, err := p.stayBehind(ctx, t, rejections[i].Err); err != nil {
+			return nil, err
+		} else if stays {
+			rejections[i] = Rejection{}
+		}
+	}
 	return p.gate(open, rejections), nil
 }
 

@@ -59,6 +59,11 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 			}
 		}
 	}
+	for i, c := range due {
+		if rejections[i].Err != nil && c.leaveBehind(rejections[i].Err) {
+			rejections[i].Err = nil
+		}
+	}
 	bad := slices.DeleteFunc(rejections, func(r Rejection) bool {
 		return r.Err == nil || !itsTurn && errors.As(r.Err, new(*kube.NoKindMatchError))
 	})

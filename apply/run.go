@@ -54,7 +54,11 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 	var mu sync.Mutex
 	ended = a.forEach(ctx, len(changes), func(i int) error {
 		done, err := a.execute(ctx, changes[i])
-		if err != nil {
+		switch {
+		case err == nil:
+		case changes[i].leaveBehind(err):
+			done = changes[i]
+		default:
 			errs[i] = err
 			return nil
 		}

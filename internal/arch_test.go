@@ -54,7 +54,7 @@ var inside = map[string][]string{
 	"chart/internal/blockyaml": {"chart/internal/yamltext"},
 	"chart/repository":         {"chart"},
 	"apply/compare":            {"apply/fields", "apply/ownership"},
-	"apply/decide":             {"apply/ordering", "apply/provenance", "apply/verify"},
+	"apply/decide":             {"apply/definition", "apply/fields", "apply/ordering", "apply/provenance", "apply/verify"},
 	"apply/definition":         {"apply/fields", "apply/verify"},
 	"apply/inspect":            {"apply", "apply/compare", "apply/fields", "apply/ownership"},
 	"apply/manifest":           {"apply/builtin", "apply/fields"},

@@ -18,6 +18,9 @@ type RolledBackError struct {
 }
 
 func (e *RolledBackError) Error() string {
+	if errors.As(e.Rollback, new(*apply.StayedError)) {
+		return fmt.Sprintf("%s\nand was rolled back, but not completely: %s", e.Cause, e.Rollback)
+	}
 	if e.Rollback != nil {
 		return fmt.Sprintf("%s\nand the %s failed too: %s", e.Cause, e.Verb, e.Rollback)
 	}

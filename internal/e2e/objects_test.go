@@ -34,6 +34,8 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"pods":                      {Version: "v1", Resource: "pods"},
 		"namespaces":                {Version: "v1", Resource: "namespaces"},
 		"persistentvolumeclaims":    {Version: "v1", Resource: "persistentvolumeclaims"},
+		"persistentvolumes":         {Version: "v1", Resource: "persistentvolumes"},
+		"storageclasses":            {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
 		"deployments":               {Group: "apps", Version: "v1", Resource: "deployments"},
 		"statefulsets":              {Group: "apps", Version: "v1", Resource: "statefulsets"},
 		"jobs":                      {Group: "batch", Version: "v1", Resource: "jobs"},
@@ -56,7 +58,7 @@ func (w *world) in(name string) dynamic.ResourceInterface {
 	w.Helper()
 	client := w.cluster.Dynamic().Resource(resource(w.T, name))
 	outside := []string{
-		"apiservices", "clusterroles", "customresourcedefinitions", "namespaces", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"apiservices", "clusterroles", "customresourcedefinitions", "namespaces", "persistentvolumes", "storageclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 	}
 	if slices.Contains(outside, name) {
 		return client

@@ -63,6 +63,7 @@ func failingPods(p track.Problem) FailingPods {
 const (
 	classApplyFailed    class.Class = "apply_failed"
 	classRejected       class.Class = "rejected"
+	classStayed         class.Class = "stayed" // it can't go back, and all others have
 	classHookFailed     class.Class = "hook_failed"
 	classAPIUnreachable class.Class = "api_lost"
 	classStopped        class.Class = "stopped"
@@ -120,7 +121,7 @@ func (c *causeCollector) collect(err error) {
 	if c.verdict == verdictFailed && c.state.neverBegan() {
 		c.verdict = verdictRejected
 	}
-	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) {
+	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
 		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSuggestion(c.causes[0].BeforeRelease)...)
 	}
 }
@@ -160,6 +161,11 @@ func (c *causeCollector) walk(err error) bool {
 	case *release.PendingError, *release.BusyError:
 		c.verdict = verdictRejected
 		c.append(Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
+		return true
+	case *apply.StayedError:
+		for _, r := range e.Objects {
+			c.add(classStayed, "Can't go back", r.ID, r.Source, r.Err)
+		}
 		return true
 	case *apply.ObjectError:
 		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)

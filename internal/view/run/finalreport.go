@@ -215,7 +215,9 @@ func (rep *finalReport) verdictLine(r Result) string {
 	dot := " " + rep.display.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
 		what := map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Rollback: "rolled back"}[undo.Verb]
-		if undo.Error != "" {
+		if undo.isIncomplete() {
+			text += dot + what + ", but not completely"
+		} else if undo.Error != "" {
 			text += dot + "the " + textfmt.CleanLine(string(undo.Verb)) + " failed too: " + textfmt.CleanLine(undo.Error)
 		} else if text += dot + what; undo.Verb == deploy.Rollback && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)

@@ -114,12 +114,22 @@ func (v *View) summedUp() Result {
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
-			r.dropSuggestions(func(s Suggestion, _ *Cause) bool { return s.about == aboutRun && overtaken(err) })
+			r.dropSuggestions(func(s Suggestion, _ *Cause) bool {
+				return s.about == aboutRun && (overtaken(err) || undone.isIncomplete())
+			})
+			if undone.isIncomplete() {
+				r.Causes = append(r.Causes, undone.Causes...)
+			}
 		} else {
 			r.dropStaleSuggestions()
 		}
 	}
 	return r
+}
+
+// isIncomplete reports whether a rollback has put everything back but for what can't go back.
+func (r Result) isIncomplete() bool {
+	return slices.ContainsFunc(r.Causes, func(c Cause) bool { return c.Class == classStayed })
 }
 
 // recordUnwritten says what could not be written, if anything, and the exit code.

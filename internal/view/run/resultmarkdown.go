@@ -25,7 +25,9 @@ func resultMarkdown(r Result) string {
 	}
 	if undo := r.Rollback; undo != nil {
 		outcome := "succeeded"
-		if undo.Error != "" {
+		if undo.isIncomplete() {
+			outcome = "succeeded, but for what can't go back"
+		} else if undo.Error != "" {
 			outcome = "failed: " + undo.Error
 		}
 		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(string(undo.Verb)), textfmt.EscapeMarkdown(outcome))

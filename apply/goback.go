@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/apply/decide"
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+)
+
+// A StayedError lists the objects that a rollback has left as they are, because they can't go back. All others have.
+type StayedError struct {
+	BackTo  int
+	Objects []Rejection
+}
+
+func (e *StayedError) Error() string {
+	text := fmt.Sprintf("all else is back at revision %d, but what can't go back stays as it is:", e.BackTo)
+	for _, r := range e.Objects {
+		text += "\n  " + r.Error()
+	}
+	return text
+}
+
+// Hint says what to do about each.
+func (e *StayedError) Hint() string { return (&RejectedError{Rejections: e.Objects}).Hint() }
+
+// A stayError is why an object stays, and what to do.
+type stayError struct{ decide.Stay }
+
+func (e *stayError) Error() string { return e.Why }
+
+// Hint says what to do about it.
+func (e *stayError) Hint() string { return e.Advice }
+
+// Stayed returns an error about the objects that stay as they are although they should have gone back; nil when
+// there is none. Those that are ahead and do no harm aren't in it.
+func (p *Plan) Stayed(backTo int) error {
+	out := &StayedError{BackTo: backTo}
+	for c := range p.Changes() {
+		if c.Stays != nil && !c.Stays.Harmless {
+			out.Objects = append(out.Objects, Rejection{ID: c.ID, Source: c.Source, Err: &stayError{*c.Stays}})
+		}
+	}
+	if len(out.Objects) == 0 {
+		return nil
+	}
+	out.Objects = sorted(out.Objects)
+	return out
+}
+
+// isRefusal reports whether the way back is barred by what an object is, or by who judges it: not by the lack of an
+// answer, a permission or an owner.
+func isRefusal(err error, namespace string) bool {
+	if errors.As(err, new(*ImmutableError)) || errors.As(err, new(*kube.NoKindMatchError)) {
+		return true
+	}
+	var server *verify.ServerError
+	var answer apierrors.APIStatus
+	code := 0
+	switch {
+	case verify.MissingPermission(err, namespace) != nil:
+	case errors.As(err, &server):
+		code = server.Code
+	case errors.As(err, &answer):
+		code = int(answer.Status().Code)
+	}
+	return slices.Contains([]int{
+		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+	}, code)
+}
+
+// stayBehind decides about an object that can't go back to the revision that is rolled back to: it doesn't hold up the
+// others. It reports false where that isn't so, and the rejection remains.
+func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, error) {
+	if why == nil || p.req.BackTo == 0 || t.isHook || !isRefusal(why, t.id.Namespace) {
+		return false, nil
+	}
+	found, err := p.observer.read(ctx, t)
+	if err != nil && !errors.As(why, new(*kube.NoKindMatchError)) {
+		return false, err
+	}
+	stay, instead := decide.StayAhead(found.full, t.obj)
+	c := p.newChange(t, Keep)
+	switch {
+	case instead != nil:
+		t.obj = instead
+		if c, err = p.decide(ctx, t, found); errors.As(err, new(*Rejection)) {
+			stay, c = nil, p.newChange(t, Keep) // there are other reasons
+		} else if err != nil {
+			return false, err
+		}
+		c.Reason = joinReasons(c.Reason, "stays ahead of the revision")
+	case found.full == nil:
+		c.Reason = "can't be created again"
+	case stay == nil:
+		c.Reason = "can't go back"
+	}
+	if stay == nil {
+		stay = &Stay{Why: why.Error(), Advice: p.adviceForStaying(why)}
+	}
+	c.Reason = joinReasons(c.Reason, stay.Why)
+	c.Stays, c.manifestHash = stay, "" // no fingerprint: the next release looks again
+	if c.Live == nil {
+		c.Live = found.full
+	}
+	if stay.Harmless {
+		c.Warning = c.Reason
+	} else {
+		c.Reason += "; " + stay.Advice
+	}
+	t.decided = &c
+	return true, nil
+}
+
+func joinReasons(texts ...string) string {
+	out := ""
+	for _, text := range slices.DeleteFunc(texts, func(t string) bool { return t == "" }) {
+		if out != "" {
+			out += ": "
+		}
+		out += text
+	}
+	return out
+}
+
+// adviceForStaying says what to do about an object that can't go back.
+func (p *planning) adviceForStaying(why error) string {
+	immutable, ok := errors.AsType[*ImmutableError](why)
+	switch {
+	case ok && (immutable.Never || immutable.ID.GroupKind() == kube.PersistentVolumeClaimKind):
+		return "it stays, because deleting it loses data: if it isn't needed, delete it yourself and roll back again"
+	case ok:
+		return fmt.Sprintf("to recreate it: roll back to revision %d with --allow-recreate", p.req.BackTo)
+	}
+	return fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)
+}
+
+// leaveBehind makes of a change that was refused when it was carried out one that stays. It reports false where the
+// refusal is to end the run.
+func (c *Change) leaveBehind(err error) bool {
+	e := c.execution
+	if e == nil || e.t == nil || e.t.isHook || e.p.req.BackTo == 0 || !isRefusal(err, c.ID.Namespace) {
+		return false
+	}
+	why := err
+	if object, ok := errors.AsType[*ObjectError](err); ok {
+		why = object.Err
+	}
+	c.Action, c.Deferral, c.Predicted, c.execution, c.manifestHash = Keep, nil, nil, nil, ""
+	c.Stays = &Stay{Why: why.Error(), Advice: e.p.adviceForStaying(why)}
+	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
+	return true
+}
