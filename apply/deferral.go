@@ -1,21 +1,26 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"deployer/apply/definition"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
 // A Deferral gives the reason why a change can't be decided yet, and the objects it waits
-// for: its namespace, its CRD, or the workloads behind its conversion webhook. The change
+// for: its namespace, its CRD, the workloads behind its conversion webhook, or hooks. The change
 // is decided again once all of them are present. Until then the server would answer by the
 // old definition.
 type Deferral struct {
 	Reason string
 	Until  []kube.ID // empty: until the change's own turn
+
+	admission bool // the objects that it waits for may make the API server admit the object
 }
 
 // The reasons that don't name the object.
@@ -25,6 +30,24 @@ const (
 )
 
 func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contains(d.Until, id) }
+
+// untilAdmitted returns the deferral of what the server may admit when other objects of the release are written or deleted.
+func (p *prerequisites) untilAdmitted(until []kube.ID, refusal error) *Deferral {
+	p.expect(until...)
+	names := make([]string, len(until))
+	for i, id := range until {
+		p.whenCarriedOut.Store(id, true)
+		names[i] = id.String()
+	}
+	return &Deferral{Reason: fmt.Sprintf("checked again after %s: %s", strings.Join(names, ", "), refusal), Until: until, admission: true}
+}
+
+// carriedOut notes that a change was carried out.
+func (p *prerequisites) carriedOut(id kube.ID) {
+	if _, waitedFor := p.whenCarriedOut.Load(id); waitedFor {
+		p.markPresent(id)
+	}
+}
 
 // with returns a deferral that also waits for another object. d may be nil.
 func (d *Deferral) with(id kube.ID, reason string) *Deferral {
@@ -39,8 +62,38 @@ func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	present           sync.Map // whether each is present, by kube.ID; has only objects that others wait for
-	absentWhenPlanned sync.Map // by kube.ID, those that didn't exist when the plan was made
+	present           sync.Map  // whether each is present, by kube.ID; has only objects that others wait for
+	absentWhenPlanned sync.Map  // by kube.ID, those that didn't exist when the plan was made
+	whenCarriedOut    sync.Map  // by kube.ID, those that are there for others as soon as they are carried out
+	hooks             []kube.ID // that run before the first object is changed, and haven't run yet
+}
+
+// expectHook notes that a hook runs before the first object is changed.
+func (p *prerequisites) expectHook(id kube.ID) {
+	p.hooks = append(p.hooks, id)
+	p.expect(id)
+}
+
+// mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
+// object that can't be changed and may be deleted, for the lack of something that may be made, by a webhook that doesn't
+// answer, or by the schema of a custom resource.
+func (p *prerequisites) mayBeMendedByHooks(err error) bool {
+	if len(p.hooks) == 0 {
+		return false
+	}
+	if errors.As(err, new(*ImmutableError)) {
+		return true
+	}
+	switch verify.KindOf(err) {
+	case verify.Missing, verify.WebhookDown:
+		return true
+	}
+	return false
+}
+
+// untilHooksRan returns the deferral of what hooks may mend.
+func (p *prerequisites) untilHooksRan(why string) *Deferral {
+	return &Deferral{Reason: "hooks run first: " + why, Until: p.hooks}
 }
 
 // expect notes that objects are still to come.
@@ -141,6 +194,7 @@ func (t *target) conversionDeferral() *Deferral {
 // markPrerequisitesPresent notes that a target's turn has come: everything that it waits
 // for is present.
 func (t *target) markPrerequisitesPresent(p *prerequisites) {
+	t.awaitsWebhook = false
 	p.markPresent(t.ordering.converter...)
 	t.ordering.converter = nil
 	if t.deferral != nil {

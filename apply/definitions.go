@@ -23,21 +23,28 @@ type definitions struct {
 	a             *Applier
 	prerequisites *prerequisites
 	released      []*unstructured.Unstructured             // of the release, without those that stay as they are
+	settled       map[kube.ID]*Change                      // see planning.settled
 	kinds         map[schema.GroupVersionKind]kube.Mapping // that released define
 	kept          map[schema.GroupVersionKind]*Change      // kinds of the definitions that stay as they are, with the decision
 	live          memo[kube.ID, *unstructured.Unstructured]
 	generations   sync.Map // of generation by schema.GroupResource
 }
 
-func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.Manifest) *definitions {
-	d := &definitions{a: a, prerequisites: prerequisites, kept: map[schema.GroupVersionKind]*Change{}}
+func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.Manifest, settled map[kube.ID]*Change) *definitions {
+	d := &definitions{a: a, prerequisites: prerequisites, settled: settled, kept: map[schema.GroupVersionKind]*Change{}}
 	for _, m := range manifests {
 		if kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)
 		}
 	}
-	d.kinds = definition.Kinds(d.released...)
+	d.kinds = definition.Kinds(d.unsettled()...)
 	return d
+}
+
+// unsettled are those of the release that are still to be written, or may be. Of the others the cluster's count,
+// which may have been changed since.
+func (d *definitions) unsettled() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(d.released), func(crd *unstructured.Unstructured) bool { return d.settled[kube.IDOf(crd)] != nil })
 }
 
 // dropUnused ignores the definitions of crds/ that stay as they are in the cluster: the
@@ -53,7 +60,7 @@ func (d *definitions) dropUnused(crds []*target) {
 		}
 	}
 	d.released = slices.DeleteFunc(d.released, func(crd *unstructured.Unstructured) bool { return kept[crd.GetName()] })
-	d.kinds = definition.Kinds(d.released...)
+	d.kinds = definition.Kinds(d.unsettled()...)
 }
 
 // whyUnused returns the error for a kind that the cluster lacks. If a definition of the
@@ -71,7 +78,7 @@ func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKin
 // account may not read them.
 func (d *definitions) version(ctx context.Context, t *target) (map[string]any, error) {
 	gvk, id := t.mapping.GVK, t.definition()
-	for _, crd := range d.released {
+	for _, crd := range d.unsettled() {
 		if crd.GetName() == id.Name {
 			return definition.Version(crd, gvk.Version), nil
 		}

@@ -14,8 +14,10 @@ import (
 type RejectedError struct {
 	Rejections []Rejection
 	// Late says that the server could be asked only after the kinds or namespaces of the
-	// objects had been created. Otherwise nothing has been changed.
+	// objects had been created, or after hooks. Otherwise nothing has been changed.
 	Late bool
+	// OnlyHooksRan says of a late one that nothing but hooks has changed anything, and the objects of crds/.
+	OnlyHooksRan bool
 }
 
 // A Rejection is one object's reason. Secret values never appear in it.
@@ -37,7 +39,10 @@ func (r Rejection) Unwrap() error { return r.Err }
 
 func (e *RejectedError) Error() string {
 	when := "nothing was changed"
-	if e.Late {
+	switch {
+	case e.OnlyHooksRan:
+		when = "only hooks ran"
+	case e.Late:
 		when = "after the objects that they need were created"
 	}
 	what := "1 object was"

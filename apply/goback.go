@@ -115,7 +115,7 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 	} else {
 		c.Reason += "; " + stay.Advice
 	}
-	t.decided = &c
+	t.decided, t.rejected = &c, nil
 	return true, nil
 }
 

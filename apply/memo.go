@@ -29,3 +29,6 @@ func (m *memo[K, V]) get(key K, ask func() (V, error)) (V, error) {
 	}
 	return value, err
 }
+
+// forget makes the memo call its function again.
+func (m *memo[K, V]) forget() { m.found.Clear() }

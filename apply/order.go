@@ -139,12 +139,17 @@ func (o *releaseOrder) addConversions() {
 		for _, j := range workloads {
 			converter = append(converter, o.targets[j].id)
 		}
-		o.p.prerequisites.expect(converter...)
+		isReady := !slices.ContainsFunc(converter, func(id kube.ID) bool { return o.p.settled[id] == nil })
+		if !isReady {
+			o.p.prerequisites.expect(converter...)
+		}
 		for i, t := range o.targets {
 			if t.id.GroupKind() != definition.Kind(crd) {
 				continue
 			}
-			t.ordering.converter = converter
+			if !isReady {
+				t.ordering.converter = converter
+			}
 			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
@@ -167,6 +172,40 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 		}
 	}
 	return out
+}
+
+// putAfter puts a target after objects of the release, which come before everything that doesn't have to be there for
+// them. It reports whether that is possible. Objects that are deleted have their own order.
+func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
+	if t.isHook || t.fromCRDs {
+		return t.isPostHook
+	}
+	before := slices.Clone(o.nodes)
+	n := &o.nodes[o.index[t.id]]
+	n.Edges = slices.Clone(n.Edges)
+	for _, id := range until {
+		i, ok := o.index[id]
+		if !ok {
+			continue // it is deleted
+		}
+		e := ordering.Edge{To: i, State: ordering.Present, Implied: true, Reason: "by which it is admitted"}
+		if id.Group == "apps" {
+			e.State = ordering.Ready // the webhook has to answer
+		}
+		n.Edges = append(n.Edges, e)
+		o.nodes[i].ComesFirst = o.nodes[i].ComesFirst || comesFirst(id)
+	}
+	if len(ordering.Cycles(o.nodes)) > 0 {
+		o.nodes = before
+		return false
+	}
+	return true
+}
+
+// comesFirst reports whether an object may be written before all others when one of them waits for it. Workloads need
+// others, and what routes traffic comes when what it leads to is there.
+func comesFirst(id kube.ID) bool {
+	return id.Group != "apps" && id.Kind != "Ingress" && !ordering.IsCustom(id)
 }
 
 func (o *releaseOrder) names(list []int) string {
@@ -264,7 +303,7 @@ func (o *releaseOrder) rejectHook(t *target) {
 	}
 }
 
-// waves returns the waves of the decided changes.
+// waves returns the waves of the decided changes that aren't settled.
 func (o *releaseOrder) waves() []Wave {
 	changes := func(i int) bool {
 		c := o.targets[i].decided
@@ -276,7 +315,7 @@ func (o *releaseOrder) waves() []Wave {
 		for n, i := range wave.Nodes {
 			targets[n] = o.targets[i]
 		}
-		if decided := changesOf(targets); len(decided) > 0 {
+		if decided := changesOf(o.p.unsettled(targets)); len(decided) > 0 {
 			out = append(out, Wave{Changes: decided, Await: wave.Await})
 		}
 	}

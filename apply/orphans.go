@@ -207,8 +207,11 @@ func (p *planning) blockingGroupVersions(list []orphan, observed []observation) 
 func (p *planning) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range p.targetsByID {
-		if t.decided != nil && t.decided.Live != nil {
-			out[t.decided.Live.GetUID()] = true
+		if t.decided == nil {
+			continue
+		}
+		if now := cmp.Or(t.decided.Applied, t.decided.Live); now != nil {
+			out[now.GetUID()] = true
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,6 +57,7 @@ type permissions struct {
 	a        *Applier
 	warnings *warnings
 	asked    memo[authorizationv1.ResourceAttributes, bool]
+	us       memo[struct{}, authenticationv1.UserInfo]
 }
 
 // denyUnlessAllowed marks a change as denied if the account may not make the request. It is for

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,21 +41,26 @@ type planning struct {
 	exclusive     memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
 	permissions   *permissions
 	warnings      *warnings
+	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
 }
 
 // Plan decides what to change. It reads the cluster and makes dry runs; it changes
 // nothing. The error is a *RejectedError that lists all objects that can't be applied as
 // the chart has them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
-	p, crds, err := a.begin(ctx, req)
+	return a.plan(ctx, req, nil)
+}
+
+// plan is Plan of what isn't settled.
+func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Change) (*Plan, error) {
+	p, crds, err := a.begin(ctx, req, settled)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.prefetch(ctx, crds); err != nil {
 		return nil, err
 	}
-	rejections, err := p.decideAll(ctx, crds)
-	if err != nil {
+	if err := p.decideAll(ctx, crds); err != nil {
 		return nil, err
 	}
 	p.definitions.dropUnused(crds)
@@ -69,34 +75,37 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
 		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
 	}
-	rejections = slices.Concat(rejections, p.resolver.rejected, order.rejected)
-	p.prerequisites.expectFrom(crds)
+	p.prerequisites.expectFrom(p.unsettled(crds))
 	// What becomes of CRDs and Namespaces determines which of the others the server can be asked about.
 	isPrerequisite := func(t *target) bool { return t.id.IsCRD() || t.id.IsNamespace() }
 	others := slices.DeleteFunc(slices.Clone(mains), isPrerequisite)
 	first := slices.DeleteFunc(slices.Clone(mains), func(t *target) bool { return !isPrerequisite(t) })
 	for _, targets := range [][]*target{first, others} {
-		rejected, err := p.decideAll(ctx, targets)
-		if err != nil {
+		if err := p.decideAll(ctx, targets); err != nil {
 			return nil, err
 		}
-		rejections = append(rejections, rejected...)
-		p.prerequisites.expectFrom(targets)
+		p.prerequisites.expectFrom(p.unsettled(targets))
 	}
-	rejected, err := p.decideEach(ctx, hooks, p.decideHook)
+	if p.isAgain() {
+		hooks = hooks[req.PreHooks:] // the others have run
+	}
+	if err := p.decideEach(ctx, hooks, p.decideHook); err != nil {
+		return nil, err
+	}
+	orphans, list, err := p.decideOrphans(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rejections = append(rejections, p.gate(hooks, rejected)...)
+	rejections, err := p.gate(ctx, order, slices.Concat(crds, mains, hooks), orphans)
+	if err != nil {
+		return nil, err
+	}
+	rejections = slices.Concat(p.resolver.rejected, order.rejected, rejections)
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
 	plan := &Plan{CRDs: changesOf(crds), Waves: order.waves(), Hooks: changesOf(hooks)}
-	orphans, list, err := p.decideOrphans(ctx)
-	if err == nil {
-		err = p.placeOrphans(ctx, plan, orphans, list)
-	}
-	if err != nil {
+	if err := p.placeOrphans(ctx, plan, orphans, list); err != nil {
 		return nil, err
 	}
 	plan.Warnings = p.warnings.sorted()
@@ -110,7 +119,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 // prepare resolves the objects of a request. Those that can't be resolved are in
 // resolver.rejected.
 func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, mains, hooks []*target, err error) {
-	p, crds, err = a.begin(ctx, req)
+	p, crds, err = a.begin(ctx, req, nil)
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
@@ -119,7 +128,7 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 }
 
 // begin starts a planning and resolves crds/, on which all other decisions depend.
-func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*target, err error) {
+func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*Change) (p *planning, crds []*target, err error) {
 	server, err := a.cluster.ServerInfo(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -129,8 +138,13 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		applied = nil
 	}
 	prerequisites, warned := &prerequisites{}, &warnings{}
-	prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
-	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects))
+	if settled == nil {
+		prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
+		for _, m := range req.Hooks[:req.PreHooks] {
+			prerequisites.expectHook(kube.IDOf(m.Object))
+		}
+	}
+	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects), settled)
 	p = &planning{
 		a:             a,
 		req:           req,
@@ -142,6 +156,10 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints},
 		permissions:   &permissions{a: a, warnings: warned},
 		warnings:      warned,
+		settled:       settled,
+	}
+	if req.PreHooks > 0 {
+		p.resolver.firstHook = req.Hooks[0].Object
 	}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, nil, err
@@ -158,14 +176,22 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 
 // resolveTemplates resolves the objects and hooks of the release.
 func (p *planning) resolveTemplates(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
-	p.schemas.addReleased(p.definitions.released)
+	p.schemas.addReleased(p.definitions.unsettled())
 	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
 	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
+	mayMendWebhooks := len(p.prerequisites.hooks) > 0
+	for id := range p.history.objects {
+		mayMendWebhooks = mayMendWebhooks || id.Group == admissionGroup
+	}
 	for _, t := range mains {
 		p.targetsByID[t.id] = t
+		mayMendWebhooks = mayMendWebhooks || t.id.Group == admissionGroup
 	}
-	for _, t := range hooks {
-		t.isHook = true
+	for _, t := range slices.Concat(mains, hooks) {
+		t.awaitsWebhook = mayMendWebhooks
+	}
+	for i, t := range hooks {
+		t.isHook, t.isPostHook = true, i >= p.req.PreHooks
 	}
 	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(crds, mains, hooks))...)
 	return mains, hooks, errors.Join(err1, err2)
@@ -176,14 +202,15 @@ func sorted(list []Rejection) []Rejection {
 	return list
 }
 
-// decideAll decides about each target, in as few requests as it takes.
-func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejection, error) {
+// decideAll decides about each target that isn't settled, in as few requests as it takes.
+func (p *planning) decideAll(ctx context.Context, targets []*target) error {
+	targets = p.unsettled(targets)
 	if err := p.definitions.readGenerations(ctx, targets); err != nil {
-		return nil, err
+		return err
 	}
 	observed, err := p.observer.observe(ctx, targets)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.definitions.noteGenerations(targets, observed)
 	var open []*target
@@ -197,34 +224,32 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 		open = append(open, t)
 	}
 	if err := p.observer.readAll(ctx, targets, open, observed); err != nil {
-		return nil, err
+		return err
 	}
 	for id, s := range observed {
 		s.meta = nil // has been compared
 		observed[id] = s
 	}
-	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observed[t.id]) })
-	if err != nil {
-		return nil, err
+	if err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observed[t.id]) }); err != nil {
+		return err
 	}
-	for i, t := range open {
-		if stays, err := p.stayBehind(ctx, t, rejections[i].Err); err != nil {
-			return nil, err
-		} else if stays {
-			rejections[i] = Rejection{}
+	for _, t := range open {
+		if t.id.IsCRD() || t.id.IsNamespace() { // what others are decided by; for these the gate does it
+			if _, err := p.stayBehind(ctx, t, t.rejected); err != nil {
+				return err
+			}
 		}
 	}
-	return p.gate(open, rejections), nil
+	return nil
 }
 
-// decideEach decides about targets side by side. It returns the rejections by index; zero for a
-// target about which a decision was made.
-func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne func(context.Context, *target) (Change, error)) ([]Rejection, error) {
-	rejections := make([]Rejection, len(targets))
-	return rejections, p.a.forEach(ctx, len(targets), func(i int) error {
+// decideEach decides about targets side by side. Those that can't be decided are rejected.
+func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne func(context.Context, *target) (Change, error)) error {
+	return p.a.forEach(ctx, len(targets), func(i int) error {
 		c, err := decideOne(ctx, targets[i])
+		targets[i].rejected = nil
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
-			rejections[i] = *rejected
+			targets[i].rejected = rejected.Err
 			return nil
 		}
 		c.Desired = p.a.interner.Intern(c.Desired)
@@ -250,11 +275,11 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 // prefetch observes crds/ and objects together, which would otherwise be observed one after the
 // other. It leaves out objects whose kind a definition in crds/ may change.
 func (p *planning) prefetch(ctx context.Context, crds []*target) error {
-	targets, custom := slices.Clone(crds), []*target(nil)
+	targets, custom := p.unsettled(crds), []*target(nil)
 	for _, m := range p.req.Objects {
 		t, ok := p.resolver.targetOfServedKind(ctx, m.Object, m.Source)
 		switch {
-		case !ok:
+		case !ok, p.settled[t.id] != nil:
 		case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
 			targets = append(targets, t)
 		case slices.ContainsFunc(crds, func(crd *target) bool { return crd.id == t.definition() }):
@@ -269,28 +294,67 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 	return asking.Wait()
 }
 
-// gate turns the server's rejections into warnings unless the gate is strict; such objects are
-// tried when their turn comes. Other rejections, such as of ownership, remain.
-func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
-	var out []Rejection
-	for i, r := range rejections {
+// gate lets pass what may be different when the object's turn comes: what is refused because of how something is that the
+// release changes or drops first, what hooks may mend that run first, and, unless the gate is strict, what the server
+// rejects, with a warning. Such objects are decided about again. Other rejections, such as of ownership, remain.
+func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) (out []Rejection, _ error) {
+	admission := sync.OnceValue(func() *admission { return p.newAdmission(ctx, orphans) })
+	for i, t := range targets {
+		err := t.rejected
+		if err == nil && t.decided != nil && t.decided.denied != nil {
+			err = t.decided.denied
+		}
+		if err == nil || p.settled[t.id] != nil {
+			continue
+		}
 		var refusal *verify.ServerError
-		switch {
-		case r.Err == nil:
-		case p.a.opts.Gate != GateStrict && errors.As(r.Err, &refusal):
-			t, what, c := targets[i], "this", Change{}
-			if t.isHook {
-				what, c = "this hook", Change{ID: t.id, Source: t.source, Action: Create, Unverified: r.Err.Error()}
-			} else {
-				c = p.deferChange(t, p.newChange(t, Update), &Deferral{Reason: r.Err.Error()})
+		isFirst := i == 0 || t.isHook && !targets[i-1].isHook // nothing runs before the first hook
+		switch until := admission().explain(t, err); {
+		case len(until) > 0 && order.putAfter(t, until):
+			p.letPass(ctx, t, p.prerequisites.untilAdmitted(until, err), Update)
+		case t.rejected == nil: // denied: see CheckPermissions
+		case p.prerequisites.mayBeMendedByHooks(err) && !(t.isHook && isFirst):
+			action := Update
+			if verify.KindOf(err) == verify.Missing {
+				action = Create
 			}
-			p.warnings.add(t.id, t.source, "the server would reject %s: %s", what, r.Err)
-			t.decided = &c
+			p.letPass(ctx, t, p.prerequisites.untilHooksRan(err.Error()), action)
 		default:
-			out = append(out, r)
+			stays, errOfStaying := p.stayBehind(ctx, t, err)
+			switch {
+			case errOfStaying != nil:
+				return nil, errOfStaying
+			case stays:
+			case p.a.opts.Gate != GateStrict && errors.As(err, &refusal):
+				what := "this"
+				if t.isHook {
+					what = "this hook"
+				}
+				p.warnings.add(t.id, t.source, "the server would reject %s: %s", what, err)
+				p.letPass(ctx, t, &Deferral{Reason: err.Error()}, Update)
+			default:
+				out = append(out, *t.reject(err))
+			}
 		}
 	}
-	return out
+	return out, nil
+}
+
+// letPass defers the decision about a target that was rejected.
+func (p *planning) letPass(ctx context.Context, t *target, d *Deferral, action Action) {
+	if t.isHook { // its own turn tells
+		c := p.newChange(t, Create)
+		c.Unverified, c.manifestHash = d.Reason, ""
+		t.decided, t.rejected = &c, nil
+		return
+	}
+	c := p.newChange(t, action)
+	if t.decided != nil { // denied
+		c = *t.decided
+		c.denied = nil
+	}
+	c = p.deferChange(t, c, d)
+	t.decided, t.rejected = &c, nil
 }
 
 func changesOf(targets []*target) []Change {

@@ -148,13 +148,7 @@ func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.
 	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
 		return true, nil
 	}
-	typed, err := p.a.cluster.Typed()
-	if err != nil {
-		return false, err
-	}
-	answer, err := answerTo(ctx, p.a.requester, func() (*authenticationv1.SelfSubjectReview, error) {
-		return typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	})
+	us, err := p.account(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		immutable.Never = true
@@ -164,17 +158,39 @@ func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.
 	case err != nil:
 		return false, err
 	}
-	us := answer.Status.UserInfo
-	subjects, _, _ := unstructured.NestedSlice(live.Object, "subjects")
-	for _, s := range subjects {
-		if subject, ok := s.(map[string]any); ok && isSubject(us, subject) {
-			immutable.Never = true
-			immutable.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
-				" delete it with another account, or give the new one another name", immutable.ID, us.Username)
-			return false, nil
-		}
+	if bindsAccount(us, live) {
+		immutable.Never = true
+		immutable.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
+			" delete it with another account, or give the new one another name", immutable.ID, us.Username)
+		return false, nil
 	}
 	return true, nil
+}
+
+// account returns the account that deployer runs as. API servers before 1.28 can't say it: the error is NotFound.
+func (p *permissions) account(ctx context.Context) (authenticationv1.UserInfo, error) {
+	return p.us.get(struct{}{}, func() (authenticationv1.UserInfo, error) {
+		typed, err := p.a.cluster.Typed()
+		if err != nil {
+			return authenticationv1.UserInfo{}, err
+		}
+		answer, err := answerTo(ctx, p.a.requester, func() (*authenticationv1.SelfSubjectReview, error) {
+			return typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		})
+		if err != nil {
+			return authenticationv1.UserInfo{}, err
+		}
+		return answer.Status.UserInfo, nil
+	})
+}
+
+// bindsAccount reports whether a binding is for an account.
+func bindsAccount(us authenticationv1.UserInfo, binding *unstructured.Unstructured) bool {
+	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+	return slices.ContainsFunc(subjects, func(s any) bool {
+		subject, ok := s.(map[string]any)
+		return ok && isSubject(us, subject)
+	})
 }
 
 // isSubject matches a subject of a binding as the authorizer does.

@@ -3,7 +3,11 @@ package apply
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
 )
@@ -36,7 +40,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 			if itsTurn {
 				c.execution.t.markPrerequisitesPresent(p.prerequisites)
 			}
-			if itsTurn || !p.prerequisites.anyMissing(c.Deferral.Until...) {
+			if itsTurn || len(c.Deferral.Until) > 0 && !p.prerequisites.anyMissing(c.Deferral.Until...) {
 				due, targets = append(due, c), append(targets, c.execution.t)
 			}
 		}
@@ -47,30 +51,72 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 	if err := p.definitions.readGenerations(ctx, targets); err != nil {
 		return err
 	}
-	rejections, err := p.decideEach(ctx, targets, p.redecideTarget)
-	if err != nil {
+	if err := p.decideUntilAdmitted(ctx, targets); err != nil {
 		return err
 	}
+	var bad []Rejection
 	for i, c := range due {
-		if rejections[i].Err == nil {
-			*c, targets[i].decided = *targets[i].decided, nil
+		t := targets[i]
+		err := t.rejected
+		if err == nil {
+			*c, t.decided = *t.decided, nil
 			if c.denied != nil {
-				rejections[i] = Rejection{ID: c.ID, Source: c.Source, Err: c.denied}
+				err = c.denied
 			}
 		}
-	}
-	for i, c := range due {
-		if rejections[i].Err != nil && c.leaveBehind(rejections[i].Err) {
-			rejections[i].Err = nil
+		if err != nil && !c.leaveBehind(err) && (itsTurn || !errors.As(err, new(*kube.NoKindMatchError))) {
+			bad = append(bad, *t.reject(err))
 		}
 	}
-	bad := slices.DeleteFunc(rejections, func(r Rejection) bool {
-		return r.Err == nil || !itsTurn && errors.As(r.Err, new(*kube.NoKindMatchError))
-	})
 	if len(bad) > 0 && a.opts.Gate == GateStrict {
 		return &RejectedError{Rejections: sorted(bad), Late: true}
 	}
 	return nil
+}
+
+// admissionLag is how long the API server may take to heed an object that decides what it admits: most by a watch, policies
+// a second later, and a ResourceQuota when a controller has counted.
+const admissionLag = 10 * time.Second
+
+// decideUntilAdmitted decides about deferred targets, about those that waited for what admission reads until they are admitted, or
+// the API server has had the time to heed that.
+func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) error {
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, time.Second) {
+		p.permissions.asked.forget()
+		if err := p.decideEach(ctx, targets, p.redecideTarget); err != nil {
+			return err
+		}
+		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
+			isDenied := t.rejected == nil && t.decided.denied != nil
+			return t.rejected == nil && !isDenied || t.deferral == nil || !t.deferral.admission
+		})
+		if len(targets) == 0 || time.Since(began) > admissionLag && !p.isCounting(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
+			return nil
+		}
+		if err := kube.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// isCounting reports whether the controller of a ResourceQuota that a target waits for hasn't dealt with it yet.
+func (p *planning) isCounting(ctx context.Context, targets []*target) bool {
+	for _, t := range targets {
+		for _, id := range t.deferral.Until {
+			quota := p.targetsByID[id]
+			if quota == nil || id.Group != "" || id.Kind != "ResourceQuota" {
+				continue
+			}
+			live, err := p.a.get(ctx, quota.mapping, id)
+			hard, _, _ := unstructured.NestedMap(objectOf(live), "spec", "hard")
+			counted, _, _ := unstructured.NestedMap(objectOf(live), "status", "hard")
+			if err == nil && live != nil && !reflect.DeepEqual(hard, counted) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // redecideTarget decides again about a deferred target whose prerequisites are present. An object whose kind

@@ -38,6 +38,9 @@ type Request struct {
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest
+	// PreHooks is how many of Hooks run before the first change of an object. What the server refuses now may then
+	// be different: see Applier.PlanAgain.
+	PreHooks int
 	// OtherHooks are hooks of the chart that don't run now. Their objects are never pruned.
 	OtherHooks []kube.Manifest
 	// Revisions are the revisions that may have left objects, oldest first: the last

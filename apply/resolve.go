@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/decide"
 	"deployer/apply/ordering"
@@ -24,18 +26,22 @@ import (
 
 // A target is one object that the release should have.
 type target struct {
-	id           kube.ID
-	source       string
-	obj          *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
-	mapping      kube.Mapping
-	fromCRDs     bool // of crds/: carries no ownership
-	isHook       bool
-	manifestHash string // of obj and of the policies that shape it
+	id         kube.ID
+	source     string
+	obj        *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping    kube.Mapping
+	fromCRDs   bool // of crds/: carries no ownership
+	isHook     bool
+	isPostHook bool // it runs when all objects are there
+	// awaitsWebhook says that a webhook that does not answer may be mended before the turn of the object.
+	awaitsWebhook bool
+	manifestHash  string // of obj and of the policies that shape it
 
 	ordering    targetOrdering
 	fullReplace fullReplacement
 	deferral    *Deferral // what a decision has to wait for, or had to; nil when it needn't
 	decided     *Change   // until a plan holds it
+	rejected    error     // why it can't be decided; nil for a decided one
 	progress    progress
 }
 
@@ -75,9 +81,10 @@ func (t *target) reject(err error) *Rejection {
 type resolver struct {
 	a                     *Applier
 	definitions           *definitions
-	unlistedGroupVersions []string    // that the API server can't list
-	refreshKinds          sync.Once   // refreshes the list of kinds once
-	rejected              []Rejection // manifests that can't be resolved
+	unlistedGroupVersions []string                   // that the API server can't list
+	refreshKinds          sync.Once                  // refreshes the list of kinds once
+	rejected              []Rejection                // manifests that can't be resolved
+	firstHook             *unstructured.Unstructured // that runs before everything else; nil when there is none
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.
@@ -85,7 +92,7 @@ type resolver struct {
 func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromCRDs bool) ([]*target, error) {
 	var out []*target
 	for _, m := range manifests {
-		t, err := r.newTarget(ctx, m.Object, m.Source, fromCRDs)
+		t, err := r.newTarget(ctx, m, fromCRDs)
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
 			r.rejected = append(r.rejected, *rejected)
 		} else if err != nil {
@@ -127,7 +134,8 @@ func checkIdentity(obj *unstructured.Unstructured, source string, fromCRDs bool)
 	return nil
 }
 
-func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
+func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool) (*target, error) {
+	obj, source := m.Object, m.Source
 	if err := checkIdentity(obj, source, fromCRDs); err != nil {
 		return nil, err
 	}
@@ -139,6 +147,12 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		// Somebody may have created its CRD since the kinds were listed.
 		r.refreshKinds.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
+	}
+	hooksRunFirst := len(r.definitions.prerequisites.hooks) > 0 && obj != r.firstHook && !scheme.Scheme.IsGroupRegistered(gvk.Group)
+	if errors.As(err, &unknown) && !isReleased && hooksRunFirst {
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		mapping, err = kube.Mapping{GVK: gvk, Resource: resource, Namespaced: true}, nil
+		t.deferral = r.definitions.prerequisites.untilHooksRan(unknown.Error())
 	}
 	if errors.As(err, &unknown) {
 		if !isReleased {

@@ -34,11 +34,14 @@ func answerTo[T any](ctx context.Context, r *requester, request func() (T, error
 // are new, and the server may not know them yet: that is retried like transient failures. So is a conflict
 // about a ResourceQuota other than t, which admission has and which passes.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
-	deadline := time.Now().Add(discoveryLagWindow)
+	began := time.Now()
+	deadline := began.Add(discoveryLagWindow)
 	return r.tryWhile(ctx, func(err error) bool {
 		switch {
 		case t.progress.refusalIsFinal && verify.RefusesWrite(err):
 			return false
+		case verify.QuotaUnknown(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
+			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
 		case verify.Transient(err):
 			return !t.failsConversion(err)
 		case t.deferral != nil && verify.KindOrNamespaceUnknown(err):

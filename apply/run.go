@@ -65,6 +65,9 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		if done.Contribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
 			done.Contribution = done.contributionAfter()
 		}
+		if done.execution != nil {
+			done.execution.p.prerequisites.carriedOut(done.ID)
+		}
 		done.execution, done.Predicted = nil, nil // the last execution dropped frees the planning
 		mu.Lock()
 		defer mu.Unlock()

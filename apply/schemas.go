@@ -47,9 +47,11 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 	ofServer := func(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 		return s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	}
-	for _, schemaOf := range []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){
-		s.ofBuiltin, s.ofReleaseCRD, ofServer, s.ofDefinition,
-	} {
+	sources := []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){s.ofBuiltin, s.ofReleaseCRD, ofServer, s.ofDefinition}
+	if s.definitions.settled != nil { // what has changed a moment ago isn't published yet
+		sources = []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){s.ofBuiltin, s.ofReleaseCRD, s.ofDefinition, ofServer}
+	}
+	for _, schemaOf := range sources {
 		conv, err := schemaOf(ctx, gvk)
 		if err != nil {
 			return nil, typed.ParseableType{}, err

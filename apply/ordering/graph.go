@@ -40,6 +40,8 @@ type Node struct {
 	Weight  *int         // as the object states it; nil when it states none
 	Edges   []Edge       // to the objects of the release that have to come first
 	Outside []Dependency // objects outside of the release that have to come first
+	// ComesFirst says that it comes before all weights, after namespaces and CRDs.
+	ComesFirst bool
 }
 
 // An Edge leads to an object that has to come first.
@@ -86,6 +88,9 @@ func weights(nodes []Node) []int {
 		visited[i] = true
 		n := nodes[i]
 		switch {
+		case n.ComesFirst:
+			out[i] = earliest
+			return out[i]
 		case n.Weight != nil:
 			out[i] = *n.Weight
 		case InstallOrder.rank(n.ID).wave <= lastWaveBeforeWeights:

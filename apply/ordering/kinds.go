@@ -79,6 +79,9 @@ func (o KindOrder) compare(a, b kube.ID) int {
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// IsCustom reports whether an object is of none of the kinds that InstallOrder lists.
+func IsCustom(id kube.ID) bool { return InstallOrder.rank(id) == InstallOrder[otherKinds] }
+
 // IsBuiltinGroup reports whether an API group is one of Kubernetes itself.
 func IsBuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")

@@ -16,6 +16,7 @@ import (
 // A ServerError is the API server's refusal of one object, without the
 // object's name and without confidential values.
 type ServerError struct {
+	Kind   Kind
 	Code   int // HTTP
 	Reason metav1.StatusReason
 	Text   string
@@ -25,12 +26,25 @@ func (e *ServerError) Error() string { return e.Text }
 
 // Hint says what to do where that follows from the kind of refusal.
 func (e *ServerError) Hint() string {
-	switch {
-	case strings.Contains(e.Text, "exceeded quota"):
+	switch e.Kind {
+	case Quota:
 		return "raise the ResourceQuota of the namespace, or ask for less"
-	case strings.Contains(e.Text, "failed calling webhook"):
+	case Limit:
+		return "ask for what the LimitRange of the namespace allows, or change that"
+	case Policy:
+		if strings.Contains(e.Text, "violates PodSecurity") {
+			return "set what the pod security level of the namespace asks for, or lower its label pod-security.kubernetes.io/enforce"
+		}
+		return "change the object as the policy asks, or the policy and its binding"
+	case WebhookSays:
+		return "change the object as the webhook asks, or ask who runs the webhook"
+	case WebhookDown:
 		return "the webhook doesn't answer: look at the Service and the pods behind it. If they can't come back before this release is deployed, " +
 			"delete the webhook's configuration; if it is part of the release, the release creates it again"
+	case Held:
+		return "another object has it: choose another one, or deploy first what gives it up"
+	}
+	switch {
 	case strings.Contains(e.Text, "field can not be less than"):
 		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
 	case strings.Contains(e.Text, "missing from spec.versions"), strings.Contains(e.Text, "must appear in spec.versions"): // the latter before Kubernetes 1.33
@@ -55,7 +69,7 @@ func AsServerError(obj *unstructured.Unstructured, err error) error {
 		return err
 	}
 	s := answer.ErrStatus
-	out := &ServerError{Code: int(s.Code), Reason: s.Reason, Text: s.Message}
+	out := &ServerError{Kind: classify(answer), Code: int(s.Code), Reason: s.Reason, Text: s.Message}
 	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
 	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {
 		out.Text = rest

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"slices"
 
 	"deployer/apply"
 	"deployer/apply/ordering"
@@ -14,14 +13,23 @@ import (
 // first, even without --wait: the order is the chart's, and --wait is about the end of
 // the release.
 func (r *run) applyWaves(ctx context.Context) error {
-	for rest := r.op.Plan.Waves; len(rest) > 0; {
+	done, looked := 0, 0 // waves that are applied, and that were when the plan was made
+	for done < len(r.op.Plan.Waves) {
+		if err := r.awaitDependencies(ctx, r.op.Plan.Waves[done].Await); err != nil {
+			return err
+		}
+		if ranProgram(r.op.Plan.Waves[looked:done]) && len(r.op.Plan.Waves[done].Await) > 0 {
+			if err := r.lookAgain(ctx, done); err != nil {
+				return err
+			}
+			looked = done
+			continue // what the wave waits for may be different now
+		}
+		rest := r.op.Plan.Waves[done:]
 		n, total := 1, len(rest[0].Changes)
 		for n < len(rest) && len(rest[n].Await) == 0 && len(rest[n].PruneFirst) == 0 {
 			total += len(rest[n].Changes)
 			n++
-		}
-		if err := r.awaitDependencies(ctx, rest[0].Await); err != nil {
-			return err
 		}
 		if err := r.pruneFirst(ctx, rest[0].PruneFirst); err != nil {
 			return err
@@ -30,7 +38,7 @@ func (r *run) applyWaves(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rest = rest[n:]
+		done += n
 	}
 	return nil
 }
@@ -41,7 +49,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 	var outside []track.Target
 	for _, need := range needs {
 		if !need.Outside {
-			if c := r.journal.applied[need.ID]; c != nil {
+			if c := r.journal.applied[need.ID]; c != nil && !r.wasAwaited[need.ID] {
 				done = append(done, c)
 			}
 			continue
@@ -74,20 +82,10 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 		if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {
 			return err
 		}
-		if !createsKindsOrNamespaces(wave) {
-			continue
-		}
-		// Decide about the deferred changes now, before the first workload changes.
+		// Decide about the deferred changes as soon as what they wait for is there, before the first workload changes.
 		if err := r.applier.RedecideDeferred(ctx, r.op.Plan); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// createsKindsOrNamespaces reports whether a wave makes kinds or namespaces that later ones need.
-func createsKindsOrNamespaces(wave apply.Wave) bool {
-	return slices.ContainsFunc(wave.Changes, func(c apply.Change) bool {
-		return (c.ID.IsNamespace() || c.ID.IsCRD()) && c.Action != apply.Unchanged
-	})
 }

@@ -112,6 +112,7 @@ type Operation struct {
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts
 
+	request       *apply.Request                // that Plan answers, to make it again; nil when nothing can make it stale
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
 	history       *release.History              // that was decided on; nil when none was read, and when it is carried out

@@ -19,6 +19,9 @@ type Event interface{ event() }
 type (
 	// Began comes first; the operation is decided and about to be carried out.
 	Began struct{ Operation *Operation }
+	// Replanned tells that the operation's plan was made again for what isn't carried out yet, because hooks or others
+	// may have changed its objects.
+	Replanned struct{ Operation *Operation }
 	// StepBegan opens a step.
 	StepBegan struct {
 		Step    Step
@@ -62,6 +65,7 @@ type (
 )
 
 func (Began) event()     {}
+func (Replanned) event() {}
 func (StepBegan) event() {}
 func (Applied) event()   {}
 func (HookRan) event()   {}

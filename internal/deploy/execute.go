@@ -82,6 +82,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 	return r.inSequence(ctx,
 		func() error { return r.applyCRDs(ctx) },
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
+		func() error { return r.lookAgainAfterHooks(ctx) },
 		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
 		func() error { return r.applyWaves(ctx) },
 		func() error { return r.waitUntilReady(ctx) },

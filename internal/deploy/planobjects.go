@@ -53,6 +53,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := cmp.Or(unusable...); err != nil {
 		return err
 	}
+	before, _ := objectsOfHooks(op.Hooks.Before)
+	req.PreHooks = len(before)
 	if op.Verb != Uninstall {
 		if req.Objects, err = earlier.parser.Parse(op.Next.Manifest); err != nil {
 			return err
@@ -78,6 +80,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if d.Settings.Wait {
 		op.WaitsFor = d.waitsFor(op)
 	}
+	if !d.ForShow && op.mayBecomeStale() {
+		op.request = &req
+	}
 	return nil
 }
 
@@ -100,4 +105,10 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 		opts.PruneKinds = apply.ProtectedKinds()
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
+}
+
+// mayBecomeStale reports whether objects may change between the plan and their turn: hooks run first, or the run waits
+// between the waves.
+func (o *Operation) mayBecomeStale() bool {
+	return len(o.Hooks.Before) > 0 || slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return len(w.Await) > 0 })
 }

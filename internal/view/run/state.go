@@ -86,6 +86,8 @@ func (t *runState) handle(e deploy.Event) {
 	case deploy.Began:
 		t.start(e.Operation)
 		t.step = deploy.StepRecord
+	case deploy.Replanned:
+		t.takePlan(e.Operation)
 	case deploy.StepBegan:
 		t.step = e.Step
 		if e.Step == deploy.StepWait {
@@ -117,6 +119,19 @@ func (t *runState) start(op *deploy.Operation) {
 	if op.Plan == nil {
 		return
 	}
+	t.takePlan(op)
+	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
+	for _, w := range op.Warnings {
+		t.warn(output.WithoutPasswords(op.Hidden.Hide(w)))
+	}
+	for _, w := range op.Plan.Warnings {
+		w.Text = op.Hidden.Hide(w.Text)
+		t.warn(page.WarningOf(w).String())
+	}
+}
+
+// takePlan takes in what the plan says of each object, or what became of it.
+func (t *runState) takePlan(op *deploy.Operation) {
 	t.progress.applied.total = len(op.Plan.CRDs)
 	if op.MadeNamespace {
 		t.progress.applied.total++
@@ -126,16 +141,8 @@ func (t *runState) start(op *deploy.Operation) {
 		t.progress.applied.total += len(wave.Changes)
 	}
 	t.progress.pruned.total = len(slices.Concat(op.Plan.Orphans()...))
-	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
 	for c := range op.Plan.Changes() {
 		t.changes[c.ID] = summaryOf(c)
-	}
-	for _, w := range op.Warnings {
-		t.warn(output.WithoutPasswords(op.Hidden.Hide(w)))
-	}
-	for _, w := range op.Plan.Warnings {
-		w.Text = op.Hidden.Hide(w.Text)
-		t.warn(page.WarningOf(w).String())
 	}
 }
 

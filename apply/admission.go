@@ -1,0 +1,451 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/fields"
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+)
+
+// A readByAdmission is an object that the release changes or drops, of a kind that the API server reads when it admits
+// others: a refusal may come from how it is now.
+type readByAdmission struct {
+	id  kube.ID
+	old *unstructured.Unstructured // as it is now; nil when that isn't known, and when it isn't there
+	new *unstructured.Unstructured // as the release has it; nil when it is dropped
+}
+
+// either returns what the object is to be, or what it was where it is dropped.
+func (r readByAdmission) either() *unstructured.Unstructured {
+	if r.new != nil {
+		return r.new
+	}
+	return r.old
+}
+
+// A refusedObject is an object that the API server refuses at the moment.
+type refusedObject struct {
+	id     kube.ID
+	obj    *unstructured.Unstructured
+	gvr    schema.GroupVersionResource
+	kind   verify.Kind
+	err    error    // nil: any refusal of the kind
+	blames []string // names that the refusal has
+}
+
+func (o refusedObject) names(id kube.ID) bool {
+	return o.err == nil || slices.Contains(o.blames, id.Name)
+}
+
+// An admissionRule says which objects a refusal of certain kinds can come from.
+type admissionRule struct {
+	of       []verify.Kind
+	reads    []schema.GroupKind
+	explains func(a *admission, o refusedObject, r readByAdmission) bool
+}
+
+const (
+	admissionGroup = "admissionregistration.k8s.io"
+	rbacGroup      = "rbac.authorization.k8s.io"
+)
+
+func kindsOf(group string, kinds ...string) []schema.GroupKind {
+	out := make([]schema.GroupKind, len(kinds))
+	for i, kind := range kinds {
+		out[i] = schema.GroupKind{Group: group, Kind: kind}
+	}
+	return out
+}
+
+// admissionRules is what admission and allocation read besides the object itself.
+var admissionRules = []admissionRule{
+	{[]verify.Kind{verify.Quota}, kindsOf("", "ResourceQuota"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return r.id.Namespace == o.id.Namespace && (len(o.blames) == 0 || o.names(r.id))
+	}},
+	{[]verify.Kind{verify.Quota, verify.Limit}, kindsOf("", "LimitRange"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		// A quota asks for what the defaults of a LimitRange give.
+		return r.id.Namespace == o.id.Namespace && (o.kind == verify.Limit && isLimited(o.id) || o.err != nil && strings.Contains(o.err.Error(), "must specify"))
+	}},
+	{[]verify.Kind{verify.Class, verify.Missing}, kindsOf("storage.k8s.io", "StorageClass", "VolumeAttributesClass"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		stated, _, _ := unstructured.NestedString(o.obj.Object, "spec", "storageClassName")
+		return o.id.Kind == "PersistentVolumeClaim" && (stated == "" || stated == r.id.Name || r.id.Kind != "StorageClass")
+	}},
+	{[]verify.Kind{verify.Class, verify.Missing}, kindsOf("scheduling.k8s.io", "PriorityClass"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return namesClass(o, r, "priorityClassName")
+	}},
+	{[]verify.Kind{verify.Class, verify.Missing}, kindsOf("node.k8s.io", "RuntimeClass"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return namesClass(o, r, "runtimeClassName")
+	}},
+	{[]verify.Kind{verify.Class}, kindsOf("networking.k8s.io", "IngressClass"), func(_ *admission, o refusedObject, _ readByAdmission) bool {
+		return o.id.Kind == "Ingress"
+	}},
+	{[]verify.Kind{verify.Held}, kindsOf("scheduling.k8s.io", "PriorityClass"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return o.id.Kind == r.id.Kind && isTrue(r.old, "globalDefault") && !isTrue(r.new, "globalDefault")
+	}},
+	{[]verify.Kind{verify.Held}, []schema.GroupKind{kube.ServiceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
+		wanted, held, stays := allocations(o.obj), allocations(r.old), allocations(r.new)
+		for what := range wanted {
+			if held[what] && !stays[what] {
+				return true
+			}
+		}
+		return false
+	}},
+	{[]verify.Kind{verify.Policy}, []schema.GroupKind{kube.NamespaceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return r.id.Name == o.id.Namespace
+	}},
+	{[]verify.Kind{verify.Policy}, kindsOf(admissionGroup, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return o.names(r.id)
+	}},
+	{[]verify.Kind{verify.Policy}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
+		return slices.ContainsFunc(a.bindingsOf(o), func(b parameters) bool { return b.include(r) })
+	}},
+	// What a mutating one makes of an object may be what is refused.
+	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota, verify.WebhookSays, verify.Class}, kindsOf(admissionGroup, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+		func(a *admission, o refusedObject, r readByAdmission) bool {
+			policy := r.either()
+			if r.id.Kind == "MutatingAdmissionPolicyBinding" {
+				name, _, _ := unstructured.NestedString(policy.Object, "spec", "policyName")
+				policy = a.policy(name)
+			}
+			rules, _, _ := unstructured.NestedSlice(objectOf(policy), "spec", "matchConstraints", "resourceRules")
+			return policy == nil || covers(rules, o)
+		}},
+	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota}, kindsOf(admissionGroup, "MutatingWebhookConfiguration"),
+		func(_ *admission, o refusedObject, r readByAdmission) bool {
+			return slices.ContainsFunc(webhooksOf(r.old), func(w map[string]any) bool {
+				rules, _ := w["rules"].([]any)
+				return covers(rules, o)
+			})
+		}},
+	{[]verify.Kind{verify.WebhookDown, verify.WebhookSays}, kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+		func(_ *admission, o refusedObject, r readByAdmission) bool {
+			return len(namedWebhooks(r.old, o)) > 0
+		}},
+	{[]verify.Kind{verify.WebhookDown, verify.WebhookSays}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
+		return r.new != nil && r.id != o.id && a.isBehindWebhook(o, r)
+	}},
+	{[]verify.Kind{verify.WebhookSays}, kindsOf("networking.k8s.io", "Ingress"), func(_ *admission, o refusedObject, r readByAdmission) bool {
+		wanted, had := hostsOf(o.obj), hostsOf(r.old)
+		return o.id.Kind == "Ingress" && slices.ContainsFunc(wanted, func(host string) bool { return slices.Contains(had, host) })
+	}},
+	{[]verify.Kind{verify.Permission}, kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding"), func(a *admission, o refusedObject, r readByAdmission) bool {
+		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && a.bindsUs(r.new)
+	}},
+	{[]verify.Kind{verify.Permission}, kindsOf(rbacGroup, "Role", "ClusterRole"), func(a *admission, o refusedObject, r readByAdmission) bool {
+		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && grants(r.new, o) && a.isBoundToUs(r.id)
+	}},
+}
+
+// An admission explains the refusals of one plan.
+type admission struct {
+	ctx      context.Context
+	p        *planning
+	changes  []readByAdmission // of kinds that the API server reads, and all others of the release
+	webhooks []map[string]any  // of the cluster; nil before they are asked for
+}
+
+// newAdmission collects what the release changes and drops.
+func (p *planning) newAdmission(ctx context.Context, orphans []Change) *admission {
+	a := &admission{ctx: ctx, p: p}
+	for id, t := range p.targetsByID {
+		if c := t.decided; p.settled[id] == nil && (c == nil || c.Action != Unchanged && c.Action != Keep) {
+			a.changes = append(a.changes, readByAdmission{id: id, old: p.asItIs(id, c), new: t.obj})
+		}
+	}
+	for _, c := range orphans {
+		if c.Action == Delete && c.execution != nil {
+			a.changes = append(a.changes, readByAdmission{id: c.ID, old: c.execution.orphan.Declared})
+		}
+	}
+	slices.SortFunc(a.changes, func(x, y readByAdmission) int { return strings.Compare(x.id.String(), y.id.String()) })
+	return a
+}
+
+// asItIs returns an object as it was read, or else as it was last declared.
+func (p *planning) asItIs(id kube.ID, c *Change) *unstructured.Unstructured {
+	if c != nil && c.Live != nil {
+		return c.Live
+	}
+	return p.history.latestDeclared(id).Object
+}
+
+// explain returns the objects of the release that a refusal of a target can come from. If there are some, these are all that
+// may refuse it next: an answer has one reason, and there may be several.
+func (a *admission) explain(t *target, refusal error) []kube.ID {
+	o := refusedObject{id: t.id, obj: t.obj, gvr: t.mapping.Resource, kind: verify.KindOf(refusal), err: refusal, blames: verify.Blames(refusal)}
+	out := a.readFor(o)
+	if len(out) == 0 {
+		return nil
+	}
+	o.err, o.blames = nil, nil
+	for _, o.kind = range []verify.Kind{verify.Quota, verify.Limit, verify.Class, verify.Policy, verify.Held} {
+		for _, id := range a.readFor(o) {
+			if !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+// readFor returns the objects of the release that a refusal can come from.
+func (a *admission) readFor(o refusedObject) []kube.ID {
+	var out []kube.ID
+	for _, r := range a.changes {
+		reads := func(rule admissionRule) bool {
+			return slices.Contains(rule.of, o.kind) && (rule.reads == nil || slices.Contains(rule.reads, r.id.GroupKind())) && rule.explains(a, o, r)
+		}
+		if r.id != o.id && slices.ContainsFunc(admissionRules, reads) {
+			out = append(out, r.id)
+		}
+	}
+	return out
+}
+
+// isLimited reports whether a LimitRange is about objects of a kind.
+func isLimited(id kube.ID) bool {
+	return id.GroupKind() == kube.PodKind || id.Group == "" && id.Kind == "PersistentVolumeClaim"
+}
+
+func objectOf(obj *unstructured.Unstructured) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	return obj.Object
+}
+
+func isTrue(obj *unstructured.Unstructured, field string) bool {
+	is, _, _ := unstructured.NestedBool(objectOf(obj), field)
+	return is
+}
+
+// namesClass reports whether a Pod names a class, or names none, so that the default one counts.
+func namesClass(o refusedObject, r readByAdmission, field string) bool {
+	stated, _, _ := unstructured.NestedString(o.obj.Object, "spec", field)
+	return o.id.GroupKind() == kube.PodKind && (stated == r.id.Name || stated == "" && o.kind == verify.Class)
+}
+
+// allocations are the ports of nodes and the addresses that a Service has for itself.
+func allocations(service *unstructured.Unstructured) map[string]bool {
+	out := map[string]bool{}
+	spec, _, _ := unstructured.NestedMap(objectOf(service), "spec")
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok && port["nodePort"] != nil {
+			out[fmt.Sprintf("port %v %v", port["nodePort"], fields.AsString(port["protocol"]) == "UDP")] = true
+		}
+	}
+	if port := spec["healthCheckNodePort"]; port != nil {
+		out[fmt.Sprintf("port %v %v", port, false)] = true
+	}
+	addresses, _ := spec["clusterIPs"].([]any)
+	for _, ip := range append(addresses, spec["clusterIP"]) {
+		if text := fields.AsString(ip); text != "" && text != "None" {
+			out["address "+text] = true
+		}
+	}
+	return out
+}
+
+func hostsOf(ingress *unstructured.Unstructured) []string {
+	rules, _, _ := unstructured.NestedSlice(objectOf(ingress), "spec", "rules")
+	out := make([]string, len(rules))
+	for i, r := range rules {
+		rule, _ := r.(map[string]any)
+		out[i] = fields.AsString(rule["host"])
+	}
+	return out
+}
+
+// covers reports whether rules of a webhook or policy are about an object.
+func covers(rules []any, o refusedObject) bool {
+	has := func(rule map[string]any, field, value string) bool {
+		list, _, _ := unstructured.NestedStringSlice(rule, field)
+		return slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	return slices.ContainsFunc(rules, func(r any) bool {
+		rule, _ := r.(map[string]any)
+		return has(rule, "apiGroups", o.gvr.Group) && (has(rule, "resources", o.gvr.Resource) || has(rule, "resources", "*/*"))
+	})
+}
+
+func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(objectOf(configuration), "webhooks")
+	var out []map[string]any
+	for _, item := range list {
+		if w, ok := item.(map[string]any); ok {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// namedWebhooks returns the webhooks of a configuration that a refusal names.
+func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []map[string]any {
+	return slices.DeleteFunc(webhooksOf(configuration), func(w map[string]any) bool { return !slices.Contains(o.blames, fields.AsString(w["name"])) })
+}
+
+// isBehindWebhook reports whether an object is the Service behind a webhook that a refusal names, or a workload behind that Service.
+func (a *admission) isBehindWebhook(o refusedObject, r readByAdmission) bool {
+	if r.id.GroupKind() != kube.ServiceKind && r.id.Group != "apps" {
+		return false
+	}
+	for _, w := range a.webhooksInCluster() {
+		if !slices.Contains(o.blames, fields.AsString(w["name"])) {
+			continue
+		}
+		service, _, _ := unstructured.NestedMap(w, "clientConfig", "service")
+		id := kube.ID{Kind: kube.ServiceKind.Kind, Namespace: fields.AsString(service["namespace"]), Name: fields.AsString(service["name"])}
+		if id == r.id {
+			return true
+		}
+		if t := a.p.targetsByID[id]; t != nil && r.id.Group == "apps" && r.id.Namespace == id.Namespace && selects(t.obj, r.new) {
+			return true
+		}
+	}
+	return false
+}
+
+// selects reports whether a Service selects the pods of a workload.
+func selects(service, workload *unstructured.Unstructured) bool {
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	pods, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
+	return len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pods))
+}
+
+// webhooksInCluster lists the webhooks of the cluster, once; none if the account may not.
+func (a *admission) webhooksInCluster() []map[string]any {
+	if a.webhooks != nil {
+		return a.webhooks
+	}
+	a.webhooks = []map[string]any{}
+	for _, gk := range kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
+		list, err := a.list(gk)
+		if err != nil {
+			continue // what isn't known explains nothing
+		}
+		for i := range list {
+			a.webhooks = append(a.webhooks, webhooksOf(&list[i])...)
+		}
+	}
+	return a.webhooks
+}
+
+func (a *admission) list(gk schema.GroupKind) ([]unstructured.Unstructured, error) {
+	mapping, err := a.p.a.cluster.Mapping(a.ctx, gk.WithVersion(""), true)
+	if err != nil {
+		return nil, err
+	}
+	return a.p.a.list(a.ctx, collection{mapping: mapping})
+}
+
+// read reads an object of the cluster's scope; nil if there is none, or if the account may not.
+func (a *admission) read(group, kind, name string) *unstructured.Unstructured {
+	id := kube.ID{Group: group, Kind: kind, Name: name}
+	mapping, err := a.p.a.cluster.Mapping(a.ctx, id.GroupKind().WithVersion(""), true)
+	if err != nil || name == "" {
+		return nil
+	}
+	obj, err := a.p.a.get(a.ctx, mapping, id)
+	if err != nil {
+		return nil
+	}
+	return obj
+}
+
+// policy returns a MutatingAdmissionPolicy as it is, or as the release has it.
+func (a *admission) policy(name string) *unstructured.Unstructured {
+	if found := a.read(admissionGroup, "MutatingAdmissionPolicy", name); found != nil {
+		return found
+	}
+	if t := a.p.targetsByID[kube.ID{Group: admissionGroup, Kind: "MutatingAdmissionPolicy", Name: name}]; t != nil {
+		return t.obj
+	}
+	return nil
+}
+
+// parameters are the objects that a binding of an admission policy names.
+type parameters struct {
+	kind            schema.GroupKind
+	name, namespace string // empty: any
+	selector        labels.Selector
+}
+
+// bindingsOf returns the parameters of the policies that a refusal names.
+func (a *admission) bindingsOf(o refusedObject) []parameters {
+	var out []parameters
+	for _, name := range o.blames {
+		binding := a.read(admissionGroup, "ValidatingAdmissionPolicyBinding", name)
+		if binding == nil {
+			continue
+		}
+		policyName, _, _ := unstructured.NestedString(binding.Object, "spec", "policyName")
+		policy := a.read(admissionGroup, "ValidatingAdmissionPolicy", policyName)
+		apiVersion, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "apiVersion")
+		kind, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "kind")
+		ref, found, _ := unstructured.NestedMap(binding.Object, "spec", "paramRef")
+		if gv, err := schema.ParseGroupVersion(apiVersion); err == nil && found && kind != "" {
+			p := parameters{kind: gv.WithKind(kind).GroupKind(), name: fields.AsString(ref["name"]), namespace: fields.AsString(ref["namespace"]), selector: labels.Everything()}
+			var selector metav1.LabelSelector
+			if stated, ok := ref["selector"].(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(stated, &selector) == nil {
+				if s, err := metav1.LabelSelectorAsSelector(&selector); err == nil {
+					p.selector = s
+				}
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p parameters) include(r readByAdmission) bool {
+	return r.id.GroupKind() == p.kind && (p.name == "" || p.name == r.id.Name) && (p.namespace == "" || p.namespace == r.id.Namespace) &&
+		p.selector.Matches(labels.Set(r.either().GetLabels()))
+}
+
+// bindsUs reports whether a binding is for the account that deployer runs as.
+func (a *admission) bindsUs(binding *unstructured.Unstructured) bool {
+	us, err := a.p.permissions.account(a.ctx)
+	if err != nil {
+		return false // the API server can't say who we are
+	}
+	return bindsAccount(us, binding)
+}
+
+// isBoundToUs reports whether the release binds a role to the account that deployer runs as.
+func (a *admission) isBoundToUs(role kube.ID) bool {
+	for id, t := range a.p.targetsByID {
+		kind, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "kind")
+		name, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "name")
+		if id.Group == rbacGroup && kind == role.Kind && name == role.Name && a.bindsUs(t.obj) {
+			return true
+		}
+	}
+	return false
+}
+
+// grants reports whether a role has a permission for the objects of a kind. The verb doesn't matter: an apply needs several.
+func grants(role *unstructured.Unstructured, o refusedObject) bool {
+	var typed rbacv1.ClusterRole
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &typed) != nil {
+		return false
+	}
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	return typed.AggregationRule != nil || slices.ContainsFunc(typed.Rules, func(r rbacv1.PolicyRule) bool {
+		return has(r.APIGroups, o.gvr.Group) && has(r.Resources, o.gvr.Resource)
+	})
+}

@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// whenHookRuns does what the program of a hook's Job would do, once the Job was created.
+func (w *world) whenHookRuns(do func()) {
+	w.proxied().arm(&fate{
+		at: func(_ int, c call) bool {
+			path, _, _ := strings.Cut(c.path, "?")
+			return c.method == http.MethodPost && c.write() && strings.HasSuffix(path, "/jobs")
+		},
+		when: after, do: do,
+	})
+}
+
+// scale sets the replicas of a Deployment as kubectl scale does.
+func (w *world) scale(name string, n string) {
+	w.patch("deployments", name, "kubectl", `{"spec":{"replicas":`+n+`}}`, "scale")
+}
+
+func (w *world) remove(kind, name string, opts metav1.DeleteOptions) {
+	w.Helper()
+	if err := w.in(kind).Delete(w.bound(), name, opts); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestLooksAgainAfterHooks prevents that what a hook has deleted or changed stays so because the plan, from before
+// the hook, has it as unchanged.
+func TestLooksAgainAfterHooks(t *testing.T) {
+	for event, run := range map[string]func(w *world, first, second string){
+		"pre-upgrade": func(w *world, _, second string) { w.ok("upgrade", "x", second) },
+		"pre-rollback": func(w *world, first, second string) {
+			w.ok("upgrade", "x", second, "--no-hooks")
+			w.ok("rollback", "x", "1")
+		},
+	} {
+		t.Run(event, func(t *testing.T) {
+			w := newWorld(t)
+			hook := hookJob("stop", event, "before-hook-creation", false)
+			rest := []string{configMap("cache", "1"), configMap("tls", "1"), deployment("web", "web", "  replicas: 1\n"), hook}
+			first, second := w.chart(append(rest, configMap("other", "1"))...), w.chart(append(rest, configMap("other", "2"))...)
+			w.ok("install", "x", first)
+			w.whenHookRuns(func() {
+				w.remove("configmaps", "cache", metav1.DeleteOptions{})
+				w.patch("configmaps", "tls", "kubectl-patch", `{"data":{"key":"hook"}}`)
+				w.scale("web", "0")
+			})
+			run(w, first, second)
+			w.there("configmaps", map[string]bool{"cache": true, "tls": true})
+			if got := field(w.must("configmaps", "tls"), "data.key"); got != "1" {
+				t.Errorf("ConfigMap/tls has key = %v, want the chart's", got)
+			}
+			if got := field(w.must("deployments", "web"), "spec.replicas"); got != int64(1) {
+				t.Errorf("Deployment/web has %v replicas, want the chart's", got)
+			}
+		})
+	}
+}
+
+// TestLooksAgainAfterPreDelete prevents that an uninstall leaves what its hook has made anew.
+func TestLooksAgainAfterPreDelete(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), hookJob("away", "pre-delete", "before-hook-creation", false)))
+	again := w.must("configmaps", "a")
+	w.remove("configmaps", "a", metav1.DeleteOptions{})
+	w.whenHookRuns(func() {
+		again.SetResourceVersion("")
+		again.SetUID("")
+		if _, err := w.in("configmaps").Create(w.bound(), again, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	w.ok("uninstall", "x")
+	w.there("configmaps", map[string]bool{"a": false, "b": false})
+}
+
+// TestConflictAfterHooks: what a hook has changed is a conflict under --conflicts fail, and nothing but hooks has changed.
+func TestConflictAfterHooks(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("stop", "pre-upgrade", "before-hook-creation", false)
+	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), hook))
+	w.whenHookRuns(func() { w.patch("configmaps", "a", "kubectl-patch", `{"data":{"key":"hook"}}`) })
+	r := w.exits(1, "upgrade", "x", w.chart(configMap("a", "1"), configMap("b", "2"), hook), "--conflicts", "fail")
+	w.says(r, "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/a`)
+	if got := field(w.must("configmaps", "b"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/b has key = %v though the gate was closed", got)
+	}
+}
+
+func statefulSet(name, size string) string {
+	return `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: ` + name + `}
+spec:
+  serviceName: ` + name + `
+  replicas: 0
+  selector: {matchLabels: {app: ` + name + `}}
+  template:
+    metadata: {labels: {app: ` + name + `}}
+    spec: {containers: [{name: c, image: r/x:1}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}
+`
+}
+
+// TestImmutableUntilHooksRan prevents that a chart is refused whose hook deletes the object that can't be changed. If the
+// hook doesn't, that is told before the first object changes.
+func TestImmutableUntilHooksRan(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("recreate", "pre-upgrade", "before-hook-creation", false)
+	w.ok("install", "x", w.chart(statefulSet("db", "1Gi"), configMap("a", "1"), hook))
+	second := w.chart(statefulSet("db", "2Gi"), configMap("a", "2"), hook)
+	w.says(w.ok("plan", "x", second), "stdout", `not verified: hooks run first`)
+
+	r := w.exits(1, "upgrade", "x", second)
+	w.says(r, "stderr", `only hooks ran`, `StatefulSet/`+w.ns+`/db`, `--allow-recreate`)
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/a has key = %v though the gate was closed", got)
+	}
+
+	w.whenHookRuns(func() {
+		orphan := metav1.DeletePropagationOrphan
+		w.remove("statefulsets", "db", metav1.DeleteOptions{PropagationPolicy: &orphan})
+		w.eventually("the StatefulSet is gone", func() bool { return w.get("statefulsets", "db") == nil })
+	})
+	w.ok("upgrade", "x", second)
+	w.says(w.exits(3, "upgrade", "x", w.chart(statefulSet("db", "3Gi"), configMap("a", "2"))), "stderr", `nothing was changed`)
+}
+
+// TestKindOfAHook prevents that a chart is refused whose hook brings a kind, and that fields are dropped which the
+// definition of a hook has.
+func TestKindOfAHook(t *testing.T) {
+	w := newWorld(t)
+	group := strings.ReplaceAll(w.unique(), "-", "") + ".example.com"
+	crd := func(fields string) string {
+		return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: proms.` + group + `}
+spec:
+  group: ` + group + `
+  names: {kind: Prom, plural: proms}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {version: {type: string}` + fields + `}}}}}
+`
+	}
+	put := func(fields string) func() {
+		return func() {
+			data := []byte(crd(fields))
+			if _, err := w.in("customresourcedefinitions").Patch(w.bound(), "proms."+group, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "kubectl", Force: new(true)}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		_ = w.in("customresourcedefinitions").Delete(w.bound(), "proms."+group, metav1.DeleteOptions{})
+	})
+	prom := func(spec string) string {
+		return "apiVersion: " + group + "/v1\nkind: Prom\nmetadata: {name: main}\nspec: {" + spec + "}\n"
+	}
+	hook := hookJob("definitions", "pre-install,pre-upgrade", "before-hook-creation", false)
+	first := w.chart(prom(`version: "1"`), configMap("a", "1"), hook)
+	w.says(w.ok("plan", "x", first), "stdout", `Prom/`+w.ns+`/main`, `not verified: hooks run first`)
+	w.whenHookRuns(put(""))
+	w.ok("install", "x", first)
+	if got := field(liveProm(w, group), "spec.version"); got != "1" {
+		t.Errorf("version = %v", got)
+	}
+	w.whenHookRuns(put(", retention: {type: string}"))
+	w.ok("upgrade", "x", w.chart(prom(`version: "1", retention: 10d`), configMap("a", "1"), hook))
+	if got := field(liveProm(w, group), "spec.retention"); got != "10d" {
+		t.Errorf("retention = %v, want what the definition of the hook has", got)
+	}
+}
+
+func liveProm(w *world, group string) *unstructured.Unstructured {
+	w.Helper()
+	proms := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "proms"}
+	obj, err := w.cluster.Dynamic().Resource(proms).Namespace(w.ns).Get(w.Context(), "main", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return obj
+}
+
+// TestNamespaceOfAHook prevents that a chart is refused whose hook makes a namespace of its objects.
+func TestNamespaceOfAHook(t *testing.T) {
+	w := newWorld(t)
+	other := w.ns + "-b"
+	space := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + other + "\n  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: before-hook-creation}\n"
+	inside := replaceOnce(configMap("b", "1"), "name: b", "name: b\n  namespace: "+other)
+	chart := w.chart(space, configMap("a", "1"), inside)
+	t.Cleanup(func() { _ = w.in("namespaces").Delete(w.bound(), other, metav1.DeleteOptions{}) })
+	w.says(w.ok("plan", "x", chart), "stdout", `not verified`)
+	w.ok("install", "x", chart)
+	w.within(other).must("configmaps", "b")
+}
+
+// TestLooksAgainAfterAJob prevents that what a Job of an earlier wave has changed stays so.
+func TestLooksAgainAfterAJob(t *testing.T) {
+	w := newWorld(t)
+	later := replaceOnce(configMap("late", "1"), "name: late", "name: late\n  annotations: {deployer.io/weight: \"5\"}")
+	work := func(n string) string {
+		return job("work"+n, "example.com/a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+	}
+	w.ok("install", "x", w.chart(later, work("1")))
+	w.whenHookRuns(func() { w.patch("configmaps", "late", "kubectl-patch", `{"data":{"key":"job"}}`) })
+	w.ok("upgrade", "x", w.chart(later, work("2")))
+	if got := field(w.must("configmaps", "late"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/late has key = %v, want the chart's", got)
+	}
+}

@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"deployer/internal/kubetest"
+)
+
+// A movingGate is a release that itself changes what stands in the way of its objects.
+type movingGate struct {
+	name   string
+	before string // the manifests of the first revision; NS is the namespace, UNIQUE a name for objects outside of it
+	after  string
+	again  []string // what the plan says is checked again, as regular expressions
+}
+
+var movingGates = []movingGate{
+	{
+		name:   "a quota is raised",
+		before: configMap("a", "1") + "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"0\"}}\n",
+		after: configMap("a", "1") + "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"2\"}}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n",
+		again: []string{`checked again after ResourceQuota/NS/q`},
+	},
+	{
+		name: "a claim is refused twice",
+		before: "apiVersion: v1\nkind: LimitRange\nmetadata: {name: lr}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}\n" +
+			"---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: UNIQUE}\nprovisioner: shop.test/none\nallowVolumeExpansion: false\n" +
+			"---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: UNIQUE}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: UNIQUE, claimRef: {namespace: NS, name: data}, hostPath: {path: /x}}\n" +
+			"---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: UNIQUE, resources: {requests: {storage: 1Gi}}}\n",
+		after: "apiVersion: v1\nkind: LimitRange\nmetadata: {name: lr}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 5Gi}}]}\n" +
+			"---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: UNIQUE}\nprovisioner: shop.test/none\nallowVolumeExpansion: true\n" +
+			"---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: UNIQUE}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: UNIQUE, claimRef: {namespace: NS, name: data}, hostPath: {path: /x}}\n" +
+			"---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: UNIQUE, resources: {requests: {storage: 2Gi}}}\n",
+		again: []string{`checked again after .*StorageClass/UNIQUE`, `checked again after .*LimitRange/NS/lr`},
+	},
+	{
+		name:   "the level of pod security is lowered",
+		before: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {pod-security.kubernetes.io/enforce: restricted}}\n",
+		after: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {pod-security.kubernetes.io/enforce: privileged}}\n" +
+			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: NS-x}\nspec: {hostNetwork: true, terminationGracePeriodSeconds: 1, containers: [{name: c, image: r/x:1}]}\n",
+		again: []string{`checked again after Namespace/NS-x`},
+	},
+	{
+		name: "a port moves from one Service to another",
+		before: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: NodePort, ports: [{port: 80, nodePort: PORT}]}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {type: ClusterIP, ports: [{port: 80}]}\n",
+		after: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: ClusterIP, ports: [{port: 80}]}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {type: NodePort, ports: [{port: 80, nodePort: PORT}]}\n",
+		again: []string{`checked again after Service/NS/a`},
+	},
+	{
+		name: "the parameters of a policy change",
+		before: policyOf("UNIQUE", "object.metadata.name.startsWith('deployer-') || object.data.key == params.data.key") +
+			"---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "1")),
+		after: policyOf("UNIQUE", "object.metadata.name.startsWith('deployer-') || object.data.key == params.data.key") +
+			"---\n" + configMap("params", "2") + "---\n" + labelled(configMap("a", "2")),
+		again: []string{`checked again after ConfigMap/NS/params`},
+	},
+	{
+		name:   "a policy changes",
+		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "1")),
+		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "2")),
+		again:  []string{`checked again after ValidatingAdmissionPolicy/UNIQUE`},
+	},
+}
+
+// policyOf is a policy about labelled ConfigMaps of the namespace, with its binding to the parameters in ConfigMap/params.
+func policyOf(name, expression string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + name + `}
+spec:
+  failurePolicy: Fail
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    objectSelector: {matchLabels: {checked: "true"}}
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
+  validations: [{expression: "` + expression + `"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + name + `}
+spec:
+  policyName: ` + name + `
+  paramRef: {name: params, namespace: NS, parameterNotFoundAction: Deny}
+  validationActions: [Deny]
+`
+}
+
+func labelled(manifest string) string {
+	return replaceOnce(manifest, "metadata:\n", "metadata:\n  labels: {checked: \"true\"}\n")
+}
+
+// TestWhatAReleaseChangesItselfIsNoObstacle prevents that a release is refused because of how something is that it changes itself.
+func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
+	for i, c := range movingGates {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(31900+i)).Replace
+			name := w.unique()
+			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
+			second := w.chart(fill(c.after))
+			var plan result
+			w.eventually("the server refuses the change", func() bool {
+				plan = w.ok("plan", name, second)
+				return strings.Contains(plan.out, "checked again after")
+			})
+			for _, line := range c.again {
+				w.says(plan, "stdout", fill(line))
+			}
+			w.ok("upgrade", name, second, "--wait=false")
+			w.ok("uninstall", name)
+		})
+	}
+}
+
+// TestStillRefused: what stands in the way is changed, and not enough. Then no workload has changed.
+func TestStillRefused(t *testing.T) {
+	w := newWorld(t)
+	quota := func(n int) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: %q}}\n", fmt.Sprint(n))
+	}
+	service := func(name string) string {
+		return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {ports: [{port: 80}]}\n"
+	}
+	w.ok("install", "x", w.chart(quota(0), deployment("web", "web", "  replicas: 0\n")), "--wait=false")
+	w.eventually("the quota counts", func() bool { return field(w.must("resourcequotas", "q"), "status.used") != nil })
+	next := w.chart(quota(0), replaceOnce(deployment("web", "web", "  replicas: 0\n"), "r/x:1", "r/x:2"), service("s"))
+	// Nothing of the release explains it: it is refused before the first change, and the message names the way out.
+	w.says(w.exits(3, "upgrade", "x", next), "stderr", `exceeded quota`, `raise the ResourceQuota`)
+
+	// The quota changes, and is too small still.
+	changed := "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, labels: {a: b}}\nspec: {hard: {count/services: \"0\"}}\n"
+	r := w.exits(1, "upgrade", "x", w.chart(changed, replaceOnce(deployment("web", "web", "  replicas: 0\n"), "r/x:1", "r/x:2"), service("s")))
+	w.says(r, "stderr", `after the objects that they need were created`, `exceeded quota`)
+	if got := fmt.Sprint(field(w.must("deployments", "web"), "spec.template.spec.containers")); !strings.Contains(got, "r/x:1") {
+		t.Errorf("a workload has changed: %s", got)
+	}
+}
+
+// TestReleaseGrantsItsOwnAccount prevents that a release is refused for the lack of a permission that it brings.
+func TestReleaseGrantsItsOwnAccount(t *testing.T) {
+	w := newWorld(t)
+	user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets", "services"), kubetest.Rule("coordination.k8s.io", "*", "leases"),
+		kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"), kubetest.Rule("", "get,list,delete", "configmaps"),
+		rbacv1.PolicyRule{Verbs: []string{"bind", "escalate"}, APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles"}})
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [\"*\"]}]\n"
+	binding := "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: b}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}\n" +
+		"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: \"" + user.Name + "\"}]\n"
+	w.kubeconfig = user.Kubeconfig(t, w.ns)
+	w.says(w.exits(3, "install", "x", w.chart(role, configMap("a", "1"))), "stderr", "no permission")
+	chart := w.chart(role, binding, configMap("a", "1"))
+	w.says(w.ok("plan", "x", chart), "stdout", `checked again after .*RoleBinding/`+w.ns+`/b`)
+	w.ok("install", "x", chart)
+}
