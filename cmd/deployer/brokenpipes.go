@@ -6,48 +6,22 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/urfave/cli/v2"
 
 	"deployer/internal/view/output"
 )
 
-// changingCommands are the commands that change a cluster, files or servers. They must not
-// stop because nobody reads their output.
-var changingCommands = []string{
-	"upgrade", "install", "apply", "rollback", "uninstall", "test", "recover",
-	"repo add", "repo update", "repo remove", "repo index", "registry login", "registry logout",
-	"dependency update", "dependency build", "package", "pull", "push", "create", "plugin install", "plugin update", "plugin uninstall",
-}
-
-// tolerateBrokenPipes lets a changing command continue when nobody reads its output.
-func tolerateBrokenPipes(e *env, c *cli.Command, path string) {
-	if !slices.Contains(changingCommands, path) || c.Category == pluginGroup {
-		return
+// withUnwritten adds the exit code of an unwritten output to exit codes, unless they refer to another command's.
+func withUnwritten(codes string) string {
+	if strings.HasPrefix(codes, "the same as") {
+		return codes
 	}
-	c.Description = withUnwritten(c.Description)
-	body := c.Action
-	c.Action = func(c *cli.Context) error {
-		e.surviveBrokenPipes()
-		return body(c)
+	others, signals, found := strings.Cut(codes, "; 130, 143")
+	if found {
+		signals = "; 130, 143" + signals
 	}
-}
-
-// withUnwritten adds the exit code of an unwritten output to those in a help text, unless
-// this refers to another command's.
-func withUnwritten(help string) string {
-	const code, signals = "; 8 done, but some output could not be written", "; 130, 143"
-	_, codes, _ := strings.Cut(help, "Exit codes: ")
-	switch {
-	case strings.HasPrefix(codes, "the same as"):
-		return help
-	case strings.Contains(codes, signals):
-		return strings.Replace(help, signals, code+signals, 1)
-	}
-	return help + code
+	return others + "; 8 done, but some output could not be written" + signals
 }
 
 // surviveBrokenPipes makes a write to a closed pipe an error, like one to a full disk, instead

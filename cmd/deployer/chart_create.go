@@ -3,25 +3,21 @@ package main
 import (
 	"context"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart/develop"
 )
 
-func createCommand(e *env) *cli.Command {
+func createCommand(e *env) *command {
 	var starter string
-	return &cli.Command{
-		Name: "create", Usage: "create a new chart", ArgsUsage: "NAME",
-		Description: `Creates a directory with the files of an example chart that you can deploy as it
-is. It overwrites files of the same names and keeps others.
-
-Examples:
-  deployer create web
-  deployer create charts/web --starter company`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute `PATH` of the starter to copy", Destination: &starter},
+	return &command{
+		name: "create", is: changes, usage: "create a new chart", args: "NAME", complete: "DIR",
+		steps: `Creates a directory with the files of an example chart that you can deploy as it
+is. It overwrites files of the same names and keeps others.`,
+		examples: `deployer create web
+deployer create charts/web --starter company`,
+		flags: []*flag{
+			{name: "starter", also: "p", usage: "name or absolute `PATH` of the starter to copy", is: usual | safe, value: text(&starter)},
 		},
-		Action: action(1, 1, "the name of the chart", func(_ context.Context, args []string) error {
+		action: withArguments(1, 1, "the name of the chart", func(_ context.Context, args []string) error {
 			if err := printTo(e.streams.Out, "Creating "+args[0]+"\n"); err != nil {
 				return err
 			}

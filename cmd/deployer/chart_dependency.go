@@ -5,33 +5,29 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view/output"
 )
 
-func dependencyCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "dependency", Aliases: []string{"dep", "dependencies"}, Usage: "manage the dependencies of a chart",
-		Subcommands: []*cli.Command{dependencyList(e), dependencyUpdate(e), dependencyBuild(e)},
+func dependencyCommand(e *env) *command {
+	return &command{
+		name: "dependency", also: "dep dependencies", usage: "manage the dependencies of a chart",
+		commands: []*command{dependencyList(e), dependencyUpdate(e), dependencyBuild(e)},
 	}
 }
 
-func dependencyList(e *env) *cli.Command {
+func dependencyList(e *env) *command {
 	var width uint
-	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list the dependencies of a chart and whether charts/ has them", ArgsUsage: "[CHART]",
-		Description: `Examples:
-  deployer dependency list ./chart
-
-Exit codes: 0 done, even if some are missing; 1 failed`,
-		Flags: []cli.Flag{
-			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "maximum width of a column, in characters", Destination: &width},
+	return &command{
+		name: "list", also: "ls", usage: "list the dependencies of a chart and whether charts/ has them", args: "[CHART]", complete: "DIR",
+		examples: "deployer dependency list ./chart",
+		codes:    "0 done, even if some are missing; 1 failed",
+		flags: []*flag{
+			{name: "max-col-width", usage: "maximum width of a column, in characters", is: usual | safe, value: count(&width, 80)},
 			outputFlag(e),
 		},
-		Action: actionWithFormat(e, 0, 1, "a chart", func(_ context.Context, args []string, format output.Format) error {
+		action: withFormat(e, 0, 1, "a chart", func(_ context.Context, args []string, format output.Format) error {
 			path := chartDirectory(args)
 			found, warnings, err := develop.Dependencies(path)
 			if err != nil {
@@ -62,41 +58,36 @@ Exit codes: 0 done, even if some are missing; 1 failed`,
 	}
 }
 
-func dependencyUpdate(e *env) *cli.Command {
-	return dependencyFill(e, &cli.Command{
-		Name: "update", Aliases: []string{"up"}, Usage: "download the dependencies in Chart.yaml into charts/ and write Chart.lock",
-		Description: `1. Refreshes the indexes of all repositories, unless you give --skip-refresh.
+func dependencyUpdate(e *env) *command {
+	return dependencyFill(e, &command{
+		name: "update", is: changes, also: "up", usage: "download the dependencies in Chart.yaml into charts/ and write Chart.lock",
+		steps: `1. Refreshes the indexes of all repositories, unless you give --skip-refresh.
 2. Picks the newest version that each entry in Chart.yaml allows.
 3. Downloads the charts into charts/, deletes the versions that they replace,
-   and writes Chart.lock.
-
-Examples:
-  deployer dependency update ./chart`,
+   and writes Chart.lock.`,
+		examples: "deployer dependency update ./chart",
 	}, chart.UpdateDependencies)
 }
 
-func dependencyBuild(e *env) *cli.Command {
-	return dependencyFill(e, &cli.Command{
-		Name: "build", Usage: "download the versions in Chart.lock into charts/",
-		Description: `Without Chart.lock it does the same as update.
-
-Examples:
-  deployer dependency build ./chart
-
-Exit codes: 0 done; 1 failed, or Chart.lock does not match Chart.yaml`,
+func dependencyBuild(e *env) *command {
+	return dependencyFill(e, &command{
+		name: "build", is: changes, usage: "download the versions in Chart.lock into charts/",
+		steps:    `Without Chart.lock it does the same as update.`,
+		examples: "deployer dependency build ./chart",
+		codes:    "0 done; 1 failed, or Chart.lock does not match Chart.yaml",
 	}, chart.BuildDependencies)
 }
 
-func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, chart.DependencyOptions) error) *cli.Command {
+func dependencyFill(e *env, c *command, fill func(context.Context, string, chart.DependencyOptions) error) *command {
 	var o chart.DependencyOptions
-	c.ArgsUsage = "[CHART]"
-	c.Flags = append([]cli.Flag{
-		&cli.BoolFlag{Name: "verify", Usage: "verify the signatures of the charts", Destination: &o.Verify},
+	c.args, c.complete = "[CHART]", "DIR"
+	c.flags = append([]*flag{
+		{name: "verify", usage: "verify the signatures of the charts", is: rare | safe, value: toggle(&o.Verify)},
 		keyringFlag(&o.Keyring),
 		allowMismatchFlag(&o.AllowMismatch),
-		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repository indexes first", Destination: &o.SkipRefresh},
+		{name: "skip-refresh", usage: "don't refresh the repository indexes first", is: usual | safe, value: toggle(&o.SkipRefresh)},
 	}, accessFlags(&o.Access)...)
-	c.Action = action(0, 1, "a chart", func(ctx context.Context, args []string) error {
+	c.action = withArguments(0, 1, "a chart", func(ctx context.Context, args []string) error {
 		path := chartDirectory(args)
 		waiting := e.showTransfer("fetching the dependencies of", path)
 		defer waiting.Stop()

@@ -6,37 +6,32 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view/output"
 )
 
-func lintCommand(e *env) *cli.Command {
+func lintCommand(e *env) *command {
 	var request chartRequest
 	var o develop.LintOptions
 	var subcharts, quiet bool
-	return &cli.Command{
-		Name: "lint", Usage: "check charts for mistakes", ArgsUsage: "[PATH...]",
-		Description: `Reads and renders each chart, and reports what makes an installation fail
+	return &command{
+		name: "lint", usage: "check charts for mistakes", args: "[PATH...]",
+		steps: `Reads and renders each chart, and reports what makes an installation fail
 (ERROR), what breaks a convention (WARNING), and what could be better (INFO). It
-needs no cluster.
-
-Examples:
-  deployer lint ./chart --strict
-  deployer lint ./chart --with-subcharts -f values.yaml
-
-Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "treat warnings as failures", Destination: &o.Strict},
-			&cli.BoolFlag{Name: "with-subcharts", Usage: "also check the charts in charts/", Destination: &subcharts},
-			&cli.BoolFlag{Name: "quiet", Usage: "print only warnings and errors", Destination: &quiet},
+needs no cluster.`,
+		examples: `deployer lint ./chart --strict
+deployer lint ./chart --with-subcharts -f values.yaml`,
+		codes: "0 no errors; 1 errors, or with --strict warnings",
+		flags: append([]*flag{
+			{name: "strict", usage: "treat warnings as failures", is: usual | safe, value: toggle(&o.Strict)},
+			{name: "with-subcharts", usage: "also check the charts in charts/", is: usual | safe, value: toggle(&subcharts)},
+			{name: "quiet", usage: "print only warnings and errors", is: usual | safe, value: toggle(&quiet)},
 			skipSchemaFlag("", &o.SkipSchema),
 			outputFlag(e),
-			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for capabilities and deprecations", Destination: &o.Kubernetes},
+			{name: "kube-version", usage: "Kubernetes `RELEASE` for capabilities and deprecations", is: usual | safe, value: text(&o.Kubernetes)},
 		}, request.valueFlags()...),
-		Action: actionWithFormat(e, 0, -1, "", func(ctx context.Context, paths []string, format output.Format) error {
+		action: withFormat(e, 0, -1, "", func(ctx context.Context, paths []string, format output.Format) error {
 			if len(paths) == 0 {
 				paths = []string{"."}
 			}

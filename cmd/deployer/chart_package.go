@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/program"
@@ -22,27 +20,25 @@ type packageOptions struct {
 	fetch        chart.LoadOptions
 }
 
-func packageCommand(e *env) *cli.Command {
+func packageCommand(e *env) *command {
 	o := &packageOptions{}
-	return &cli.Command{
-		Name: "package", Usage: "package chart directories into archives", ArgsUsage: "CHART...",
-		Description: `Writes NAME-VERSION.tgz for each chart, and with --sign also its signature,
-NAME-VERSION.tgz.prov.
-
-Examples:
-  deployer package ./chart --version 1.2.0 --app-version 4.5
-  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "version", Usage: "set the `VERSION` of the chart", Destination: &o.Version},
-			&cli.StringFlag{Name: "app-version", Usage: "set the appVersion of the chart, `VERSION`", Destination: &o.AppVersion},
-			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "`DIR` to write the archive to", Destination: &o.Destination},
-			&cli.BoolFlag{Name: "dependency-update", Aliases: []string{"u"}, Usage: "download the dependencies into charts/ first", Destination: &o.update},
-			&cli.BoolFlag{Name: "sign", Category: "Signing", Usage: "sign the archive with a PGP key", Destination: &o.sign},
-			&cli.StringFlag{Name: "key", Category: "Signing", Usage: "`NAME` of the key", Destination: &o.signer.Key},
-			&cli.StringFlag{Name: "keyring", Category: "Signing", Usage: "`FILE` with the secret key (default: GnuPG's keyring)", Destination: &o.signer.Keyring},
-			&cli.StringFlag{Name: "passphrase-file", Category: "Signing", Usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", Destination: &o.passphrase},
+	return &command{
+		name: "package", is: changes, usage: "package chart directories into archives", args: "CHART...", complete: "PATH...",
+		steps: `Writes NAME-VERSION.tgz for each chart, and with --sign also its signature,
+NAME-VERSION.tgz.prov.`,
+		examples: `deployer package ./chart --version 1.2.0 --app-version 4.5
+deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
+		flags: append([]*flag{
+			{name: "version", usage: "set the `VERSION` of the chart", is: common | safe, value: text(&o.Version)},
+			{name: "app-version", usage: "set the appVersion of the chart", is: usual | safe, value: text(&o.AppVersion)},
+			{name: "destination", also: "d", usage: "`DIR` to write the archive to", is: usual | safe, value: text(&o.Destination, ".")},
+			{name: "dependency-update", also: "u", usage: "download the dependencies into charts/ first", is: rare | safe, value: toggle(&o.update)},
+			{name: "sign", group: "Signing", usage: "sign the archive with a PGP key", is: usual | safe, value: toggle(&o.sign)},
+			{name: "key", group: "Signing", usage: "`NAME` of the key", is: usual | safe, value: text(&o.signer.Key)},
+			{name: "keyring", group: "Signing", usage: "`FILE` with the secret key (default: GnuPG's keyring)", is: rare | safe, value: text(&o.signer.Keyring)},
+			{name: "passphrase-file", group: "Signing", usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", is: usual | safe, value: text(&o.passphrase)},
 		}, accessFlags(&o.fetch.Access)...),
-		Action: action(0, -1, "", func(ctx context.Context, args []string) error {
+		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return usagef("package", "need at least one argument, the path to the chart")
 			}

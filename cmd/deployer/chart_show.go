@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-
-	"github.com/urfave/cli/v2"
+	"fmt"
 
 	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view/output"
 )
 
-func showCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "show", Aliases: []string{"inspect"}, Usage: "show information about a chart",
-		Subcommands: []*cli.Command{
+func showCommand(e *env) *command {
+	return &command{
+		name: "show", also: "inspect", usage: "show information about a chart",
+		commands: []*command{
 			showPart(e, develop.All, "all of a chart: Chart.yaml, values, readme and CRDs"),
 			showPart(e, develop.Chart, "Chart.yaml"),
 			showPart(e, develop.Values, "values.yaml"),
@@ -23,22 +22,19 @@ func showCommand(e *env) *cli.Command {
 	}
 }
 
-func showPart(e *env, part develop.Part, usage string) *cli.Command {
+func showPart(e *env, part develop.Part, usage string) *command {
 	var o chart.LoadOptions
 	var path string
 	flags := append(locateFlags(&o), outputFlag(e))
 	if part == develop.Values {
-		flags = append(flags, &cli.StringFlag{Name: "jsonpath", Usage: "JSONPath `EXPRESSION` that selects from the values", Destination: &path})
+		flags = append(flags, &flag{name: "jsonpath", usage: "JSONPath `EXPRESSION` that selects from the values", is: usual | safe, value: text(&path)})
 	}
-	return &cli.Command{
-		Name: string(part), Usage: "show " + usage, ArgsUsage: "CHART",
-		Description: `CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.
-
-Examples:
-  deployer show ` + string(part) + ` ./chart
-  deployer show ` + string(part) + ` bitnami/nginx --version ^18`,
-		Flags: flags,
-		Action: actionWithFormat(e, 1, 1, "a chart", func(ctx context.Context, args []string, format output.Format) error {
+	return &command{
+		name: string(part), usage: "show " + usage, args: "CHART",
+		steps:    "CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.",
+		examples: fmt.Sprintf("deployer show %s ./chart\ndeployer show %[1]s bitnami/nginx --version ^18", part),
+		flags:    flags,
+		action: withFormat(e, 1, 1, "a chart", func(ctx context.Context, args []string, format output.Format) error {
 			if format != output.FormatTable && path != "" {
 				return usagef("show values", "--jsonpath and --output can't be combined")
 			}

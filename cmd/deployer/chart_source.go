@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/internal/deploy"
 )
@@ -23,18 +21,20 @@ type chartRequest struct {
 }
 
 // valueFlags are the flags that give values.
-func (r *chartRequest) valueFlags() []cli.Flag {
+func (r *chartRequest) valueFlags() []*flag {
 	const group = "Values"
-	value := func(kind chart.ValuesSourceKind, usage string, aliases ...string) cli.Flag {
-		return &cli.GenericFlag{Name: string(kind)[2:], Aliases: aliases, Category: group, Usage: usage, Value: &valueSource{kind: kind, into: &r.sources}}
+	from := func(kind chart.ValuesSourceKind, usage string, level attribute) *flag {
+		return &flag{name: string(kind)[2:], group: group, usage: usage, is: level | safe | rendering, value: valueSource(kind, &r.sources)}
 	}
-	return []cli.Flag{
-		value(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (may be repeated or separated by commas)", "f"),
-		value(chart.Set, "set values, `KEY=VALUE`,... (may be repeated)"),
-		value(chart.SetString, "set values as strings, `KEY=VALUE`,... (may be repeated)"),
-		value(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (may be repeated)"),
-		value(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (may be repeated)"),
-		value(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (may be repeated)"),
+	file := from(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (may be repeated or separated by commas)", common)
+	file.also = "f"
+	return []*flag{
+		file,
+		from(chart.Set, "set values, `KEY=VALUE`,... (may be repeated)", common),
+		from(chart.SetString, "set values as strings, `KEY=VALUE`,... (may be repeated)", usual),
+		from(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (may be repeated)", rare),
+		from(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (may be repeated)", rare),
+		from(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (may be repeated)", rare),
 	}
 }
 
@@ -50,22 +50,22 @@ func (r *chartRequest) valueFiles() []string {
 }
 
 // chartFlags say where a chart to deploy comes from.
-func (r *chartRequest) chartFlags() []cli.Flag {
+func (r *chartRequest) chartFlags() []*flag {
 	return append(locateFlags(&r.load),
-		&cli.BoolFlag{Name: "dependency-update", Category: chartCategory, Usage: "download missing dependencies first", Destination: &r.load.UpdateDependencies})
+		&flag{name: "dependency-update", group: chartGroup, usage: "download missing dependencies first", is: rare | safe | rendering, value: toggle(&r.load.UpdateDependencies)})
 }
 
-// chartCategory is the group of the flags that say where a chart comes from.
-const chartCategory = "Chart"
+// chartGroup is the group of the flags that say where a chart comes from.
+const chartGroup = "Chart"
 
 // locateFlags say where a chart comes from.
-func locateFlags(o *chart.LoadOptions) []cli.Flag {
-	const group = chartCategory
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "version", Category: group, Usage: "`VERSION` of the chart, or a constraint such as ^2.0.0 (default: the newest)", Destination: &o.Version},
-		&cli.BoolFlag{Name: "devel", Category: group, Usage: "also consider development versions, same as --version '>0.0.0-0'", Destination: &o.Devel},
-		&cli.StringFlag{Name: "repo", Category: group, Usage: "`URL` of the chart repository", Destination: &o.Repo},
-		&cli.BoolFlag{Name: "verify", Category: group, Usage: "verify the chart's signature first", Destination: &o.Verify},
+func locateFlags(o *chart.LoadOptions) []*flag {
+	const group = chartGroup
+	flags := []*flag{
+		{name: "version", group: group, usage: "`VERSION` of the chart, or a constraint such as ^2.0.0 (default: the newest)", is: common | safe | rendering, value: text(&o.Version)},
+		{name: "devel", group: group, usage: "also consider development versions, same as --version '>0.0.0-0'", is: rare | safe | rendering, value: toggle(&o.Devel)},
+		{name: "repo", group: group, usage: "`URL` of the chart repository", is: usual | safe | rendering, value: text(&o.Repo)},
+		{name: "verify", group: group, usage: "verify the chart's signature first", is: rare | safe | rendering, value: toggle(&o.Verify)},
 		keyringFlag(&o.Keyring),
 		allowMismatchFlag(&o.AllowMismatch),
 		passCredentialsFlag(group, &o.Access),
@@ -73,56 +73,55 @@ func locateFlags(o *chart.LoadOptions) []cli.Flag {
 	return append(flags, accessFlags(&o.Access)...)
 }
 
-func keyringFlag(path *string) cli.Flag {
-	return &cli.StringFlag{Name: "keyring", Category: chartCategory, Usage: "`FILE` with the public keys to verify signatures with (default: GnuPG's keyring)", Destination: path}
+func keyringFlag(path *string) *flag {
+	return &flag{name: "keyring", group: chartGroup, usage: "`FILE` with the public keys to verify signatures with (default: GnuPG's keyring)", is: rare | safe | rendering, value: text(path)}
 }
 
-func allowMismatchFlag(allow *bool) cli.Flag {
-	return &cli.BoolFlag{Name: "allow-chart-mismatch", Category: chartCategory,
-		Usage: "only warn if the digest, name or version of a chart is not what its index or reference says", Destination: allow}
+func allowMismatchFlag(allow *bool) *flag {
+	return &flag{name: "allow-chart-mismatch", group: chartGroup, usage: "only warn if the digest, name or version of a chart is not what its index or reference says", is: rare | risky | rendering, value: toggle(allow)}
 }
 
-func passCredentialsFlag(group string, a *chart.Access) cli.Flag {
-	return &cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "send the credentials to all hosts, not only the repository's", Destination: &a.PassCredentials}
+func passCredentialsFlag(group string, a *chart.Access) *flag {
+	return &flag{name: "pass-credentials", group: group, usage: "send the credentials to all hosts, not only the repository's", is: rare | risky | rendering, value: toggle(&a.PassCredentials)}
 }
 
 // accessFlags say how to reach a repository or registry.
-func accessFlags(a *chart.Access) []cli.Flag {
+func accessFlags(a *chart.Access) []*flag {
 	const group = "Access"
 	return append(tlsFlags(a),
-		&cli.StringFlag{Name: "username", Category: group, Usage: "user `NAME` for the repository or registry", Destination: &a.Username},
-		&cli.StringFlag{Name: "password", Category: group, Usage: "`PASSWORD` for the repository or registry", Destination: &a.Password},
-		&cli.BoolFlag{Name: "plain-http", Category: group, Usage: "use HTTP instead of HTTPS for the registry", Destination: &a.PlainHTTP})
+		&flag{name: "username", group: group, usage: "user `NAME` for the repository or registry", is: rare | safe | rendering, value: text(&a.Username)},
+		&flag{name: "password", group: group, usage: "`PASSWORD` for the repository or registry", is: rare | safe | rendering, value: text(&a.Password)},
+		&flag{name: "plain-http", group: group, usage: "use HTTP instead of HTTPS for the registry", is: rare | risky | rendering, value: toggle(&a.PlainHTTP)})
 }
 
-func tlsFlags(a *chart.Access) []cli.Flag {
+func tlsFlags(a *chart.Access) []*flag {
 	const group = "Access"
 	return append(certificateFlags(group, a),
-		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't verify the server's certificate", Destination: &a.InsecureSkipTLS})
+		&flag{name: "insecure-skip-tls-verify", group: group, usage: "don't verify the server's certificate", is: rare | risky | rendering, value: toggle(&a.InsecureSkipTLS)})
 }
 
-func certificateFlags(group string, a *chart.Access) []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "cert-file", Category: group, Usage: "`FILE` with the client certificate", Destination: &a.CertFile},
-		&cli.StringFlag{Name: "key-file", Category: group, Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
-		&cli.StringFlag{Name: "ca-file", Category: group, Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
+func certificateFlags(group string, a *chart.Access) []*flag {
+	return []*flag{
+		{name: "cert-file", group: group, usage: "`FILE` with the client certificate", is: rare | safe | rendering, value: text(&a.CertFile)},
+		{name: "key-file", group: group, usage: "`FILE` with the client certificate's key", is: rare | safe | rendering, value: text(&a.KeyFile)},
+		{name: "ca-file", group: group, usage: "`FILE` with the certificate authorities to trust", is: rare | safe | rendering, value: text(&a.CAFile)},
 	}
 }
 
 // renderFlags say how templates are evaluated.
-func (r *chartRequest) renderFlags() []cli.Flag {
+func (r *chartRequest) renderFlags() []*flag {
 	const group = "Rendering"
-	return []cli.Flag{
+	return []*flag{
 		skipSchemaFlag(group, &r.render.SkipSchema),
-		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also print the notes of subcharts", Destination: &r.render.SubchartNotes},
-		&cli.BoolFlag{Name: "enable-dns", Category: group, Usage: "let templates look up host names", Destination: &r.render.DNS},
-		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "`PROGRAM` that the rendered manifest is piped through", Destination: &r.renderer},
-		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: verbatimList(&r.args)},
+		{name: "render-subchart-notes", group: group, usage: "also print the notes of subcharts", is: rare | safe | rendering, value: toggle(&r.render.SubchartNotes)},
+		{name: "enable-dns", group: group, usage: "let templates look up host names", is: rare | safe | rendering, value: toggle(&r.render.DNS)},
+		{name: "post-renderer", group: group, usage: "`PROGRAM` that the rendered manifest is piped through", is: rare | safe | rendering, value: text(&r.renderer)},
+		{name: "post-renderer-args", group: group, usage: "`ARG` for the post-renderer (may be repeated)", is: rare | safe | rendering, value: verbatimList(&r.args)},
 	}
 }
 
-func skipSchemaFlag(group string, skip *bool) cli.Flag {
-	return &cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check the values against the chart's values.schema.json", Destination: skip}
+func skipSchemaFlag(group string, skip *bool) *flag {
+	return &flag{name: "skip-schema-validation", group: group, usage: "don't check the values against the chart's values.schema.json", is: rare | risky | rendering, value: toggle(skip)}
 }
 
 // readInTime is read within a time limit for the step.

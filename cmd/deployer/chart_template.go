@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/internal/kube"
@@ -31,35 +30,41 @@ type templateOptions struct {
 	timeout      time.Duration
 }
 
-func templateCommand(e *env) *cli.Command {
+func templateCommand(e *env) *command {
 	o := &templateOptions{}
-	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: nonEmptyList(&o.options.ShowOnly)},
-		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.options.OutputDir},
-		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
-		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},
-		&cli.BoolFlag{Name: "skip-crds", Usage: "leave out crds/, even with --include-crds", Destination: &o.skipCRDs},
-		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.options.SkipTests},
-		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.options.NoHooks},
-		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: use its version, its kinds and lookup", Destination: &o.validate},
-		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: dryRunChoice(&o.dryRun)},
-		&cli.DurationFlag{Name: "timeout", Usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", Value: readTimeout, Destination: &o.timeout},
-		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
-		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
-		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: stringList(&o.apiVersions)},
-		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "accepted for scripts: without NAME, the release is called release-name", Destination: &o.generateName},
-		&cli.StringFlag{Name: "name-template", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameTemplate},
+	const why = "template only renders"
+	shared := []*flag{ // with install in Helm, where they do nothing either
+		noEffect(e, flag{name: "description", why: why}), noEffect(e, flag{name: "labels", also: "l", why: why}),
+		noEffectToggle(e, "wait", why, slices.Sorted(maps.Keys(waitSynonyms))...),
 	}
-	return &cli.Command{
-		Name: "template", Usage: "render a chart and print the manifests", ArgsUsage: "[NAME] CHART",
-		Description: `Prints what helm template prints. It needs no cluster unless you give --validate
-or --dry-run=server.
-
-Examples:
-  deployer template web ./chart -f values.yaml
-  deployer template ./chart --show-only templates/deployment.yaml`,
-		Flags: slices.Concat(flags, o.valueFlags(), o.chartFlags(), o.renderFlags(), templateNoOpFlags(e)),
-		Action: action(1, 2, "a chart", func(ctx context.Context, args []string) error {
+	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "take-ownership", "wait-for-jobs"} {
+		shared = append(shared, noEffectToggle(e, name, why))
+	}
+	flags := []*flag{
+		{name: "show-only", also: "s", usage: "only show the manifests of this `TEMPLATE` (may be repeated)", is: common | safe, value: verbatimList(&o.options.ShowOnly)},
+		{name: "output-dir", usage: "write the manifests to files in this `DIR` instead of standard output", is: usual | safe, value: text(&o.options.OutputDir)},
+		{name: "release-name", usage: "add the release name to the --output-dir path", is: usual | safe, value: toggle(&o.releaseName)},
+		{name: "include-crds", usage: "also show the chart's crds/ directory", is: usual | safe, value: toggle(&o.render.IncludeCRDs)},
+		{name: "skip-crds", usage: "leave out crds/, even with --include-crds", is: rare | safe, value: toggle(&o.skipCRDs)},
+		{name: "skip-tests", usage: "leave out test hooks", is: usual | safe, value: toggle(&o.options.SkipTests)},
+		{name: "no-hooks", usage: "leave out hooks", is: usual | risky | fixed, value: toggle(&o.options.NoHooks)},
+		{name: "validate", usage: "render against the cluster: use its version, its kinds and lookup", is: usual | safe, value: toggle(&o.validate)},
+		{name: "dry-run", usage: "client, or server to render against the cluster", is: common | safe, value: dryRunChoice(&o.dryRun)},
+		{name: "timeout", usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", is: common | safe, value: duration(&o.timeout, readTimeout)},
+		{name: "is-upgrade", usage: "set .Release.IsUpgrade instead of .Release.IsInstall", is: usual | safe, value: toggle(&o.isUpgrade)},
+		{name: "kube-version", usage: "Kubernetes `RELEASE` for .Capabilities.KubeVersion", is: usual | safe, value: text(&o.kubeVersion)},
+		{name: "api-versions", also: "a", usage: "`API` version for .Capabilities.APIVersions (may be repeated)", is: usual | safe, value: list(&o.apiVersions)},
+		{name: "generate-name", also: "g", usage: "accepted for scripts: without NAME, the release is called release-name", is: usual | safe, value: toggle(&o.generateName)},
+		{name: "name-template", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
+	}
+	return &command{
+		name: "template", usage: "render a chart and print the manifests", args: "[NAME] CHART", complete: "CHART CHART",
+		steps: `Prints what helm template prints. It needs no cluster unless you give --validate
+or --dry-run=server.`,
+		examples: `deployer template web ./chart -f values.yaml
+deployer template ./chart --show-only templates/deployment.yaml`,
+		flags: slices.Concat(flags, o.valueFlags(), o.chartFlags(), o.renderFlags(), shared),
+		action: withArguments(1, 2, "a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-
-	"github.com/urfave/cli/v2"
 
 	"deployer/internal/program"
 )
@@ -12,31 +11,31 @@ import (
 const pluginGroup = "Plugins"
 
 // commands lists the program's commands in the order of its help, each with the title of its group.
-func commands(e *env) []*cli.Command {
-	var all []*cli.Command
+func commands(e *env) []*command {
+	var all []*command
 	for _, group := range []struct {
 		title    string
-		commands []*cli.Command
+		commands []*command
 	}{
-		{"Change a release", []*cli.Command{
+		{"Change a release", []*command{
 			upgradeCommand(e), installCommand(e), planCommand(e), applyCommand(e), rollbackCommand(e), uninstallCommand(e), testCommand(e), recoverCommand(e),
 		}},
-		{"Look at releases", []*cli.Command{
-			withReadTimeout(listCommand(e)), statusCommand(e), withReadTimeout(historyCommand(e)), withReadTimeout(getCommand(e)), withReadTimeout(explainCommand(e)),
+		{"Look at releases", []*command{
+			listCommand(e), statusCommand(e), historyCommand(e), getCommand(e), explainCommand(e),
 		}},
-		{"Work on charts", []*cli.Command{
+		{"Work on charts", []*command{
 			templateCommand(e), lintCommand(e), showCommand(e), createCommand(e), dependencyCommand(e), packageCommand(e), verifyCommand(e),
 		}},
-		{"Fetch and publish charts", []*cli.Command{
+		{"Fetch and publish charts", []*command{
 			repoCommand(e), searchCommand(e), pullCommand(e), pushCommand(e), registryCommand(e),
 		}},
-		{"This program", []*cli.Command{
+		{"This program", []*command{
 			pluginCommand(e), envCommand(e), versionCommand(e), completionCommand(e), helpCommand(e),
 			docsCommand(),
 		}},
 	} {
 		for _, c := range group.commands {
-			c.Category = group.title
+			c.group = group.title
 		}
 		all = append(all, group.commands...)
 	}
@@ -44,12 +43,12 @@ func commands(e *env) []*cli.Command {
 }
 
 // docsCommand stands for a command of Helm that deployer doesn't have.
-func docsCommand() *cli.Command {
+func docsCommand() *command {
 	const why = "there is no generator of manual pages"
-	return &cli.Command{
-		Name: "docs", Hidden: true, Usage: why,
-		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",
-		Action: func(*cli.Context) error {
+	return &command{
+		name: "docs", is: hidden, usage: why,
+		examples: "deployer help", codes: "1 always",
+		action: func(context.Context, string, []string) error {
 			return program.WithHint(errors.New("deployer docs: "+why), program.Name+" help COMMAND")
 		},
 	}

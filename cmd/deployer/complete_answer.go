@@ -3,15 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/urfave/cli/v2"
 )
 
 // The hidden commands that completion scripts call, with the words of the
@@ -41,7 +37,7 @@ type completion struct {
 
 // complete answers a completion script: a word per line, then a directive. A
 // completion fails silently: whoever types doesn't want to read errors.
-func complete(ctx context.Context, e *env, app *cli.App, typed []string, described bool) error {
+func complete(ctx context.Context, e *env, typed []string, described bool) error {
 	if len(typed) == 0 {
 		typed = []string{""}
 	}
@@ -51,7 +47,7 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 	if last == `""` {
 		last = "" // PowerShell can't pass an empty argument; the script writes this
 	}
-	answer := answerCompletion(ctx, e, app, typed[:len(typed)-1], last)
+	answer := answerCompletion(ctx, e, typed[:len(typed)-1], last)
 	var out strings.Builder
 	for _, word := range answer.words {
 		if !described {
@@ -63,11 +59,11 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 	return printTo(e.streams.Out, out.String())
 }
 
-func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
-	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
+func answerCompletion(ctx context.Context, e *env, before []string, last string) completion {
+	p := newParser(e.commands)
 	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
-	if plug, at := e.plugins().called(app, before); plug != nil {
-		p.flags = flagTable(globalFlags(e))
+	if plug, at := e.plugins().called(before); plug != nil {
+		p.known = flagTable(e.global)
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
 	}
 	pending := ""
@@ -82,9 +78,9 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 		}
 		before = rest
 	}
-	e.useGlobalFlags(p.given)
+	e.useGlobalFlags(p.flags)
 	if p.leaf == nil {
-		maps.Copy(p.flags, flagTable(globalFlags(e)))
+		maps.Copy(p.known, flagTable(e.global))
 	}
 	switch {
 	case pending != "":
@@ -105,19 +101,13 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 
 // useGlobalFlags takes over the global flags on an unfinished command line, and their variables, so
 // that the right cluster and files are asked. What can't be read counts as not there.
-func (e *env) useGlobalFlags(given []string) {
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	flags := globalFlags(e)
+func (e *env) useGlobalFlags(given []givenFlag) {
 	e.call.flags = given
-	setUpVariables(e, flags)
-	for _, f := range flags {
-		if !isHidden(f) { // hidden ones would warn that they have no effect
-			_ = f.Apply(set)
+	_ = e.readEnvironment(e.global)
+	for _, g := range given {
+		if g.flag.is.has(everywhere) && !g.flag.isHidden() { // hidden ones would warn that they have no effect
+			_ = g.flag.value.set(g.value)
 		}
-	}
-	for _, one := range given {
-		_ = set.Parse([]string{one})
 	}
 }
 
@@ -125,7 +115,7 @@ func (e *env) useGlobalFlags(given []string) {
 type completionRequest struct {
 	ctx    context.Context
 	e      *env
-	parsed *normalizer
+	parsed *parser
 	last   string // what has been typed of the word
 	prefix string // what stands before that in the shell's word: --flag=
 }
@@ -141,18 +131,14 @@ func (q completionRequest) pick(words []string) completion {
 	return c
 }
 
-// commandsBeyondHelm aren't offered under the name helm.
-var commandsBeyondHelm = []string{"plan", "apply", "recover", "explain"}
-
 func (q completionRequest) commandNames() completion {
 	var words []string
-	root := len(q.parsed.words) == 0
 	for _, c := range q.parsed.commands {
-		if !c.Hidden && !(root && q.e.call.asHelm && slices.Contains(commandsBeyondHelm, c.Name)) {
-			words = append(words, c.Name+"\t"+c.Usage)
+		if !c.is.has(hidden) && !(q.e.call.asHelm && c.is.has(beyondHelm)) {
+			words = append(words, c.name+"\t"+c.usage)
 		}
 	}
-	if root {
+	if len(q.parsed.words) == 0 {
 		for _, p := range q.e.plugins().callable(q.parsed.commands) {
 			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
@@ -161,57 +147,32 @@ func (q completionRequest) commandNames() completion {
 }
 
 func (q completionRequest) flagNames() completion {
-	var words []string
-	for name, f := range q.parsed.flags {
-		if !isHidden(f) {
-			dashes := "--"[:min(len(name), 2)]
-			words = append(words, dashes+name+"\t"+usageOf(f))
+	words := []string{"--help\tshow help", "--help-all\tshow help", "-h\tshow help"}
+	for name, f := range q.parsed.known {
+		if !f.isHidden() {
+			words = append(words, "--"[:min(len(name), 2)]+name+"\t"+f.usageText())
 		}
 	}
 	slices.Sort(words)
 	return q.pick(words)
 }
 
-// flagWords list the values of a flag, by its name.
-var flagWords = map[string]func(completionRequest) []string{
-	"output": func(completionRequest) []string {
-		return []string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format", "yaml\tOutput result in YAML format"}
-	},
-	"namespace": completionRequest.namespaces, "kube-context": completionRequest.contexts,
-	"version": completionRequest.versions, "revision": completionRequest.revisions,
-}
-
-// flagValue completes the value of a flag, which is written with its dashes.
+// flagValue completes the value of a flag, which is written with its dashes: by its words, or by the name of its value.
 func (q completionRequest) flagValue(written string) completion {
 	name := strings.TrimLeft(written, "-")
 	if !strings.HasPrefix(written, "--") && len(name) > 1 {
 		name = name[len(name)-1:] // -Aq: the last letter takes the value
 	}
-	f, ok := q.parsed.flags[name]
+	f, ok := q.parsed.known[name]
 	if !ok {
-		if f = findFlag(q.parsed.commands, name); f == nil {
-			return completion{directive: directiveNoFiles}
-		}
+		f, ok = flagTable(allFlags(q.parsed.commands))[name]
 	}
-	if g, ok := f.(*cli.GenericFlag); ok {
-		switch v := g.Value.(type) {
-		case *choice:
-			return q.pick(v.words)
-		case *valueSource:
-			return completion{directive: directiveFiles}
-		}
-	}
-	if words := flagWords[f.Names()[0]]; words != nil {
-		return q.pick(words(q))
-	}
-	if isPath(f.Names()[0]) {
-		return completion{directive: directiveFiles}
+	switch {
+	case !ok:
+	case f.value.words != nil:
+		return q.pick(f.value.words)
+	case kinds[f.kind()] != nil:
+		return kinds[f.kind()](q)
 	}
 	return completion{directive: directiveNoFiles}
-}
-
-// isPath reports whether a flag's value names a file or directory.
-func isPath(flag string) bool {
-	ends := []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"}
-	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(flag, end) })
 }

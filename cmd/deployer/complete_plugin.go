@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
 	"deployer/internal/plugin"
@@ -33,12 +32,12 @@ type pluginWords struct {
 
 // called is the installed plugin that a command line calls, and the place
 // of its name; nil when it calls none.
-func (ps plugins) called(app *cli.App, before []string) (*plugin.Plugin, int) {
+func (ps plugins) called(before []string) (*plugin.Plugin, int) {
 	if pluginsDisabled() {
 		return nil, 0
 	}
-	at := firstWord(app, append([]string{""}, before...)) - 1
-	if at < 0 || commandNamed(app.Commands, before[at]) != nil {
+	at := ps.firstWord(before)
+	if at < 0 || reservedCommand(ps.commands, before[at]) != nil {
 		return nil, 0
 	}
 	p, err := plugin.FindByName(ps.places().Plugins, before[at])
@@ -52,7 +51,7 @@ func (ps plugins) called(app *cli.App, before []string) (*plugin.Plugin, int) {
 // flags in completion.yaml, and with what its program answers, by cobra's rules.
 // (github.com/spf13/cobra/completions.go, getCompletions)
 func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completion {
-	own, theirs, err := splitPluginFlags(args)
+	own, theirs, err := q.e.splitPluginFlags(args)
 	if err != nil {
 		return q.flagValue(args[len(args)-1])
 	}
@@ -110,8 +109,9 @@ func (w pluginWords) commandNames() []string {
 // pluginFlagNames offers the flags of a plugin, and the global ones that it finds in its
 // environment: all but --color and --help, which it gets.
 func (q completionRequest) pluginFlagNames(words pluginWords) completion {
-	maps.DeleteFunc(q.parsed.flags, func(_ string, f cli.Flag) bool { return f.Names()[0] == "color" || isHelp(f) })
+	maps.DeleteFunc(q.parsed.known, func(_ string, f *flag) bool { return !f.is.has(notForPlugins | alsoPlugins) })
 	offered := q.flagNames()
+	offered.words = slices.DeleteFunc(offered.words, func(word string) bool { return strings.HasSuffix(word, "\tshow help") })
 	offered.words = append(offered.words, q.pick(writtenFlags(words.Flags)).words...)
 	return offered
 }

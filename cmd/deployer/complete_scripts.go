@@ -6,31 +6,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/lazyregexp"
 	"deployer/internal/view/textfmt"
 )
 
-func completionCommand(e *env) *cli.Command {
+func completionCommand(e *env) *command {
 	var plain bool
-	return &cli.Command{
-		Name: "completion", Usage: "print a completion script for your shell", ArgsUsage: "bash|zsh|fish|powershell",
-		Description: `The script completes commands, flags and their values, releases, revisions,
+	return &command{
+		name: "completion", usage: "print a completion script for your shell", args: "bash|zsh|fish|powershell",
+		steps: `The script completes commands, flags and their values, releases, revisions,
 namespaces, contexts, charts and versions. It waits two seconds at most for the
-cluster.
-
-Examples:
-  source <(deployer completion bash)
-  deployer completion zsh > "${fpath[1]}/_deployer"
-  deployer completion fish > ~/.config/fish/completions/deployer.fish
-  deployer completion powershell | Out-String | Invoke-Expression
-
-Exit codes: 0 done; 1 there is no such shell`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "no-descriptions", Usage: "leave out descriptions", Destination: &plain},
+cluster.`,
+		examples: `source <(deployer completion bash)
+deployer completion zsh > "${fpath[1]}/_deployer"
+deployer completion fish > ~/.config/fish/completions/deployer.fish
+deployer completion powershell | Out-String | Invoke-Expression`,
+		codes: "0 done; 1 there is no such shell",
+		flags: []*flag{
+			{name: "no-descriptions", usage: "leave out descriptions", is: usual | safe, value: toggle(&plain)},
 		},
-		Action: action(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
+		action: withArguments(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
 			if !slices.Contains(shells, args[0]) {
 				return suggest(usagef("completion", "no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
 			}

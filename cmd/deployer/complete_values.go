@@ -16,43 +16,43 @@ import (
 	"deployer/chart"
 )
 
-// argumentKinds complete arguments by what the usage of a command calls them, without brackets and "...".
-var argumentKinds = map[string]func(completionRequest) completion{
-	"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases())) },
-	"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions()) },
-	"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects()) },
-	"CHART":                    func(q completionRequest) completion { return q.chart(true) },
-	"REFERENCE":                func(q completionRequest) completion { return q.chart(false) },
-	"REPOSITORY":               func(q completionRequest) completion { return q.pick(q.without(q.repositories())) },
-	"PLUGIN":                   func(q completionRequest) completion { return q.pick(q.without(q.plugins())) },
-	"VARIABLE":                 func(q completionRequest) completion { return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables()))) },
-	"bash|zsh|fish|powershell": func(q completionRequest) completion { return q.pick(shells) },
-	"COMMAND":                  completionRequest.helpTopics,
-	"FILE":                     completionRequest.files, "PATH": completionRequest.files, "PATH|URL": completionRequest.files,
-	"DIR": completionRequest.files, "ARCHIVE": completionRequest.files,
-}
+// kinds complete values and arguments by what help calls them, without brackets and "..."; nil offers nothing.
+var kinds map[string]func(completionRequest) completion
 
-// completedUsages replace the usages of commands that name something else than what is completed.
-var completedUsages = map[string]string{
-	"install": "NEW CHART", "plan": "NAME CHART", "apply": "FILE", "template": "CHART CHART", "create": "DIR", "package": "PATH...", "pull": "REFERENCE",
-	"dependency list": "DIR", "dependency update": "DIR", "dependency build": "DIR",
-	"repo add": "NEW URL", "repo remove": "REPOSITORY...", "repo update": "REPOSITORY...",
-	"plugin update": "PLUGIN...", "plugin uninstall": "PLUGIN...", "help": "COMMAND",
+func init() {
+	kinds = map[string]func(completionRequest) completion{
+		"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases())) },
+		"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions()) },
+		"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects()) },
+		"NAMESPACE":                func(q completionRequest) completion { return q.pick(q.namespaces()) },
+		"CONTEXT":                  func(q completionRequest) completion { return q.pick(q.contexts()) },
+		"VERSION":                  func(q completionRequest) completion { return q.pick(q.versions()) },
+		"CHART":                    func(q completionRequest) completion { return q.chart(true) },
+		"REFERENCE":                func(q completionRequest) completion { return q.chart(false) },
+		"REPOSITORY":               func(q completionRequest) completion { return q.pick(q.without(q.repositories())) },
+		"PLUGIN":                   func(q completionRequest) completion { return q.pick(q.without(q.plugins())) },
+		"VARIABLE":                 func(q completionRequest) completion { return q.pick(slices.Sorted(maps.Keys(q.e.helmVariables()))) },
+		"bash|zsh|fish|powershell": func(q completionRequest) completion { return q.pick(shells) },
+		"COMMAND":                  completionRequest.helpTopics,
+	}
+	for _, name := range []string{"FILE", "PATH", "PATH|URL", "DIR", "ARCHIVE", "PROGRAM", "KEY=VALUE", "KEY=PATH", "KEY=JSON"} {
+		kinds[name] = completionRequest.files
+	}
+	for _, name := range strings.Fields("TEXT VALUE N DURATION MODE URL TOKEN USER GROUP PASSWORD DIGEST KEY ARG NAME=VALUE NAMESPACE/NAME " +
+		"name=TEST TEMPLATE EXPRESSION SELECTOR LAYOUT CONSTRAINT RELEASE API KIND") {
+		kinds[name] = nil
+	}
 }
 
 // argument completes the next argument of a command.
 func (q completionRequest) argument() completion {
-	usage, ok := completedUsages[strings.Join(q.parsed.words, " ")]
-	if !ok {
-		usage = q.parsed.leaf.ArgsUsage
-	}
-	names := strings.Fields(usage)
+	names := strings.Fields(cmp.Or(q.parsed.leaf.complete, q.parsed.leaf.args))
 	n := len(q.parsed.arguments)
 	if last := len(names) - 1; n > last && last >= 0 && strings.HasSuffix(strings.Trim(names[last], "[]"), "...") {
 		n = last
 	}
 	if n < len(names) {
-		if complete := argumentKinds[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
+		if complete := kinds[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
 			return complete(q)
 		}
 	}
@@ -63,7 +63,7 @@ func (q completionRequest) files() completion { return completion{directive: dir
 
 // helpTopics are the commands that help explains.
 func (q completionRequest) helpTopics() completion {
-	q.parsed = &normalizer{commands: commands(q.e)}
+	q.parsed = newParser(q.e.commands)
 	return q.commandNames()
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"deployer/internal/hide"
 	"deployer/internal/view/output"
@@ -93,7 +94,11 @@ func (c *console) palette() output.Palette { return c.streams.ErrPalette(c.colou
 func (c *console) outputFormat(parse func(string) (output.Format, error)) (output.Format, error) {
 	f, err := parse(c.format)
 	if err != nil {
-		return "", &usageError{err: err, command: c.call.command}
+		formats := slices.DeleteFunc(append([]string{"table", "json", "yaml"}, planFormats...), func(name string) bool {
+			_, err := parse(name)
+			return err != nil
+		})
+		return "", &usageError{err: suggest(err, c.format, formats), command: c.call.command}
 	}
 	return f, nil
 }

@@ -5,53 +5,50 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 
 	"deployer/internal/view/output"
 	"deployer/internal/view/run"
 )
 
-// runCommands are the commands that report their end to programs: as the last event of -o json, as -o yaml, and in the files of
-// --result-file and --report-junit.
-var runCommands = []string{"install", "upgrade", "apply", "rollback", "uninstall", "test", "plan", "status"}
-
-// givenFlag returns the last value of a flag on the command line as it was written, else that of its variable. It is for command lines that
-// couldn't be read.
-func (c *console) givenFlag(name, letter string) string {
-	value := os.Getenv("DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
-	for i, word := range c.call.args {
-		switch flag, attached, found := strings.Cut(word, "="); {
-		case word == "--":
-			return value
-		case found && (flag == "--"+name || letter != "" && flag == "-"+letter):
-			value = attached
-		case (word == "--"+name || letter != "" && word == "-"+letter) && i+1 < len(c.call.args):
-			value = c.call.args[i+1]
-		case letter != "" && strings.HasPrefix(word, "-"+letter):
-			value = word[len("-"+letter):]
+// givenValue returns the last value of a flag on the command line, else that of its variables.
+func (c *console) givenValue(name string) string {
+	for _, given := range slices.Backward(c.call.flags) {
+		if given.flag.name == name {
+			return given.value
 		}
 	}
-	return value
+	if f := flagTable(c.call.leaf.flags)[name]; f != nil {
+		for _, variable := range f.variables() {
+			if value := os.Getenv(variable); value != "" {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// reportsEnd reports whether the command tells programs how it ended.
+func (c *console) reportsEnd() bool {
+	return c.call.leaf != nil && c.call.leaf.is.has(reports) && (c.call.leaf.name != "status" || c.call.hasFlag("watch"))
 }
 
 // formatForPrograms returns JSON or YAML if the command reports its end in it; otherwise the table.
 func (c *console) formatForPrograms() output.Format {
-	words := strings.Fields(c.call.command)
-	isRun := len(words) == 1 && slices.Contains(runCommands, words[0]) && (words[0] != "status" || slices.Contains(c.call.args, "--watch"))
-	format := output.Format(c.givenFlag("output", "o"))
-	if isRun && !c.call.asHelm && (format == output.FormatJSON || format == output.FormatYAML) {
-		return format
+	if c.reportsEnd() && !c.call.asHelm {
+		if format := output.Format(c.givenValue("output")); format == output.FormatJSON || format == output.FormatYAML {
+			return format
+		}
 	}
 	return output.FormatTable
 }
 
 // reportEarlyFailure writes the documents of a run that failed before it began.
 func (e *env) reportEarlyFailure(ctx context.Context, failure error) {
-	format, result, junit := e.formatForPrograms(), e.givenFlag("result-file", ""), e.givenFlag("report-junit", "")
-	if e.view != nil || e.planShown || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)) || format == output.FormatTable && result == "" && junit == "" {
+	if e.call.leaf == nil || !e.call.leaf.is.has(reports) {
 		return
 	}
-	if words := strings.Fields(e.call.command); len(words) != 1 || !slices.Contains(runCommands, words[0]) {
+	format, result, junit := e.formatForPrograms(), e.givenValue("result-file"), e.givenValue("report-junit")
+	if e.view != nil || e.planShown || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)) || format == output.FormatTable && result == "" && junit == "" {
 		return
 	}
 	writable := func(file string) string {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/internal/deploy"
@@ -24,28 +21,22 @@ type env struct {
 	kube  kube.Options
 	files chart.Settings // where Helm's own files are
 
-	cluster         *kube.Cluster // nil before it is asked for
-	transferred     chart.TransferStats
-	stopSignals     func()          // stops handling signals, so that a plugin handles them
-	warnedVariables map[string]bool // variables of Helm whose values can't be read
+	cluster     *kube.Cluster // nil before it is asked for
+	transferred chart.TransferStats
+	stopSignals func()     // stops handling signals, so that a plugin handles them
+	commands    []*command // of the program
+	global      []*flag    // that all of them have
 }
 
 // A call is how the program was called.
 type call struct {
-	name    string   // deployer or helm
-	path    string   // a path, or a name to be found in PATH
-	asHelm  bool     // by the name helm: defaults and texts are Helm's
-	command string   // the words of the command, such as "repo add"
-	flags   []string // each with its value: --timeout=5m
-	args    []string // as they were written
-}
-
-// hasFlag reports whether a flag is on the command line. One in the environment isn't.
-func (c call) hasFlag(name string) bool {
-	return slices.ContainsFunc(c.flags, func(given string) bool {
-		first, _, _ := strings.Cut(given, "=")
-		return first == "--"+name
-	})
+	name      string   // deployer or helm
+	path      string   // a path, or a name to be found in PATH
+	asHelm    bool     // by the name helm: defaults and texts are Helm's
+	command   string   // the words of the command, such as "repo add"
+	leaf      *command // which that is; nil for a group, or if there is no such command
+	flags     []givenFlag
+	arguments []string
 }
 
 func newEnv(streams output.Streams, path string) *env {
@@ -54,7 +45,6 @@ func newEnv(streams output.Streams, path string) *env {
 			streams: streams, colour: output.ColourAuto,
 			call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
 		},
-		warnedVariables: map[string]bool{},
 	}
 }
 
@@ -156,10 +146,6 @@ func (e *env) printError(err error) {
 		err = withAccountHint(err)
 	}
 	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
-}
-
-func commandPath(c *cli.Context) string {
-	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
 }
 
 // helmFiles are Helm's own files as flags and environment have them. On a

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 // A helmCommand is a command of the real helm, as its help tells of it.
@@ -96,11 +94,11 @@ func TestEveryFlagOfHelm(t *testing.T) {
 			continue
 		}
 		for _, alias := range theirs.aliases {
-			if !c.HasName(alias) {
+			if !slices.Contains(c.names(), alias) {
 				t.Errorf("%s: helm has it as %s too", path, alias)
 			}
 		}
-		table := flagTable(c.Flags)
+		table := flagTable(c.flags)
 		for _, f := range theirs.flags {
 			count++
 			checkFlag(t, path, f, table, used)
@@ -113,21 +111,21 @@ func TestEveryFlagOfHelm(t *testing.T) {
 }
 
 // ours is our command of that name.
-func ours(t *testing.T, words []string) *cli.Command {
+func ours(t *testing.T, words []string) *command {
 	t.Helper()
-	commands := newApp(testEnv(t, "helm")).Commands
-	var c *cli.Command
+	commands := newCommands(testEnv(t, "helm"))
+	var c *command
 	for _, word := range words {
 		if c = commandNamed(commands, word); c == nil {
 			t.Errorf("there is no command %s", strings.Join(words, " "))
 			return nil
 		}
-		commands = c.Subcommands
+		commands = c.commands
 	}
 	return c
 }
 
-func checkFlag(t *testing.T, command string, f helmFlag, table map[string]cli.Flag, used map[string]bool) {
+func checkFlag(t *testing.T, command string, f helmFlag, table map[string]*flag, used map[string]bool) {
 	t.Helper()
 	have := table[f.name]
 	if have == nil {
@@ -137,21 +135,12 @@ func checkFlag(t *testing.T, command string, f helmFlag, table map[string]cli.Fl
 	if f.short != "" && table[f.short] != have {
 		t.Errorf("%s: -%s isn't --%s", command, f.short, f.name)
 	}
-	if isBool(have) == f.value {
-		t.Errorf("%s: helm's --%s needs a value: %t, ours: %t", command, f.name, f.value, !isBool(have))
+	if (have.value.bare != "") == f.value {
+		t.Errorf("%s: helm's --%s needs a value: %t, ours: %t", command, f.name, f.value, !(have.value.bare != ""))
 	}
-	if _, idle := idleFlag(have); !idle && !used[family(command, have)+" --"+have.Names()[0]] {
-		t.Errorf("%s: no script uses --%s", command, have.Names()[0])
+	if !have.isHidden() && !used[family(command, have)+" --"+have.name] {
+		t.Errorf("%s: no script uses --%s", command, have.name)
 	}
-}
-
-func idleFlag(f cli.Flag) (*noOpFlag, bool) {
-	g, ok := f.(*cli.GenericFlag)
-	if !ok {
-		return nil, false
-	}
-	i, ok := g.Value.(*noOpFlag)
-	return i, ok
 }
 
 // families are commands whose flags of the same name are read by the same
@@ -163,12 +152,12 @@ var families = []struct {
 	{nil, []string{"show all", "show chart", "show values", "show readme", "show crds"}},
 	{nil, []string{"dependency update", "dependency build"}},
 	{nil, []string{"get all", "get values", "get manifest", "get hooks", "get notes", "get metadata"}},
-	{[]string{"Values", chartCategory, "Access", "Rendering"}, []string{"template", "install", "upgrade"}}, // chartRequest
+	{[]string{"Values", chartGroup, "Access", "Rendering"}, []string{"template", "install", "upgrade"}}, // chartRequest
 }
 
-func family(command string, f cli.Flag) string {
+func family(command string, f *flag) string {
 	for _, of := range families {
-		if slices.Contains(of.commands, command) && (of.categories == nil || slices.Contains(of.categories, categoryOf(f))) {
+		if slices.Contains(of.commands, command) && (of.categories == nil || slices.Contains(of.categories, f.group)) {
 			return of.commands[0]
 		}
 	}
@@ -192,22 +181,13 @@ func usedFlags(t *testing.T) map[string]bool {
 		}
 		script, _, _ := strings.Cut(string(data), "\n-- ")
 		for _, m := range call.FindAllStringSubmatch(script, -1) {
-			app := newApp(testEnv(t, "helm"))
-			line, err := normalize(app, append([]string{"helm"}, shellWords(m[1])...))
+			line, err := parse(newCommands(testEnv(t, "helm")), shellWords(m[1]))
 			if err != nil {
 				continue // a script may try what isn't understood
 			}
-			command := strings.Join(line.words, " ")
-			c := leaves(app.Commands)[command]
-			for _, word := range line.args[min(1+len(line.words), len(line.args)):] {
-				if word == "--" {
-					break
-				}
-				name, _, _ := strings.Cut(word, "=")
-				if c != nil {
-					used[family(command, flagTable(c.Flags)[strings.TrimPrefix(name, "--")])+" "+name] = true
-				}
-				used[" "+name] = true
+			for _, given := range line.flags {
+				used[family(strings.Join(line.words, " "), given.flag)+" --"+given.flag.name] = true
+				used[" --"+given.flag.name] = true
 			}
 		}
 	}
@@ -218,24 +198,28 @@ func usedFlags(t *testing.T) map[string]bool {
 // does nothing about is not an effect either.
 func TestFlagsWithoutEffectSaySo(t *testing.T) {
 	told := map[string]bool{}
-	for command, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
-		for _, f := range c.Flags {
-			i, ok := idleFlag(f)
-			if !ok || isGlobal(f) && command != "list" {
+	var out strings.Builder
+	e := testEnv(t, "deployer")
+	e.streams.Err = &out
+	for command, c := range leaves(newCommands(e)) {
+		for _, f := range c.flags {
+			if f.why == "" || f.is.has(everywhere) && command != "list" {
 				continue
 			}
-			told[i.name] = true
-			if i.why == "" {
-				t.Errorf("%s --%s doesn't say why it has no effect", command, i.name)
-			}
+			told[f.name] = true
 			value := "x"
-			if i.words != nil {
-				value = slices.DeleteFunc(slices.Clone(i.words), func(w string) bool { return slices.Contains(i.welcome, w) })[0]
+			if f.value.words != nil {
+				value = f.value.words[0]
 			}
-			var out strings.Builder
-			i.e.streams.Err = &out
-			if err := i.Set(value); err != nil || !strings.Contains(out.String(), "--"+i.name+" has no effect: "+i.why) {
-				t.Errorf("%s --%s=%s: error %v, said %q", command, i.name, value, err, out.String())
+			if f.value.bare != "" {
+				value = f.value.bare
+			}
+			if f.name == "server-side" {
+				value = "false"
+			}
+			out.Reset()
+			if err := f.value.set(value); err != nil || !strings.Contains(out.String(), "--"+f.name+" has no effect: "+f.why) {
+				t.Errorf("%s --%s=%s: error %v, said %q", command, f.name, value, err, out.String())
 			}
 		}
 	}

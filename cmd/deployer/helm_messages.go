@@ -54,7 +54,7 @@ func (c call) moveUnreachableFirst(text string) string {
 			words, before = failed, rest
 		}
 	}
-	if slices.Contains(c.flags, "--install") || slices.Contains(c.flags, "--install=true") {
+	if slices.ContainsFunc(c.flags, func(given givenFlag) bool { return given.String() == "--install=true" }) {
 		words = ""
 	}
 	return words + clusterUnreachable + before + after

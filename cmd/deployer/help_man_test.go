@@ -7,20 +7,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 // commandNames are the names of all commands that help lists, groups among them.
-func commandNames(commands []*cli.Command, path ...string) []string {
+func commandNames(commands []*command, path ...string) []string {
 	var out []string
 	for _, c := range commands {
-		if c.Hidden {
+		if c.is.has(hidden) {
 			continue
 		}
-		words := append(slices.Clone(path), c.Name)
+		words := append(slices.Clone(path), c.name)
 		out = append(out, strings.Join(words, " "))
-		out = append(out, commandNames(c.Subcommands, words...)...)
+		out = append(out, commandNames(c.commands, words...)...)
 	}
 	return out
 }
@@ -34,7 +32,7 @@ func TestManualPageOfEachCommand(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want := map[string]bool{}
-	for _, name := range commandNames(newApp(testEnv(t, "deployer")).Commands) {
+	for _, name := range commandNames(newCommands(testEnv(t, "deployer"))) {
 		want["deployer-"+strings.ReplaceAll(name, " ", "-")+".1"] = true
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
 
 	"deployer/internal/collector"
@@ -28,7 +28,6 @@ func main() {
 func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
-	cli.FlagStringer = func(cli.Flag) string { return "" } // the library would describe all flags at each start; help_page.go does it
 }
 
 // execute is the program: tests run it in-process, as often as they like.
@@ -39,22 +38,18 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	e.stopSignals = stop
 	defer filterStderr(errOut, e.streams.Err)()
 	log.SetOutput(&helmLogFilter{warn: e.printWarning, shown: map[string]bool{}})
-	app := newApp(e)
+	newCommands(e)
 	if len(args) > 1 && (args[1] == completionCommandName || args[1] == plainCompletionCommandName) {
-		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completionCommandName))
+		return e.finish(ctx, complete(ctx, e, args[2:], args[1] == completionCommandName))
 	}
-	e.call.args = args[1:]
-	line, err := e.parseCommandLine(app, args)
-	e.call.command, e.call.flags = strings.Join(line.words, " "), line.flags
+	line, err := e.parseCommandLine(args[1:])
+	e.call.command, e.call.leaf, e.call.flags, e.call.arguments = strings.Join(line.words, " "), line.leaf, line.flags, line.arguments
 	switch {
 	case err != nil:
-	case line.help:
-		err = e.printHelp(app, line.words, line.brief)
+	case line.help != noHelp || line.leaf == nil:
+		err = e.printHelp(line.words, cmp.Or(line.help, usualHelp))
 	default:
-		if line.leaf != nil {
-			e.prepareToRun(line.leaf)
-		}
-		err = app.RunContext(ctx, line.args)
+		err = line.run(ctx, e)
 	}
 	return e.finish(ctx, err)
 }

@@ -7,17 +7,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/plugin"
 	"deployer/internal/view/output"
 )
 
-func pluginCommand(e *env) *cli.Command {
+func pluginCommand(e *env) *command {
 	ps := e.plugins()
-	return &cli.Command{
-		Name: "plugin", Usage: "manage Helm's plugins",
-		Subcommands: []*cli.Command{pluginInstall(ps), pluginList(ps), pluginUpdate(ps), pluginUninstall(ps)},
+	return &command{
+		name: "plugin", usage: "manage Helm's plugins",
+		commands: []*command{pluginInstall(ps), pluginList(ps), pluginUpdate(ps), pluginUninstall(ps)},
 	}
 }
 
@@ -44,28 +42,25 @@ func (ps plugins) host() plugin.Host {
 	return h
 }
 
-func pluginInstall(ps plugins) *cli.Command {
+func pluginInstall(ps plugins) *command {
 	var version string
-	return &cli.Command{
-		Name: "install", Aliases: []string{"add"}, Usage: "install a plugin", ArgsUsage: "PATH|URL",
-		Description: `Installs a plugin from a directory (as a link), from a .tgz or .tar.gz archive
+	return &command{
+		name: "install", is: changes, also: "add", usage: "install a plugin", args: "PATH|URL",
+		steps: `Installs a plugin from a directory (as a link), from a .tgz or .tar.gz archive
 or its URL, or from a repository that git can clone, and runs its install hook.
-A plugin that can't be used is removed again.
-
-Examples:
-  deployer plugin install https://github.com/databus23/helm-diff --version v3.15.11
-  deployer plugin install ./helm-mine
-
-Exit codes: 0 done; 1 failed, nothing is installed`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "version", Usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", Destination: &version},
+A plugin that can't be used is removed again.`,
+		examples: `deployer plugin install https://github.com/databus23/helm-diff --version v3.15.11
+deployer plugin install ./helm-mine`,
+		codes: "0 done; 1 failed, nothing is installed",
+		flags: []*flag{
+			{name: "version", usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", is: common | safe, value: text(&version)},
 		},
-		Action: action(1, 1, "a path or URL", func(ctx context.Context, args []string) error {
+		action: withArguments(1, 1, "a path or URL", func(ctx context.Context, args []string) error {
 			p, err := ps.host().Install(ctx, ps.places(), args[0], version)
 			if err != nil {
 				return err
 			}
-			if commandNamed(commands(ps.env), p.Name) != nil {
+			if reservedCommand(ps.commands, p.Name) != nil {
 				ps.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, ps.call.name))
 			}
 			return printTo(ps.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
@@ -73,18 +68,17 @@ Exit codes: 0 done; 1 failed, nothing is installed`,
 	}
 }
 
-func pluginList(ps plugins) *cli.Command {
-	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list installed plugins",
-		Description: `Examples:
-  deployer plugin list -o json
-
-Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
-		Flags: []cli.Flag{outputFlag(ps.env)},
-		Action: actionWithFormat(ps.env, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+func pluginList(ps plugins) *command {
+	return &command{
+		name: "list", also: "ls", usage: "list installed plugins",
+		examples: "deployer plugin list -o json",
+		codes:    "0 done, even if there are none; 1 a plugin is broken",
+		flags:    []*flag{outputFlag(ps.env)},
+		action: withFormat(ps.env, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
 			found, broken := plugin.Find(ps.places().Plugins)
 			rows, list := [][]string{}, []map[string]string{}
 			for _, p := range found {
+				ps.warnOfBothCommands(p)
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 				list = append(list, map[string]string{"name": p.Name, "version": p.Version, "description": p.Description})
 			}
@@ -102,16 +96,14 @@ Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 	}
 }
 
-func pluginUpdate(ps plugins) *cli.Command {
-	return &cli.Command{
-		Name: "update", Aliases: []string{"up"}, Usage: "update plugins", ArgsUsage: "NAME...",
-		Description: `Updates plugins that were cloned to their newest version, and runs their update
+func pluginUpdate(ps plugins) *command {
+	return &command{
+		name: "update", is: changes, also: "up", usage: "update plugins", args: "NAME...", complete: "PLUGIN...",
+		steps: `Updates plugins that were cloned to their newest version, and runs their update
 hooks. A plugin that was installed with --version stays at that version. If an
-update fails, the plugin stays as it was.
-
-Examples:
-  deployer plugin update diff`,
-		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+update fails, the plugin stays as it was.`,
+		examples: "deployer plugin update diff",
+		action: withArguments(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
 				return ps.host().Update(ctx, ps.places(), p)
 			})
@@ -119,15 +111,13 @@ Examples:
 	}
 }
 
-func pluginUninstall(ps plugins) *cli.Command {
-	return &cli.Command{
-		Name: "uninstall", Aliases: []string{"rm", "remove"}, Usage: "uninstall plugins", ArgsUsage: "NAME...",
-		Description: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
-installed from a directory, it deletes the link only.
-
-Examples:
-  deployer plugin uninstall diff`,
-		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+func pluginUninstall(ps plugins) *command {
+	return &command{
+		name: "uninstall", is: changes, also: "rm remove", usage: "uninstall plugins", args: "NAME...", complete: "PLUGIN...",
+		steps: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
+installed from a directory, it deletes the link only.`,
+		examples: "deployer plugin uninstall diff",
+		action: withArguments(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
 				return ps.host().Uninstall(ctx, p)
 			})
@@ -173,12 +163,12 @@ func (ps plugins) forEach(ctx context.Context, names []string, verb, done string
 
 // callable are those that can be called: none with HELM_NO_PLUGINS=1, as
 // in Helm, and none that has the name of a command.
-func (ps plugins) callable(commands []*cli.Command) []*plugin.Plugin {
+func (ps plugins) callable(commands []*command) []*plugin.Plugin {
 	if pluginsDisabled() {
 		return nil
 	}
 	found, _ := plugin.Find(ps.places().Plugins)
-	return slices.DeleteFunc(found, func(p *plugin.Plugin) bool { return commandNamed(commands, p.Name) != nil })
+	return slices.DeleteFunc(found, func(p *plugin.Plugin) bool { return reservedCommand(commands, p.Name) != nil })
 }
 
 // absolutePath is a path that stays right when a plugin changes its directory.

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/plugin"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
@@ -25,104 +23,106 @@ import (
 // (helm.sh/helm/v3/cmd/helm/load_plugins.go)
 func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
 
-// parseCommandLine normalises a command line: that of a plugin when its first word is one,
-// and no command of ours.
-func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error) {
-	at := firstWord(app, args)
-	if at < 0 || commandNamed(app.Commands, args[at]) != nil {
-		return normalize(app, args)
+// parseCommandLine reads a command line: that of a plugin when its first word is one, and no command of ours.
+func (e *env) parseCommandLine(words []string) (commandLine, error) {
+	at := e.firstWord(words)
+	if at < 0 || reservedCommand(e.commands, words[at]) != nil {
+		return parse(e.commands, words)
 	}
-	word := args[at]
+	word := words[at]
+	unparsed := commandLine{words: []string{word}}
 	p, err := plugin.FindByName(e.plugins().places().Plugins, word)
 	switch {
 	case err != nil && !pluginsDisabled():
-		return commandLine{words: []string{word}}, err
+		return unparsed, err
 	case p != nil && pluginsDisabled():
-		return commandLine{words: []string{word}}, program.WithHint(fmt.Errorf("plugin %q isn't run: HELM_NO_PLUGINS is 1", word), "unset HELM_NO_PLUGINS")
+		return unparsed, program.WithHint(fmt.Errorf("plugin %q isn't run: HELM_NO_PLUGINS is 1", word), "unset HELM_NO_PLUGINS")
+	case p == nil && commandNamed(e.commands, word) != nil && !e.call.asHelm && !isForHelmDiff(words[at+1:]):
+		return parse(e.commands, words)
 	case p == nil:
 		if err := pluginNotInstalled(word); err != nil {
-			return commandLine{words: []string{word}}, err
+			return unparsed, err
 		}
-		return normalize(app, args[:at+1]) // flags of a command that nobody knows are no error of their own
+		return parse(e.commands, words[:at+1]) // flags of a command that nobody knows are no error of their own
 	}
-	c := e.plugins().command(p)
-	app.Commands = append(app.Commands, c)
-	own, theirs, err := splitPluginFlags(append(slices.Clone(args[1:at]), args[at+1:]...))
+	own, theirs, err := e.splitPluginFlags(append(slices.Clone(words[:at]), words[at+1:]...))
 	if err != nil {
-		return commandLine{words: []string{word}}, &usageError{err: err}
+		return unparsed, &usageError{err: err}
 	}
-	line := append(append([]string{args[0], word}, own...), "--")
-	return commandLine{args: append(line, theirs...), words: []string{word}, flags: own, leaf: c}, nil
+	return commandLine{words: unparsed.words, leaf: e.plugins().command(p), flags: own, arguments: theirs}, nil
 }
 
-// firstWord is the place of the first word of a command line that is neither a
-// flag nor the value of one; -1 without one.
-func firstWord(app *cli.App, args []string) int {
-	for i := 1; i < len(args); i++ {
-		name := strings.TrimLeft(args[i], "-")
+// isForHelmDiff reports whether words are a command of the plugin diff.
+func isForHelmDiff(words []string) bool {
+	return len(words) > 0 && slices.Contains([]string{"upgrade", "release", "revision", "rollback", "version"}, words[0])
+}
+
+// firstWord is the place of the first word of a command line that is neither a flag nor the value of one; -1 without one.
+func (e *env) firstWord(words []string) int {
+	var known map[string]*flag
+	for i := 0; i < len(words); i++ {
+		name := strings.TrimLeft(words[i], "-")
 		switch {
-		case args[i] == "--":
+		case words[i] == "--":
 			return -1
-		case name == args[i], name == "":
+		case name == words[i], name == "":
 			return i
 		}
-		if f := findFlag(app.Commands, name); f != nil && !isBool(f) {
+		if known == nil {
+			known = flagTable(allFlags(e.commands))
+		}
+		if f := known[name]; f != nil && f.value.bare == "" {
 			i++
 		}
 	}
 	return -1
 }
 
-// pluginFlags are the flags of Helm's that a plugin doesn't get, but finds in its
-// environment.
-// (helm.sh/helm/v3/cmd/helm/load_plugins.go, manuallyProcessArgs)
-var pluginFlags = map[string]string{
-	"-n": "--namespace", "--namespace": "--namespace", "--kube-context": "--kube-context", "--kubeconfig": "--kubeconfig",
-	"--kube-apiserver": "--kube-apiserver", "--kube-token": "--kube-token", "--kube-as-user": "--kube-as-user",
-	"--kube-as-group": "--kube-as-group", "--kube-ca-file": "--kube-ca-file", "--kube-tls-server-name": "--kube-tls-server-name",
-	"--registry-config": "--registry-config", "--repository-cache": "--repository-cache", "--repository-config": "--repository-config",
-}
-
-// splitPluginFlags takes Helm's flags out of the arguments of a plugin, wherever they
-// stand.
-func splitPluginFlags(args []string) (own, theirs []string, err error) {
+// splitPluginFlags takes the flags that a plugin doesn't get, but finds in its environment, out of its arguments,
+// wherever they stand. (helm.sh/helm/v3/cmd/helm/load_plugins.go, manuallyProcessArgs)
+func (e *env) splitPluginFlags(args []string) (own []givenFlag, theirs []string, err error) {
+	known := flagTable(e.global)
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")
-		flag, known := pluginFlags[name]
+		f := known[strings.TrimLeft(name, "-")]
+		if f != nil && name != "--"[:min(2, len(strings.TrimLeft(name, "-")))]+strings.TrimLeft(name, "-") {
+			f = nil // -namespace
+		}
 		switch {
-		case args[i] == "--debug", name == "--kube-insecure-skip-tls-verify":
-			own = append(own, args[i])
-		case name == "--burst-limit" || name == "--qps": // Helm reads these and -nNAMESPACE, and leaves them
-			value := args[i:min(i+2, len(args))]
-			if attached {
-				value = args[i : i+1]
+		case f != nil && f.is.has(alsoPlugins): // Helm reads these and -nNAMESPACE, and leaves them
+			theirs = append(theirs, args[i])
+			if !attached && i+1 < len(args) {
+				i++
+				value = args[i]
+				theirs = append(theirs, value)
 			}
-			own, theirs = append(own, strings.Join(value, "=")), append(theirs, value...)
-			i += len(value) - 1
-		case !known && strings.HasPrefix(name, "-n") && !slices.Contains(args[:i], "--"):
-			own, theirs = append(own, "--namespace="+args[i][len("-n"):]), append(theirs, args[i])
-		case !known:
+			own = append(own, givenFlag{f, value})
+		case f == nil && strings.HasPrefix(name, "-n") && !slices.Contains(args[:i], "--"):
+			own, theirs = append(own, givenFlag{known["n"], args[i][len("-n"):]}), append(theirs, args[i])
+		case f == nil || !f.is.has(notForPlugins) || f.name == "debug" && attached:
 			theirs = append(theirs, args[i])
 		case attached:
-			own = append(own, flag+"="+value)
+			own = append(own, givenFlag{f, value})
+		case f.value.bare != "":
+			own = append(own, givenFlag{f, f.value.bare})
 		case i+1 == len(args):
 			return nil, nil, fmt.Errorf("flag %s needs a value", name)
 		default:
 			i++
-			own = append(own, flag+"="+args[i])
+			own = append(own, givenFlag{f, args[i]})
 		}
 	}
 	return own, theirs, nil
 }
 
 // command is a plugin as a command.
-func (ps plugins) command(p *plugin.Plugin) *cli.Command {
-	c := &cli.Command{
-		Name: p.Name, Usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), Category: pluginGroup, ArgsUsage: "[arguments]",
-		Description: p.Description,
-		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
+func (ps plugins) command(p *plugin.Plugin) *command {
+	c := &command{
+		name: p.Name, usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), group: pluginGroup, args: "[arguments]",
+		steps: p.Description, is: ofPlugin,
+		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
 	}
-	setUpCommand(ps.env, c, p.Name, globalFlags(ps.env))
+	setUpCommand(ps.env, c)
 	return c
 }
 
@@ -139,6 +139,12 @@ func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with
 func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) error {
 	if p.UseTunnelDeprecated && (!ps.call.asHelm || ps.debug) { // helm-diff has it, and scripts look at its standard error
 		ps.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
+	}
+	ps.warnOfBothCommands(p)
+	if ps.kube.ExpectContext != "" { // a plugin connects by itself
+		if _, err := ps.connect(); err != nil {
+			return err
+		}
 	}
 	cmd, err := ps.host().Command(context.WithoutCancel(ctx), p, args)
 	if err != nil {
@@ -162,6 +168,13 @@ func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) erro
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	return nil
+}
+
+// warnOfBothCommands warns, as Helm does, of a plugin.yaml of which only one part counts.
+func (ps plugins) warnOfBothCommands(p *plugin.Plugin) {
+	if len(p.PlatformCommand) > 0 && p.Metadata.Command != "" {
+		ps.printWarning(fmt.Sprintf("both 'platformCommand' and 'command' are set in %q (this will become an error in a future Helm version)", filepath.Join(p.Dir, "plugin.yaml")))
+	}
 }
 
 // forwardSignals forwards signals to a process until it has ended. A terminal has already sent

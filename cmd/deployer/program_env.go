@@ -7,19 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/view/output"
 )
 
-func envCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "env", Usage: "show the Helm files and settings in use", ArgsUsage: "[VARIABLE]",
-		Description: `Examples:
-  deployer env
-  deployer env HELM_REPOSITORY_CONFIG`,
-		Flags: []cli.Flag{outputFlag(e)},
-		Action: actionWithFormat(e, 0, 1, "a variable", func(_ context.Context, args []string, format output.Format) error {
+func envCommand(e *env) *command {
+	return &command{
+		name: "env", usage: "show the Helm files and settings in use", args: "[VARIABLE]",
+		examples: `deployer env
+deployer env HELM_REPOSITORY_CONFIG`,
+		flags: []*flag{outputFlag(e)},
+		action: withFormat(e, 0, 1, "a variable", func(_ context.Context, args []string, format output.Format) error {
 			variables := e.helmVariables()
 			switch {
 			case format != output.FormatTable && len(args) == 1:
@@ -56,7 +53,7 @@ func (e *env) helmVariables() map[string]string {
 		"HELM_KUBECONTEXT":         k.Context,
 		"HELM_KUBETOKEN":           k.Token,
 		"HELM_KUBEASUSER":          k.AsUser,
-		"HELM_KUBEASGROUPS":        strings.Join(k.AsGroups, ","),
+		"HELM_KUBEASGROUPS":        strings.Join(e.groupsForPlugins(), ","),
 		"HELM_KUBEAPISERVER":       k.APIServer,
 		"HELM_KUBECAFILE":          k.CAFile,
 		"HELM_KUBETLS_SERVER_NAME": k.TLSServerName,
@@ -67,4 +64,12 @@ func (e *env) helmVariables() map[string]string {
 		}
 	}
 	return out
+}
+
+// groupsForPlugins are the groups to impersonate. Helm reads its command line twice, and names those of flags twice.
+func (e *env) groupsForPlugins() []string {
+	if e.call.asHelm && e.call.hasFlag("kube-as-group") {
+		return slices.Concat(e.kube.AsGroups, e.kube.AsGroups)
+	}
+	return e.kube.AsGroups
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/internal/view/output"
 )
@@ -21,24 +19,22 @@ var (
 	buildCommit  = "" // else what Go knows of the repository counts
 )
 
-func versionCommand(e *env) *cli.Command {
+func versionCommand(e *env) *command {
 	var short, client bool
 	var format string
-	return &cli.Command{
-		Name: "version", Usage: "show the version of this program",
-		Description: `If the program is called helm, it prints the Helm version that it replaces,
-because scripts decide by it what they may use.
-
-Examples:
-  deployer version
-  deployer version --template '{{.Version}}'`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "short", Usage: "print the version number only", Destination: &short},
-			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", Destination: &format},
-			&cli.BoolFlag{Name: "client", Aliases: []string{"c"}, Hidden: true, Destination: &client},
+	return &command{
+		name: "version", usage: "show the version of this program",
+		steps: `If the program is called helm, it prints the Helm version that it replaces,
+because scripts decide by it what they may use.`,
+		examples: `deployer version
+deployer version --template '{{.Version}}'`,
+		flags: []*flag{
+			{name: "short", usage: "print the version number only", is: usual | safe, value: toggle(&short)},
+			{name: "template", usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", is: usual | safe, value: text(&format)},
+			{name: "client", also: "c", is: hidden, value: toggle(&client)},
 			outputFlag(e),
 		},
-		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
+		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
 			switch {
 			case format != "":
 				return e.versionTemplate(format)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/kube"
 	"deployer/internal/program"
 )
@@ -14,24 +12,15 @@ import (
 // readTimeout is how long a command that only reads the cluster may take by default.
 const readTimeout = 5 * time.Minute
 
-// withReadTimeout gives a command that only reads the cluster, and its subcommands, the
-// flag --timeout.
-func withReadTimeout(c *cli.Command) *cli.Command {
-	for _, sub := range c.Subcommands {
-		withReadTimeout(sub)
-	}
-	if c.Action == nil {
-		return c
-	}
+// limitByTimeout gives a command that only reads the cluster the flag --timeout.
+func limitByTimeout(c *command) {
 	var limit time.Duration
-	c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Usage: "time limit for reading from the cluster; 0 sets none", Value: readTimeout, Destination: &limit})
-	read := c.Action
-	c.Action = func(c *cli.Context) error {
-		ctx, done := limitReading(c.Context, limit)
-		c.Context = ctx
-		return done(read(c))
+	c.flags = append(c.flags, &flag{name: "timeout", usage: "time limit for reading from the cluster; 0 sets none", is: usual | safe, value: duration(&limit, readTimeout)})
+	read := c.action
+	c.action = func(ctx context.Context, path string, args []string) error {
+		ctx, done := limitReading(ctx, limit)
+		return done(read(ctx, path, args))
 	}
-	return c
 }
 
 // limitReading limits the time of a command that reads from the cluster; 0 sets no limit.

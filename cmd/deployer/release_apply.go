@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"filippo.io/age"
-	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/internal/agekey"
@@ -24,28 +23,24 @@ type applyOptions struct {
 	identities []string
 }
 
-// fixedByPlan are flags of operations that a plan has in it: what is done is
-// decided when it is made.
-var fixedByPlan = []string{"conflicts", "allow-recreate", "revert-manual-changes", "gate", "field-validation", "no-hooks"}
-
-func (o *applyOptions) flags(e *env) []cli.Flag {
+func (o *applyOptions) flags(e *env) []*flag {
 	const group = "Plan"
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "digest", Category: group, Usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", Destination: &o.digest},
-		&cli.GenericFlag{Name: "identity", Category: group, Usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", Value: verbatimList(&o.identities), EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
+	flags := []*flag{
+		{name: "digest", group: group, usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", is: common | safe, value: text(&o.digest)},
+		{name: "identity", group: group, usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
 		o.undo.atomicFlag(),
 		o.undo.onInterruptFlag(),
 		hideNotesFlag("Release", &o.hideNotes),
 	}
-	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f cli.Flag) bool { return slices.Contains(fixedByPlan, f.Names()[0]) })
+	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f *flag) bool { return f.is.has(fixed) })
 	return slices.Concat(flags, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
 }
 
-func applyCommand(e *env) *cli.Command {
+func applyCommand(e *env) *command {
 	o := &applyOptions{operationFlags: operationFlags{confirm: confirmation{byDefault: true}}}
-	return &cli.Command{
-		Name: "apply", Usage: "apply a saved plan exactly as it was shown, or not at all", ArgsUsage: "FILE [CHART]",
-		Description: `Makes the changes that deployer plan --out FILE has saved.
+	return &command{
+		name: "apply", is: changes | reports | beyondHelm, usage: "apply a saved plan exactly as it was shown, or not at all", args: "FILE [CHART]", complete: "FILE",
+		steps: `Makes the changes that deployer plan --out FILE has saved.
 
 1. Checks that nobody changed the file and that it is for this cluster.
 2. Locks the release and plans again.
@@ -56,16 +51,13 @@ func applyCommand(e *env) *cli.Command {
 Other fields, status, and replicas that an autoscaler owns may be different.
 
 A plan that was saved without --encrypt-to holds no values and no Secrets. To
-apply it, give the same CHART, values and rendering flags again.
-
-Examples:
-  deployer apply web.plan --identity key.txt
-  deployer apply web.plan ./chart -f values.yaml
-  deployer apply web.plan --dry-run
-
-Exit codes: the same as upgrade's, and 4 if the plan no longer fits the cluster`,
-		Flags: o.flags(e),
-		Action: action(1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
+apply it, give the same CHART, values and rendering flags again.`,
+		examples: `deployer apply web.plan --identity key.txt
+deployer apply web.plan ./chart -f values.yaml
+deployer apply web.plan --dry-run`,
+		codes: "the same as upgrade's, and 4 if the plan no longer fits the cluster",
+		flags: o.flags(e),
+		action: withArguments(1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}

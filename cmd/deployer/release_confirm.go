@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/deploy"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
@@ -22,8 +20,8 @@ type confirmation struct {
 	byDefault bool   // on a terminal, where a person sits
 }
 
-func (c *confirmation) flag(when string) cli.Flag {
-	return &cli.GenericFlag{Name: "confirm", Category: "Deploying", Usage: "show the plan and ask before the first change" + when, Value: newChoice(&c.given, "false", "true").orBare("true", nil)}
+func (c *confirmation) flag(when string) *flag {
+	return &flag{name: "confirm", group: "Deploying", usage: "show the plan and ask before the first change" + when, is: common | safe, value: choice(&c.given, "false", "true").orBare("true", nil)}
 }
 
 // errUnconfirmed ends a run whose plan somebody has refused.

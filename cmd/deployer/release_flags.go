@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/apply"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
@@ -14,26 +12,26 @@ import (
 )
 
 // flags are those of every command that changes a release.
-func (o *operationFlags) flags(e *env) []cli.Flag {
+func (o *operationFlags) flags(e *env) []*flag {
 	const group = "Deploying"
 	s := &o.settings
 	o.wait = strconv.FormatBool(e.call.waitsByDefault())
-	flags := []cli.Flag{
-		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "time limit for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
-		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: newChoice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
-		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.call.waitsByDefault(), Destination: &s.WaitJobs},
-		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
-		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: dryRunChoice(&o.dryRun.mode)},
-		&cli.IntFlag{Name: "history-max", Category: group, Usage: "number of revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
+	flags := []*flag{
+		{name: "timeout", group: group, usage: "time limit for each wait and each hook", is: common | safe, value: duration(&s.Timeout, 5*time.Minute)},
+		{name: "wait", group: group, usage: "wait until everything is ready; --wait=false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
+		{name: "wait-for-jobs", group: group, usage: "with --wait, also wait for Jobs to complete", is: rare | safe | applying, value: toggle(&s.WaitJobs, e.call.waitsByDefault())},
+		{name: "no-hooks", group: group, usage: "don't run hooks", is: usual | risky | fixed, value: toggle(&s.NoHooks)},
+		{name: "dry-run", group: group, usage: "show the plan and change nothing; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
+		{name: "history-max", group: group, usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
 		lockTimeoutFlag(group, &o.lockTimeout),
 		takeoverFlag(s, group),
 		conflictsFlag(s, group),
-		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and recreate an object when an immutable field changes", Destination: &s.AllowRecreate},
+		{name: "allow-recreate", also: "force force-replace", group: group, usage: "delete and recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
 		revertFlag(s, group),
-		&cli.GenericFlag{Name: "gate", Category: group, Usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", Value: newChoice((*string)(&s.Gate), "strict", "best-effort", "off")},
-		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", Value: newChoice((*string)(&s.Validation), "warn", "strict", "ignore")},
+		{name: "gate", group: group, usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", is: rare | safe | fixed, value: choice(&s.Gate, "strict", "best-effort", "off")},
+		{name: "field-validation", group: group, usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},
 		progressFlag(e, group, ""),
-		&cli.GenericFlag{Name: "logs", Category: group, Usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", Value: &choice{words: logWords, choose: func(word string) { s.Track.Logs = logModes[word] }}},
+		{name: "logs", group: group, usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", is: rare | safe, value: choiceFunc(func(word string) { s.Track.Logs = logModes[word] }, logWords[0], logWords)},
 		o.reports.resultFlag(group, ""),
 		o.reports.junitFlag(group),
 	}
@@ -44,76 +42,78 @@ func (o *operationFlags) flags(e *env) []cli.Flag {
 		}
 		flags = append(flags, o.confirm.flag(when))
 	}
-	format := outputFlag(e)
 	if o.plan.only {
-		format.Usage = "output `FORMAT`: table, json, yaml, markdown, html, mermaid, dot"
+		flags = append(flags, outputFlag(e, planFormats...))
+	} else {
+		flags = append(flags, outputFlag(e))
 	}
-	flags = append(flags, format)
 	return append(flags, trackingFlags(&s.Track)...)
 }
 
-func (u *undoFlags) atomicFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &u.atomic}
+func (u *undoFlags) atomicFlag() *flag {
+	return &flag{name: "atomic", also: "rollback-on-failure", group: "Release", usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", is: common | safe, value: toggle(&u.atomic)}
 }
 
-func (u *undoFlags) onInterruptFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &u.onInterrupt}
+func (u *undoFlags) onInterruptFlag() *flag {
+	return &flag{name: "rollback-on-interrupt", group: "Release", usage: "with --atomic, also roll back when a signal stops the run", is: rare | safe, value: toggle(&u.onInterrupt, true)}
 }
 
-func (r *reportFlags) resultFlag(group, when string) cli.Flag {
-	return &cli.StringFlag{Name: "result-file", Category: group, Usage: when + "write the outcome to this `FILE` as JSON", Destination: &r.result}
+func (r *reportFlags) resultFlag(group, when string) *flag {
+	return &flag{name: "result-file", group: group, usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&r.result)}
 }
 
-func (r *reportFlags) junitFlag(group string) cli.Flag {
-	return &cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this `FILE`", Destination: &r.junit}
+func (r *reportFlags) junitFlag(group string) *flag {
+	return &flag{name: "report-junit", group: group, usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&r.junit)}
 }
 
-func hideNotesFlag(group string, hide *bool) cli.Flag {
-	return &cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't print the chart's notes", Destination: hide}
+func hideNotesFlag(group string, hide *bool) *flag {
+	return &flag{name: "hide-notes", group: group, usage: "don't print the chart's notes", is: rare | safe, value: toggle(hide)}
 }
 
-func descriptionFlag(group string, text *string) cli.Flag {
-	return &cli.StringFlag{Name: "description", Category: group, Usage: "`TEXT` to record in the release history", Destination: text}
+func descriptionFlag(group string, to *string) *flag {
+	return &flag{name: "description", group: group, usage: "`TEXT` to record in the release history", is: rare | safe, value: text(to)}
 }
 
 // progressFlag is that of every command that carries something out; when says when it has an effect.
-func progressFlag(e *env, group, when string) cli.Flag {
-	return &cli.GenericFlag{Name: "progress", Category: group, Usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
+func progressFlag(e *env, group, when string) *flag {
+	return &flag{name: "progress", group: group, usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", env: "HELM_PROGRESS", is: rare | safe, value: choice(&e.progress, "auto", "plain", "none")}
 }
 
 // takeoverFlag is the one of every command that takes the lock of a release.
-func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
-	return &cli.BoolFlag{Name: "takeover-pending", Category: group, Usage: "take over a release that another tool left pending, whatever its age", Destination: &s.TakeoverPending}
+func takeoverFlag(s *deploy.Settings, group string) *flag {
+	return &flag{name: "takeover-pending", group: group, usage: "take over a release that another tool left pending, whatever its age", is: rare | risky, value: toggle(&s.TakeoverPending)}
 }
 
 // storedHooksFlag is the one of every command that may run hooks that only a record has.
-func storedHooksFlag(s *deploy.Settings) cli.Flag {
-	return &cli.BoolFlag{Name: "allow-stored-hooks", Category: "Deploying",
-		Usage: "in a rollback or uninstall, also run recorded hooks that are cluster-scoped or in another namespace", Destination: &s.AllowStoredHooks}
+func storedHooksFlag(s *deploy.Settings) *flag {
+	return &flag{name: "allow-stored-hooks", group: "Deploying", usage: "in a rollback or uninstall, also run recorded hooks that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&s.AllowStoredHooks)}
 }
 
 // revisionFlags are those of every command that deploys after other revisions.
-func revisionFlags(s *deploy.Settings) []cli.Flag {
+func revisionFlags(s *deploy.Settings) []*flag {
 	const group = "Deploying"
-	return []cli.Flag{
+	return []*flag{
 		storedHooksFlag(s),
-		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "replace API versions that the cluster no longer serves with equivalent ones", Destination: &s.MapRemovedAPIs},
-		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", Value: choices(&s.PruneKinds, apply.ProtectedKinds())},
+		{name: "map-removed-apis", group: group, usage: "replace API versions that the cluster no longer serves with equivalent ones", is: rare | safe, value: toggle(&s.MapRemovedAPIs)},
+		{name: "prune-kind", group: group, usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", is: rare | risky, value: choices(&s.PruneKinds, apply.ProtectedKinds())},
 	}
 }
 
-func conflictsFlag(s *deploy.Settings, group string) cli.Flag {
-	return &cli.GenericFlag{Name: "conflicts", Category: group, Usage: "what to do with fields that another manager owns: take, fail or yield", Value: newChoice((*string)(&s.Conflicts), "take", "fail", "yield")}
+func conflictsFlag(s *deploy.Settings, group string) *flag {
+	return &flag{name: "conflicts", group: group, usage: "what to do with fields that another manager owns: take, fail or yield", is: usual | safe | fixed | applying, value: choice(&s.Conflicts, "take", "fail", "yield")}
 }
 
-func revertFlag(s *deploy.Settings, group string) cli.Flag {
-	return &cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove fields that people added by hand, for example with kubectl edit", Destination: &s.RevertManual}
+func revertFlag(s *deploy.Settings, group string) *flag {
+	return &flag{name: "revert-manual-changes", group: group, usage: "remove fields that people added by hand, for example with kubectl edit", is: rare | risky | fixed | applying, value: toggle(&s.RevertManual)}
 }
 
 // dryRunChoice is Helm's --dry-run.
-func dryRunChoice(mode *string) *choice {
-	return newChoice(mode, "client", "server", "none").orBare("client", map[string]string{"false": "none"})
+func dryRunChoice(mode *string) value {
+	return choice(mode, "client", "server", "none").orBare("client", map[string]string{"false": "none"})
 }
+
+// planFormats are the formats that only plans have.
+var planFormats = []string{"markdown", "html", "mermaid", "dot"}
 
 // logWords are the values of --logs, and logModes what they mean.
 var (
@@ -125,18 +125,15 @@ var (
 var waitSynonyms = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
 
 // generatedFlag is that of commands that render a chart for a release.
-func generatedFlag(e *env, s *deploy.Settings) cli.Flag {
+func generatedFlag(e *env, s *deploy.Settings) *flag {
 	s.Generated = generated.Keep
 	if e.call.asHelm {
 		s.Generated = generated.Renew // as Helm
 	}
-	return &cli.GenericFlag{
-		Name: "generated", Category: "Deploying", Usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew",
-		Value: newChoice((*string)(&s.Generated), string(generated.Keep), string(generated.Renew)),
-	}
+	return &flag{name: "generated", group: "Deploying", usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew", is: rare | safe, value: choice(&s.Generated, string(generated.Keep), string(generated.Renew))}
 }
 
 // lockTimeoutFlag is for each command that holds the lock of a release.
-func lockTimeoutFlag(group string, timeout *time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: timeout}
+func lockTimeoutFlag(group string, timeout *time.Duration) *flag {
+	return &flag{name: "lock-timeout", group: group, usage: "how long to wait while another run holds the release; by default, fail at once", is: rare | safe, value: duration(timeout)}
 }

@@ -7,7 +7,6 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
-	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/internal/view/helm"
@@ -15,10 +14,10 @@ import (
 	"deployer/release"
 )
 
-func getCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "get", Usage: "show the recorded values, manifest, hooks and notes of a release",
-		Subcommands: []*cli.Command{
+func getCommand(e *env) *command {
+	return &command{
+		name: "get", is: reads, usage: "show the recorded values, manifest, hooks and notes of a release",
+		commands: []*command{
 			getAll(e),
 			getPart(e, "manifest", "the manifest of a revision, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
 			getPart(e, "hooks", "the hooks of a revision", e.streams.Data(), func(r *release.Record) string { return helm.HookManifests(r.Hooks) }),
@@ -36,19 +35,20 @@ func notesText(r *release.Record) string {
 	return fmt.Sprintf("NOTES:\n%s\n", r.Info.Notes)
 }
 
-func revisionFlag(revision *int) cli.Flag {
-	return &cli.IntFlag{Name: "revision", Usage: "`REVISION` to show; 0 is the latest", Destination: revision}
+func revisionFlag(revision *int) *flag {
+	return &flag{name: "revision", usage: "`REVISION` to show; 0 is the latest", is: common | safe, value: number(revision)}
 }
 
 // revisionCommand is a command that shows something of one revision. example is what follows its name.
-func revisionCommand(e *env, name, usage, example string, flags []cli.Flag, show func(*release.Record, output.Format) error) *cli.Command {
+func revisionCommand(e *env, name, usage, example string, flags []*flag, show func(*release.Record, output.Format) error) *command {
 	var revision int
-	return &cli.Command{
-		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
-		Description: "Shows what was recorded when the revision was deployed, not the live objects.\n\n" +
-			"Examples:\n  deployer get " + name + " " + example + "\n\nExit codes: 0 done; 1 failed, or there is no such release or revision",
-		Flags: append([]cli.Flag{revisionFlag(&revision)}, flags...),
-		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+	return &command{
+		name: name, usage: "show " + usage, args: "NAME",
+		steps:    "Shows what was recorded when the revision was deployed, not the live objects.",
+		examples: "deployer get " + name + " " + example,
+		codes:    "0 done; 1 failed, or there is no such release or revision",
+		flags:    append([]*flag{revisionFlag(&revision)}, flags...),
+		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			record, err := e.readRecord(ctx, args[0], revision)
 			if err != nil {
 				return err
@@ -58,16 +58,16 @@ func revisionCommand(e *env, name, usage, example string, flags []cli.Flag, show
 	}
 }
 
-func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *cli.Command {
+func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *command {
 	return revisionCommand(e, name, usage, "web --revision 3", nil, func(r *release.Record, _ output.Format) error { return printTo(out, part(r)) })
 }
 
-func getAll(e *env) *cli.Command {
-	var text string
-	flags := []cli.Flag{&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE`, such as {{.Release.Name}}", Destination: &text}}
+func getAll(e *env) *command {
+	var asked string
+	flags := []*flag{{name: "template", usage: "Go `TEMPLATE`, such as {{.Release.Name}}", is: usual | safe, value: text(&asked)}}
 	return revisionCommand(e, "all", "all of a revision: values, hooks, manifest and notes", "web --template '{{.Release.Info.Status}}'", flags, func(r *release.Record, _ output.Format) error {
-		if text != "" {
-			return writeByTemplate(e, text, r)
+		if asked != "" {
+			return writeByTemplate(e, asked, r)
 		}
 		computed, err := chart.AllValues(r.Chart, r.Config)
 		if err != nil {
@@ -88,10 +88,10 @@ func writeByTemplate(e *env, text string, r *release.Record) error {
 	return nil
 }
 
-func getValues(e *env) *cli.Command {
+func getValues(e *env) *command {
 	var all bool
-	flags := []cli.Flag{
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include the chart's default values", Destination: &all},
+	flags := []*flag{
+		{name: "all", also: "a", usage: "include the chart's default values", is: usual | safe, value: toggle(&all)},
 		outputFlag(e),
 	}
 	return revisionCommand(e, "values", "the values of a revision", "web --all -o json", flags, func(r *release.Record, format output.Format) error {
@@ -106,8 +106,8 @@ func getValues(e *env) *cli.Command {
 	})
 }
 
-func getMetadata(e *env) *cli.Command {
-	return revisionCommand(e, "metadata", "the chart, versions, status and labels of a revision", "web -o yaml", []cli.Flag{outputFlag(e)}, func(r *release.Record, format output.Format) error {
+func getMetadata(e *env) *command {
+	return revisionCommand(e, "metadata", "the chart, versions, status and labels of a revision", "web -o yaml", []*flag{outputFlag(e)}, func(r *release.Record, format output.Format) error {
 		return helm.Metadata(e.streams.Out, r, format)
 	})
 }

@@ -5,26 +5,22 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
 	"deployer/release"
 )
 
-func historyCommand(e *env) *cli.Command {
+func historyCommand(e *env) *command {
 	var limit int
-	return &cli.Command{
-		Name: "history", Aliases: []string{"hist"}, Usage: "list the revisions of a release", ArgsUsage: "NAME",
-		Description: `A revision that can't be read is listed as unreadable, and a warning says why.
-
-Examples:
-  deployer history web -o json`,
-		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
+	return &command{
+		name: "history", is: reads, also: "hist", usage: "list the revisions of a release", args: "NAME",
+		steps:    `A revision that can't be read is listed as unreadable, and a warning says why.`,
+		examples: "deployer history web -o json",
+		flags: []*flag{
+			{name: "max", usage: "maximum number of revisions to list, the newest ones", is: usual | safe, value: number(&limit, 256)},
 			outputFlag(e),
 		},
-		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			store, err := e.store()
 			if err != nil {
 				return err

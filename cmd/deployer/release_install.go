@@ -5,29 +5,24 @@ import (
 	"errors"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart"
 	"deployer/internal/deploy"
 )
 
-func installCommand(e *env) *cli.Command {
+func installCommand(e *env) *command {
 	o := &upgradeOptions{operationFlags: operationFlags{failurePrefix: installFailed}}
-	return &cli.Command{
-		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
-		Description: `Does the same as upgrade --install, but fails if the name is in use.
-
-Examples:
-  deployer install web ./chart -n prod --create-namespace
-  deployer install ./chart --generate-name
-
-Exit codes: the same as upgrade's`,
-		Flags: append(o.flags(e),
-			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "reuse the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
-			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "generate the release name from the chart's name and the time", Destination: &o.generateName},
-			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameTemplate},
+	return &command{
+		name: "install", is: changes | reports, usage: "deploy a chart as a new release", args: "[NAME] CHART", complete: "NEW CHART",
+		steps: `Does the same as upgrade --install, but fails if the name is in use.`,
+		examples: `deployer install web ./chart -n prod --create-namespace
+deployer install ./chart --generate-name`,
+		codes: "the same as upgrade's",
+		flags: append(o.flags(e),
+			&flag{name: "replace", group: "Release", usage: "reuse the name of an uninstalled release whose history was kept", is: rare | risky, value: toggle(&o.request.Replace)},
+			&flag{name: "generate-name", also: "g", group: "Release", usage: "generate the release name from the chart's name and the time", is: usual | safe, value: toggle(&o.generateName)},
+			&flag{name: "name-template", group: "Release", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 		),
-		Action: action(1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+		action: withArguments(1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
 			name, ref, err := nameAndChart(args, o.generateName, o.nameTemplate)
 			if err != nil {
 				return withPrefix(installFailed, &usageError{err: err, command: "install"})

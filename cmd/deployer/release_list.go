@@ -5,7 +5,6 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/urfave/cli/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/view/helm"
@@ -23,38 +22,36 @@ type listQuery struct {
 	options helm.ListOptions
 }
 
-func listCommand(e *env) *cli.Command {
+func listCommand(e *env) *command {
 	q := &listQuery{states: map[helmrelease.Status]*bool{}}
-	flags := []cli.Flag{
-		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list the releases of all namespaces", Destination: &q.AllNamespaces},
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list releases in every status", Destination: &q.all},
-		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "print names only", Destination: &q.options.Short},
-		&cli.BoolFlag{Name: "no-headers", Usage: "don't print the header row", Destination: &q.options.NoHeaders},
-		&cli.StringFlag{Name: "time-format", Usage: "Go time `LAYOUT`, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.options.TimeFormat},
-		&cli.BoolFlag{Name: "date", Aliases: []string{"d"}, Usage: "sort by the time of the last deployment", Destination: &q.ByDate},
-		&cli.BoolFlag{Name: "reverse", Aliases: []string{"r"}, Usage: "reverse the sort order", Destination: &q.Reverse},
-		&cli.IntFlag{Name: "max", Aliases: []string{"m"}, Value: 256, Usage: "maximum number of releases to list; 0 lists all", Destination: &q.Limit},
-		&cli.IntFlag{Name: "offset", Usage: "number of releases to skip", Destination: &q.Offset},
-		&cli.StringFlag{Name: "filter", Aliases: []string{"f"}, Usage: "list releases whose name matches this regular `EXPRESSION`", Destination: &q.filter},
-		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "list releases by the labels of their records, with a `SELECTOR` as for kubectl's -l", Destination: &q.Selector},
-		&cli.BoolFlag{Name: "pending", Usage: "list pending releases", Destination: &q.pending},
+	flags := []*flag{
+		{name: "all-namespaces", also: "A", usage: "list the releases of all namespaces", is: usual | safe, value: toggle(&q.AllNamespaces)},
+		{name: "all", also: "a", usage: "list releases in every status", is: usual | safe, value: toggle(&q.all)},
+		{name: "short", also: "q", usage: "print names only", is: usual | safe, value: toggle(&q.options.Short)},
+		{name: "no-headers", usage: "don't print the header row", is: usual | safe, value: toggle(&q.options.NoHeaders)},
+		{name: "time-format", usage: "Go time `LAYOUT`, such as \"2006-01-02 15:04:05Z0700\"", is: usual | safe, value: text(&q.options.TimeFormat)},
+		{name: "date", also: "d", usage: "sort by the time of the last deployment", is: usual | safe, value: toggle(&q.ByDate)},
+		{name: "reverse", also: "r", usage: "reverse the sort order", is: usual | safe, value: toggle(&q.Reverse)},
+		{name: "max", also: "m", usage: "maximum number of releases to list; 0 lists all", is: usual | safe, value: number(&q.Limit, 256)},
+		{name: "offset", usage: "number of releases to skip", is: usual | safe, value: number(&q.Offset)},
+		{name: "filter", also: "f", usage: "list releases whose name matches this regular `EXPRESSION`", is: usual | safe, value: text(&q.filter)},
+		{name: "selector", also: "l", usage: "list releases by the labels of their records, with a `SELECTOR` as for kubectl's -l", is: usual | safe, value: text(&q.Selector)},
+		{name: "pending", usage: "list pending releases", is: usual | safe, value: toggle(&q.pending)},
 		outputFlag(e),
 	}
 	for _, s := range []helmrelease.Status{helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusUninstalled, helmrelease.StatusUninstalling, helmrelease.StatusSuperseded} {
 		on := new(bool)
 		q.states[s] = on
-		flags = append(flags, &cli.BoolFlag{Name: s.String(), Usage: "list " + s.String() + " releases", Destination: on})
+		flags = append(flags, &flag{name: s.String(), usage: "list " + s.String() + " releases", is: usual | safe, value: toggle(on)})
 	}
-	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list releases",
-		Description: `Lists deployed and failed releases, unless a flag asks for another status. A
-release that can't be read is listed as unreadable, and a warning says why.
-
-Examples:
-  deployer list -A
-  deployer list -n prod --pending -o json`,
-		Flags: flags,
-		Action: actionWithFormat(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
+	return &command{
+		name: "list", is: reads, also: "ls", usage: "list releases",
+		steps: `Lists deployed and failed releases, unless a flag asks for another status. A
+release that can't be read is listed as unreadable, and a warning says why.`,
+		examples: `deployer list -A
+deployer list -n prod --pending -o json`,
+		flags: flags,
+		action: withFormat(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
 			q.options.Format = format
 			return q.run(ctx, e)
 		}),

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"filippo.io/age"
-	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/lazyregexp"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
@@ -28,12 +29,12 @@ type savedPlan struct {
 	recipients []age.Recipient // of encryptTo; set by check
 }
 
-func (s *savedPlan) flags() []cli.Flag {
+func (s *savedPlan) flags() []*flag {
 	const group = "Plan"
-	return []cli.Flag{
-		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this `FILE`, for deployer apply", Destination: &s.path},
-		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this `FILE`; needs no cluster", Destination: &s.showPath},
-		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", Value: verbatimList(&s.encryptTo)},
+	return []*flag{
+		{name: "out", group: group, usage: "also save the plan in this `FILE`, for deployer apply", is: common | safe, value: text(&s.path)},
+		{name: "show", group: group, usage: "print the plan saved in this `FILE`; needs no cluster", is: usual | safe, value: text(&s.showPath)},
+		{name: "encrypt-to", group: group, usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo)},
 	}
 }
 
@@ -68,23 +69,57 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if err != nil {
 		return err
 	}
-	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\nto apply it, run: %s\n", s.path, f.Digest(), applyCommandLine(f, s.path)))
+	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\nto apply it, run: %s\n", s.path, f.Digest(), e.applyCommandLine(f, s.path)))
 }
 
-func applyCommandLine(f *planfile.File, path string) string {
-	command := program.Name + " apply " + path
+// applyCommandLine is the command line that carries a plan out, to be copied. Of a plan that holds no content it has the
+// chart and what says how the chart is rendered, as this command line has it; what must not be shown is hidden there.
+func (e *env) applyCommandLine(f *planfile.File, path string) string {
+	words := []string{program.Name, "apply", shellQuoted(path)}
 	switch f.Content.Mode {
 	case planfile.ContentRerendered:
-		command += " CHART, with the values and rendering flags given now"
+		if len(e.call.arguments) < 2 {
+			return strings.Join(append(words, "CHART, with the values and rendering flags that it was made with"), " ")
+		}
+		words = append(words, shellQuoted(e.call.arguments[1]))
 	case planfile.ContentEncrypted:
-		command += " --identity FILE"
+		words = append(words, "--identity FILE")
 	}
-	return command
+	for _, given := range e.call.flags {
+		if given.flag.is.has(everywhere) && !slices.Contains([]string{"namespace", "color", "debug"}, given.flag.name) ||
+			f.Content.Mode == planfile.ContentRerendered && given.flag.is.has(rendering) {
+			words = append(words, e.shownFlag(given))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// shownFlag is a flag as it is typed, without what must not be shown.
+func (e *env) shownFlag(given givenFlag) string {
+	text := given.value
+	if kind := given.flag.kind(); kind == "PASSWORD" || kind == "TOKEN" {
+		text = "(hidden)"
+	}
+	between := " "
+	if given.flag.value.bare != "" {
+		between = "="
+	}
+	return "--" + given.flag.name + between + shellQuoted(e.hidden.Hide(text))
+}
+
+// plainWord is a word that a shell takes as it is.
+var plainWord = lazyregexp.New(`^[\w@%+=:,./-]+$`)
+
+func shellQuoted(word string) string {
+	if plainWord().MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
-func (s *savedPlan) showAction(e *env, o page.Options) cli.ActionFunc {
-	return action(0, 0, "", func(context.Context, []string) (err error) {
+func (s *savedPlan) showAction(e *env, o page.Options) action {
+	return withArguments(0, 0, "", func(context.Context, []string) (err error) {
 		if o.Format, err = e.outputFormat(page.ParsePlanFormat); err != nil {
 			return err
 		}
@@ -97,6 +132,6 @@ func (s *savedPlan) showAction(e *env, o page.Options) cli.ActionFunc {
 			return err
 		}
 		return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nTo apply it, run: %s\n",
-			f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.showPath)))
+			f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), e.applyCommandLine(f, s.showPath)))
 	})
 }

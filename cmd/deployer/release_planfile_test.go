@@ -213,7 +213,7 @@ func TestApplySavedPlan(t *testing.T) {
 		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "release web: planned based on no revision; the latest is revision 1, deployed")
 	})
 	t.Run("an upgrade with values is rendered again", func(t *testing.T) {
-		p.plan("colour=blue", "old=false")
+		mustHave(t, p.plan("colour=blue", "old=false"), "\nto apply it, run: deployer apply "+p.file+" "+p.chart+" --set colour=blue --set old=false --kubeconfig ")
 		mustHave(t, p.run(1, "apply", p.file), "the chart must be rendered again", "--encrypt-to")
 		mustHave(t, p.apply(3, "colour=green", "old=false"), "something else than was planned", "values", "ConfigMap/conf")
 		mustHave(t, p.run(0, "apply", p.file, p.chart, "--set", "colour=blue,old=false", "--dry-run"), "ConfigMap/"+p.ns+"/conf")
@@ -366,7 +366,9 @@ data: {url: "postgres://me:{{ .Values.password }}@db"}
 		}
 	}
 	t.Run("kept out", func(t *testing.T) {
-		p.plan("password=older-password")
+		if out := p.plan("password=older-password"); strings.Contains(out, "older-password") || !strings.Contains(out, "--set 'password=(hidden)'") {
+			t.Errorf("the command line to copy:\n%s", out)
+		}
 		absent(t)
 		p.apply(3, "password=some-other")
 		p.apply(0, "password=older-password")

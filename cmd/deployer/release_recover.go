@@ -6,32 +6,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/deploy"
 )
 
-func recoverCommand(e *env) *cli.Command {
+func recoverCommand(e *env) *command {
 	var settings deploy.Settings
 	var lockTimeout time.Duration
-	return &cli.Command{
-		Name: "recover", Usage: "record as failed what a killed run left pending", ArgsUsage: "NAME",
-		Description: `Records as failed every revision that a killed run left pending, and says who
+	return &command{
+		name: "recover", is: changes | beyondHelm, usage: "record as failed what a killed run left pending", args: "NAME",
+		steps: `Records as failed every revision that a killed run left pending, and says who
 ran it and how far it got. You rarely need it: upgrade, rollback and uninstall
 do the same first. With --takeover-pending it also records revisions that
-another tool left pending, whatever their age.
-
-Examples:
-  deployer recover web -n prod
-  deployer recover web --takeover-pending
-
-Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`,
-		Flags: []cli.Flag{
+another tool left pending, whatever their age.`,
+		examples: `deployer recover web -n prod
+deployer recover web --takeover-pending`,
+		codes: "0 done, or nothing to do; 1 failed; 5 another run holds the release",
+		flags: []*flag{
 			takeoverFlag(&settings, ""),
-			&cli.DurationFlag{Name: "timeout", Value: time.Hour, Usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", Destination: &settings.Timeout},
+			{name: "timeout", usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", is: common | safe, value: duration(&settings.Timeout, time.Hour)},
 			lockTimeoutFlag("", &lockTimeout),
 		},
-		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/deploy"
 )
 
@@ -40,36 +38,32 @@ func (f *testFilters) set(text string) error {
 	return nil
 }
 
-func testCommand(e *env) *cli.Command {
+func testCommand(e *env) *command {
 	o := &operationFlags{}
 	var filters testFilters
 	var logs bool
-	return &cli.Command{
-		Name: "test", Usage: "run the tests of a release", ArgsUsage: "NAME",
-		Description: `Runs the test hooks of the latest revision one after the other, and records how
+	return &command{
+		name: "test", is: changes | reports, usage: "run the tests of a release", args: "NAME",
+		steps: `Runs the test hooks of the latest revision one after the other, and records how
 they ended: status shows it. It creates no revision. With -o json it writes the
-events of the run, one per line.
-
-Examples:
-  deployer test web -n prod
-  deployer test web --filter name=web-smoke,name=web-load --logs
-
-Exit codes: 0 passed; 1 failed; 3 rejected, nothing was run; 5 another run holds
-the release; 130, 143 stopped by a signal`,
-		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "timeout", Usage: "time limit for each test", Value: 5 * time.Minute, Destination: &o.settings.Timeout},
-			&cli.BoolFlag{Name: "logs", Usage: "at the end, print the logs of the test pods to standard output", Destination: &logs},
-			&cli.GenericFlag{Name: "filter", Usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", Value: funcValue(filters.set)},
+events of the run, one per line.`,
+		examples: `deployer test web -n prod
+deployer test web --filter name=web-smoke,name=web-load --logs`,
+		codes: "0 passed; 1 failed; 3 rejected, nothing was run; 5 another run holds the release; 130, 143 stopped by a signal",
+		flags: []*flag{
+			{name: "timeout", usage: "time limit for each test", is: common | safe, value: duration(&o.settings.Timeout, 5*time.Minute)},
+			{name: "logs", usage: "at the end, print the logs of the test pods to standard output", is: rare | safe, value: toggle(&logs)},
+			{name: "filter", usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", is: usual | safe, value: taken(filters.set)},
 			hideNotesFlag("", &o.hideNotes),
 			lockTimeoutFlag("", &o.lockTimeout),
 			takeoverFlag(&o.settings, ""),
-			&cli.BoolFlag{Name: "allow-stored-hooks", Usage: "also run tests that are cluster-scoped or in another namespace", Destination: &o.settings.AllowStoredHooks},
+			{name: "allow-stored-hooks", usage: "also run tests that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&o.settings.AllowStoredHooks)},
 			progressFlag(e, "", ""),
 			o.reports.resultFlag("", ""),
 			o.reports.junitFlag(""),
 			outputFlag(e),
 		},
-		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if logs {
 				o.podLogs = []deploy.PodLog{}
 			}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/internal/deploy"
 	"deployer/internal/program"
 	"deployer/internal/view/helm"
@@ -26,33 +24,30 @@ type statusQuery struct {
 	watch       bool
 }
 
-func statusCommand(e *env) *cli.Command {
+func statusCommand(e *env) *command {
 	q := &statusQuery{}
-	return &cli.Command{
-		Name: "status", Usage: "show the state of a release", ArgsUsage: "NAME",
-		Description: `With --show-resources it also reads every live object of the release and shows
+	return &command{
+		name: "status", is: reports, usage: "show the state of a release", args: "NAME",
+		steps: `With --show-resources it also reads every live object of the release and shows
 its state: ready, progressing, failed, or gone. With --watch it follows the
 objects and their pods as upgrade does, until all are ready, one has failed, or
---timeout is over.
-
-Examples:
-  deployer status web -n prod
-  deployer status web --revision 3 -o yaml
-  deployer status web --watch --timeout 2m
-  deployer status web --watch --readiness-rules rules.yaml
-
-Exit codes: 0 done; 1 failed, or with --watch not ready`,
-		Flags: append([]cli.Flag{
+--timeout is over.`,
+		examples: `deployer status web -n prod
+deployer status web --revision 3 -o yaml
+deployer status web --watch --timeout 2m
+deployer status web --watch --readiness-rules rules.yaml`,
+		codes: "0 done; 1 failed, or with --watch not ready",
+		flags: append([]*flag{
 			revisionFlag(&q.revision),
-			&cli.BoolFlag{Name: "show-desc", Usage: "also show the description", Destination: &q.description},
-			&cli.BoolFlag{Name: "show-resources", Usage: "also show the live objects and their state", Destination: &q.resources},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
-			&cli.DurationFlag{Name: "timeout", Usage: "time limit for reading from the cluster; with --watch, for following", Value: readTimeout, Destination: &q.settings.Timeout},
+			{name: "show-desc", usage: "also show the description", is: usual | safe, value: toggle(&q.description)},
+			{name: "show-resources", usage: "also show the live objects and their state", is: common | safe, value: toggle(&q.resources)},
+			{name: "watch", also: "w", usage: "follow the live objects until they are ready", is: common | safe, value: toggle(&q.watch)},
+			{name: "timeout", usage: "time limit for reading from the cluster; with --watch, for following", is: common | safe, value: duration(&q.settings.Timeout, readTimeout)},
 			progressFlag(e, "", "with --watch, "),
 			q.reports.resultFlag("", "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: actionWithFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
 			if q.watch {
 				return q.run(ctx, e, args[0], format)
 			}

@@ -7,40 +7,44 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/deploy"
 	"deployer/release"
 )
 
-func uninstallCommand(e *env) *cli.Command {
+func uninstallCommand(e *env) *command {
 	o := &operationFlags{}
 	var ignoreMissing bool
 	var description string
 	removal := &uninstallOptions{}
-	return &cli.Command{
-		Name: "uninstall", Aliases: []string{"del", "delete", "un"}, Usage: "uninstall releases and delete their objects", ArgsUsage: "NAME...",
-		Description: `1. Runs the pre-delete hooks.
+	flags := o.flags(e)
+	for i, f := range flags {
+		if f.is.has(applying) {
+			flags[i] = f.idle(e, "an uninstall only deletes")
+		}
+		if f.name == "wait" {
+			f.usage = "wait until the objects are gone; --wait=false waits for hooks only"
+		}
+	}
+	return &command{
+		name: "uninstall", is: changes | reports, also: "del delete un", usage: "uninstall releases and delete their objects", args: "NAME...",
+		steps: `1. Runs the pre-delete hooks.
 2. Deletes every object that a revision of the release created, except objects
    that are annotated helm.sh/resource-policy: keep or now belong to another
    release.
 3. Waits until they are gone, and runs the post-delete hooks.
 4. Deletes the release records, or with --keep-history marks the latest one as
-   uninstalled.
-
-Examples:
-  deployer uninstall web -n prod
-  deployer uninstall web api --keep-history
-
-Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
-the release; 130, 143 stopped by a signal`,
-		Flags: slices.Concat(o.flags(e), removal.flags("", ""), []cli.Flag{
+   uninstalled.`,
+		examples: `deployer uninstall web -n prod
+deployer uninstall web api --keep-history`,
+		codes: "0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds the release; 130, 143 stopped by a signal",
+		flags: slices.Concat(flags, removal.flags("", ""), []*flag{
 			storedHooksFlag(&o.settings),
-			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
+			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&ignoreMissing)},
 			descriptionFlag("", &description),
 		}),
-		Action: action(1, -1, "a release name", func(ctx context.Context, names []string) error {
+		action: withArguments(1, -1, "a release name", func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
@@ -81,11 +85,15 @@ type uninstallOptions struct {
 	cascade string
 }
 
-func (r *uninstallOptions) flags(category, when string) []cli.Flag {
+func (r *uninstallOptions) flags(group, when string) []*flag {
 	r.cascade = "background"
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the release records, so that you can roll back", Destination: &r.keep},
-		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how to delete dependents: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
+	level := usual
+	if when != "" {
+		level = rare
+	}
+	return []*flag{
+		{name: "keep-history", group: group, usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.keep)},
+		{name: "cascade", group: group, usage: when + "how to delete dependents: background, foreground or orphan", is: level | safe, value: choice(&r.cascade, "background", "foreground", "orphan")},
 	}
 }
 

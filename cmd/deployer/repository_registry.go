@@ -4,36 +4,32 @@ import (
 	"context"
 	"errors"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart/repository"
 )
 
-func registryCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "registry", Usage: "log in to and out of registries",
-		Subcommands: []*cli.Command{registryLogin(e), registryLogout(e)},
+func registryCommand(e *env) *command {
+	return &command{
+		name: "registry", usage: "log in to and out of registries",
+		commands: []*command{registryLogin(e), registryLogout(e)},
 	}
 }
 
-func registryLogin(e *env) *cli.Command {
+func registryLogin(e *env) *command {
 	var o repository.PushOptions
 	var stdin bool
 	a := &o.Access
-	return &cli.Command{
-		Name: "login", Usage: "log in to a registry", ArgsUsage: "HOST",
-		Description: `Checks the credentials and stores them where Helm also finds them.
-
-Examples:
-  echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user `NAME` for the registry", Destination: &a.Username},
-			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "`PASSWORD` or identity token", Destination: &a.Password},
-			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password or token from standard input", Destination: &stdin},
-			&cli.BoolFlag{Name: "insecure", Usage: "don't verify the registry's certificate", Destination: &a.InsecureSkipTLS},
-			&cli.BoolFlag{Name: "plain-http", Usage: "use HTTP instead of HTTPS for the registry", Destination: &a.PlainHTTP},
+	return &command{
+		name: "login", is: changes, usage: "log in to a registry", args: "HOST",
+		steps:    `Checks the credentials and stores them where Helm also finds them.`,
+		examples: "echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin",
+		flags: append([]*flag{
+			{name: "username", also: "u", usage: "user `NAME` for the registry", is: rare | safe, value: text(&a.Username)},
+			{name: "password", also: "p", usage: "`PASSWORD` or identity token", is: rare | safe, value: text(&a.Password)},
+			{name: "password-stdin", usage: "read the password or token from standard input", is: usual | safe, value: toggle(&stdin)},
+			{name: "insecure", usage: "don't verify the registry's certificate", is: usual | risky, value: toggle(&a.InsecureSkipTLS)},
+			{name: "plain-http", usage: "use HTTP instead of HTTPS for the registry", is: rare | risky, value: toggle(&a.PlainHTTP)},
 		}, certificateFlags("", a)...),
-		Action: action(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
+		action: withArguments(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err
 			}
@@ -69,12 +65,11 @@ func (c *console) readCredentials(ctx context.Context, user, password *string, s
 	return err
 }
 
-func registryLogout(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "logout", Usage: "log out of a registry", ArgsUsage: "HOST",
-		Description: `Examples:
-  deployer registry logout registry.example.com`,
-		Action: action(1, 1, "the host of a registry", func(_ context.Context, args []string) error {
+func registryLogout(e *env) *command {
+	return &command{
+		name: "logout", is: changes, usage: "log out of a registry", args: "HOST",
+		examples: "deployer registry logout registry.example.com",
+		action: withArguments(1, 1, "the host of a registry", func(_ context.Context, args []string) error {
 			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
 		}),
 	}

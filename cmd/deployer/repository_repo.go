@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart/repository"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
@@ -16,10 +14,10 @@ import (
 // indexTimeout is how long the download of one index may take, as in Helm.
 const indexTimeout = 2 * time.Minute
 
-func repoCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "repo", Usage: "manage chart repositories",
-		Subcommands: []*cli.Command{repoAdd(e), repoList(e), repoUpdate(e), repoRemove(e), repoIndex()},
+func repoCommand(e *env) *command {
+	return &command{
+		name: "repo", usage: "manage chart repositories",
+		commands: []*command{repoAdd(e), repoList(e), repoUpdate(e), repoRemove(e), repoIndex()},
 	}
 }
 
@@ -27,28 +25,26 @@ func (e *env) repositoryList() repository.RepositoryList {
 	return repository.RepositoryList{Settings: e.helmFiles()}
 }
 
-func repoAdd(e *env) *cli.Command {
+func repoAdd(e *env) *command {
 	var a repository.Addition
 	var stdin bool
 	var timeout time.Duration
-	return &cli.Command{
-		Name: "add", Usage: "add a chart repository", ArgsUsage: "NAME URL",
-		Description: `Downloads the index of the repository and adds it to the list that Helm also
-uses. Adding the same repository again succeeds.
-
-Examples:
-  deployer repo add podinfo https://stefanprodan.github.io/podinfo
-  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin`,
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of the same name", Destination: &a.Force},
-			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also allow repositories that are known to be shut down", Destination: &a.AllowDeprecated},
-			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "time limit for the download of the index", Destination: &timeout},
-			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user `NAME` for the repository", Destination: &a.Access.Username},
-			&cli.StringFlag{Name: "password", Category: "Access", Usage: "`PASSWORD` for the repository", Destination: &a.Access.Password},
-			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
+	return &command{
+		name: "add", is: changes, usage: "add a chart repository", args: "NAME URL", complete: "NEW URL",
+		steps: `Downloads the index of the repository and adds it to the list that Helm also
+uses. Adding the same repository again succeeds.`,
+		examples: `deployer repo add podinfo https://stefanprodan.github.io/podinfo
+echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin`,
+		flags: append([]*flag{
+			{name: "force-update", usage: "replace a repository of the same name", is: usual | risky, value: toggle(&a.Force)},
+			{name: "allow-deprecated-repos", usage: "also allow repositories that are known to be shut down", is: usual | safe, value: toggle(&a.AllowDeprecated)},
+			{name: "timeout", usage: "time limit for the download of the index", is: common | safe, value: duration(&timeout, indexTimeout)},
+			{name: "username", group: "Access", usage: "user `NAME` for the repository", is: rare | safe, value: text(&a.Access.Username)},
+			{name: "password", group: "Access", usage: "`PASSWORD` for the repository", is: rare | safe, value: text(&a.Access.Password)},
+			{name: "password-stdin", group: "Access", usage: "read the password from standard input", is: usual | safe, value: toggle(&stdin)},
 			passCredentialsFlag("Access", &a.Access),
-		}, append(tlsFlags(&a.Access), noOpFlags(e, "no-update")...)...),
-		Action: action(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
+		}, append(tlsFlags(&a.Access), noEffectToggle(e, "no-update", "only the index of a new or replaced repository is downloaded"))...),
+		action: withArguments(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
 				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
@@ -71,15 +67,13 @@ Examples:
 	}
 }
 
-func repoList(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list chart repositories",
-		Description: `Examples:
-  deployer repo list -o json
-
-Exit codes: 0 done; 1 failed, or there are no repositories`,
-		Flags: []cli.Flag{outputFlag(e)},
-		Action: actionWithFormat(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+func repoList(e *env) *command {
+	return &command{
+		name: "list", also: "ls", usage: "list chart repositories",
+		examples: "deployer repo list -o json",
+		codes:    "0 done; 1 failed, or there are no repositories",
+		flags:    []*flag{outputFlag(e)},
+		action: withFormat(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
@@ -99,21 +93,19 @@ Exit codes: 0 done; 1 failed, or there are no repositories`,
 	}
 }
 
-func repoUpdate(e *env) *cli.Command {
+func repoUpdate(e *env) *command {
 	var strict bool
 	var timeout time.Duration
-	return &cli.Command{
-		Name: "update", Aliases: []string{"up"}, Usage: "refresh the cached indexes of chart repositories", ArgsUsage: "[NAME...]",
-		Description: `Examples:
-  deployer repo update
-  deployer repo update podinfo --fail-on-repo-update-fail
-
-Exit codes: 0 done, even if some can't be reached; 1 failed`,
-		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "time limit for the download of each index", Destination: &timeout},
-			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail if any index can't be refreshed", Destination: &strict},
+	return &command{
+		name: "update", is: changes, also: "up", usage: "refresh the cached indexes of chart repositories", args: "[NAME...]", complete: "REPOSITORY...",
+		examples: `deployer repo update
+deployer repo update podinfo --fail-on-repo-update-fail`,
+		codes: "0 done, even if some can't be reached; 1 failed",
+		flags: []*flag{
+			{name: "timeout", usage: "time limit for the download of each index", is: common | safe, value: duration(&timeout, indexTimeout)},
+			{name: "fail-on-repo-update-fail", usage: "fail if any index can't be refreshed", is: usual | safe, value: toggle(&strict)},
 		},
-		Action: action(0, -1, "", func(ctx context.Context, names []string) error {
+		action: withArguments(0, -1, "", func(ctx context.Context, names []string) error {
 			list := e.repositoryList()
 			list.Timeout = timeout
 			var failed []string
@@ -147,14 +139,12 @@ Exit codes: 0 done, even if some can't be reached; 1 failed`,
 	}
 }
 
-func repoRemove(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "remove", Aliases: []string{"rm"}, Usage: "remove chart repositories", ArgsUsage: "NAME...",
-		Description: `Examples:
-  deployer repo remove podinfo
-
-Exit codes: 0 done; 1 there is no such repository`,
-		Action: action(1, -1, "the name of a repository", func(ctx context.Context, names []string) error {
+func repoRemove(e *env) *command {
+	return &command{
+		name: "remove", is: changes, also: "rm", usage: "remove chart repositories", args: "NAME...", complete: "REPOSITORY...",
+		examples: "deployer repo remove podinfo",
+		codes:    "0 done; 1 there is no such repository",
+		action: withArguments(1, -1, "the name of a repository", func(ctx context.Context, names []string) error {
 			var written error
 			err := e.repositoryList().Remove(ctx, names, func(name string) {
 				written = errors.Join(written, printTo(e.streams.Out, fmt.Sprintf("%q has been removed from your repositories\n", name)))
@@ -164,20 +154,18 @@ Exit codes: 0 done; 1 there is no such repository`,
 	}
 }
 
-func repoIndex() *cli.Command {
+func repoIndex() *command {
 	var o repository.IndexOptions
-	return &cli.Command{
-		Name: "index", Usage: "write the index file of a directory of chart archives", ArgsUsage: "DIR",
-		Description: `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.
-
-Examples:
-  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "url", Usage: "base `URL` of the archives", Destination: &o.URL},
-			&cli.StringFlag{Name: "merge", Usage: "index `FILE` to merge in", Destination: &o.Merge},
-			&cli.BoolFlag{Name: "json", Usage: "write the index as JSON", Destination: &o.JSON},
+	return &command{
+		name: "index", is: changes, usage: "write the index file of a directory of chart archives", args: "DIR",
+		steps:    `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.`,
+		examples: "deployer repo index ./public --url https://charts.example.com --merge old-index.yaml",
+		flags: []*flag{
+			{name: "url", usage: "base `URL` of the archives", is: usual | safe, value: text(&o.URL)},
+			{name: "merge", usage: "index `FILE` to merge in", is: usual | safe, value: text(&o.Merge)},
+			{name: "json", usage: "write the index as JSON", is: usual | safe, value: toggle(&o.JSON)},
 		},
-		Action: action(1, 1, "a directory", func(_ context.Context, args []string) error {
+		action: withArguments(1, 1, "a directory", func(_ context.Context, args []string) error {
 			return repository.Index(args[0], o)
 		}),
 	}

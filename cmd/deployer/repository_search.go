@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart/repository"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
@@ -18,10 +16,10 @@ type searchOptions struct {
 	strict bool
 }
 
-func (o *searchOptions) flags(e *env) []cli.Flag {
-	return []cli.Flag{
-		&cli.UintFlag{Name: "max-col-width", Value: 50, Usage: "maximum width of a column, in characters", Destination: &o.width},
-		&cli.BoolFlag{Name: "fail-on-no-result", Usage: "fail if nothing is found", Destination: &o.strict},
+func (o *searchOptions) flags(e *env) []*flag {
+	return []*flag{
+		{name: "max-col-width", usage: "maximum width of a column, in characters", is: usual | safe, value: count(&o.width, 50)},
+		{name: "fail-on-no-result", usage: "fail if nothing is found", is: usual | safe, value: toggle(&o.strict)},
 		outputFlag(e),
 	}
 }
@@ -40,32 +38,29 @@ func (o *searchOptions) write(e *env, format output.Format, results any, rows []
 	return output.Table(e.streams.Out, nil, output.ClipCells(rows, int(o.width)))
 }
 
-func searchCommand(e *env) *cli.Command {
-	return &cli.Command{
-		Name: "search", Usage: "search for charts",
-		Subcommands: []*cli.Command{searchRepo(e), searchHub(e)},
+func searchCommand(e *env) *command {
+	return &command{
+		name: "search", usage: "search for charts",
+		commands: []*command{searchRepo(e), searchHub(e)},
 	}
 }
 
-func searchRepo(e *env) *cli.Command {
+func searchRepo(e *env) *command {
 	var o searchOptions
 	var q repository.Query
-	return &cli.Command{
-		Name: "repo", Usage: "search for charts in the added repositories", ArgsUsage: "[WORD...]",
-		Description: `Searches the cached indexes. To refresh them, run repo update.
-
-Examples:
-  deployer search repo nginx
-  deployer search repo nginx --version ^1.0.0 --versions -o json
-
-Exit codes: 0 done, even if nothing is found; 1 failed`,
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "regexp", Aliases: []string{"r"}, Usage: "treat WORD as a regular expression", Destination: &q.Regexp},
-			&cli.BoolFlag{Name: "versions", Aliases: []string{"l"}, Usage: "list all versions of each chart", Destination: &q.Versions},
-			&cli.BoolFlag{Name: "devel", Usage: "also list development versions", Destination: &q.Devel},
-			&cli.StringFlag{Name: "version", Usage: "version `CONSTRAINT`, such as ^1.0.0", Destination: &q.Version},
+	return &command{
+		name: "repo", usage: "search for charts in the added repositories", args: "[WORD...]",
+		steps: `Searches the cached indexes. To refresh them, run repo update.`,
+		examples: `deployer search repo nginx
+deployer search repo nginx --version ^1.0.0 --versions -o json`,
+		codes: "0 done, even if nothing is found; 1 failed",
+		flags: append([]*flag{
+			{name: "regexp", also: "r", usage: "treat WORD as a regular expression", is: usual | safe, value: toggle(&q.Regexp)},
+			{name: "versions", also: "l", usage: "list all versions of each chart", is: usual | safe, value: toggle(&q.Versions)},
+			{name: "devel", usage: "also list development versions", is: rare | safe, value: toggle(&q.Devel)},
+			{name: "version", usage: "version `CONSTRAINT`, such as ^1.0.0", is: common | safe, value: text(&q.Version)},
 		}, o.flags(e)...),
-		Action: actionWithFormat(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
+		action: withFormat(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
@@ -83,21 +78,19 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 	}
 }
 
-func searchHub(e *env) *cli.Command {
+func searchHub(e *env) *command {
 	var o searchOptions
 	var endpoint string
 	var withRepo bool
-	return &cli.Command{
-		Name: "hub", Usage: "search for charts in Artifact Hub or your own hub", ArgsUsage: "[WORD...]",
-		Description: `Examples:
-  deployer search hub nginx --list-repo-url
-
-Exit codes: 0 done, even if nothing is found; 1 failed`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "`URL` of the hub", Destination: &endpoint},
-			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the URLs of the repositories", Destination: &withRepo},
+	return &command{
+		name: "hub", usage: "search for charts in Artifact Hub or your own hub", args: "[WORD...]",
+		examples: "deployer search hub nginx --list-repo-url",
+		codes:    "0 done, even if nothing is found; 1 failed",
+		flags: append([]*flag{
+			{name: "endpoint", usage: "`URL` of the hub", is: usual | safe, value: text(&endpoint, "https://hub.helm.sh")},
+			{name: "list-repo-url", usage: "also show the URLs of the repositories", is: usual | safe, value: toggle(&withRepo)},
 		}, o.flags(e)...),
-		Action: actionWithFormat(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
+		action: withFormat(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
 			waiting := e.showTransfer("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()

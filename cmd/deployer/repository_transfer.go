@@ -3,28 +3,24 @@ package main
 import (
 	"context"
 
-	"github.com/urfave/cli/v2"
-
 	"deployer/chart/repository"
 	"deployer/internal/view/output"
 )
 
-func pullCommand(e *env) *cli.Command {
+func pullCommand(e *env) *command {
 	var o repository.PullOptions
-	return &cli.Command{
-		Name: "pull", Aliases: []string{"fetch"}, Usage: "download charts", ArgsUsage: "CHART...",
-		Description: `CHART is a URL, REPO/NAME or oci://REGISTRY/NAME.
-
-Examples:
-  deployer pull podinfo/podinfo --version ^6 --untar
-  deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives`,
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "`DIR` to download to", Destination: &o.Destination},
-			&cli.BoolFlag{Name: "untar", Usage: "unpack the archive", Destination: &o.Untar},
-			&cli.StringFlag{Name: "untardir", Value: ".", Usage: "`DIR` to unpack into, below --destination", Destination: &o.UntarDir},
-			&cli.BoolFlag{Name: "prov", Usage: "also download the .prov file, without verifying it", Destination: &o.Provenance},
+	return &command{
+		name: "pull", is: changes, also: "fetch", usage: "download charts", args: "CHART...", complete: "REFERENCE",
+		steps: `CHART is a URL, REPO/NAME or oci://REGISTRY/NAME.`,
+		examples: `deployer pull podinfo/podinfo --version ^6 --untar
+deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives`,
+		flags: append([]*flag{
+			{name: "destination", also: "d", usage: "`DIR` to download to", is: usual | safe, value: text(&o.Destination, ".")},
+			{name: "untar", usage: "unpack the archive", is: usual | safe, value: toggle(&o.Untar)},
+			{name: "untardir", usage: "`DIR` to unpack into, below --destination", is: usual | safe, value: text(&o.UntarDir, ".")},
+			{name: "prov", usage: "also download the .prov file, without verifying it", is: usual | safe, value: toggle(&o.Provenance)},
 		}, locateFlags(&o.LoadOptions)...),
-		Action: action(1, -1, "a chart", func(ctx context.Context, refs []string) error {
+		action: withArguments(1, -1, "a chart", func(ctx context.Context, refs []string) error {
 			o.Settings = e.helmFiles()
 			for _, ref := range refs {
 				waiting := e.showTransfer("fetching", ref)
@@ -46,16 +42,14 @@ Examples:
 	}
 }
 
-func pushCommand(e *env) *cli.Command {
+func pushCommand(e *env) *command {
 	var o repository.PushOptions
-	return &cli.Command{
-		Name: "push", Usage: "upload a chart archive to a registry", ArgsUsage: "ARCHIVE REMOTE",
-		Description: `If there is a .prov file beside the archive, it is uploaded too.
-
-Examples:
-  deployer push web-1.2.0.tgz oci://registry.example.com/charts`,
-		Flags: accessFlags(&o.Access),
-		Action: action(2, 2, "a chart archive and a registry", func(ctx context.Context, args []string) error {
+	return &command{
+		name: "push", is: changes, usage: "upload a chart archive to a registry", args: "ARCHIVE REMOTE",
+		steps:    `If there is a .prov file beside the archive, it is uploaded too.`,
+		examples: "deployer push web-1.2.0.tgz oci://registry.example.com/charts",
+		flags:    accessFlags(&o.Access),
+		action: withArguments(2, 2, "a chart archive and a registry", func(ctx context.Context, args []string) error {
 			waiting := e.showTransfer("pushing", args[0])
 			defer waiting.Stop()
 			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
-	"flag"
+	stdflag "flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +21,7 @@ import (
 	"deployer/internal/deployertest"
 )
 
-var update = flag.Bool("update", false, "rewrite what tests compare with")
+var update = stdflag.Bool("update", false, "rewrite what tests compare with")
 
 // atOnce is how many tests run in parallel for each processor: they mostly wait,
 // for the cluster and for programs.
@@ -31,7 +31,7 @@ const atOnce = 4
 // exec json reads JSON, see jsonMain.
 func TestMain(m *testing.M) {
 	collector.Start()
-	if err := flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
+	if err := stdflag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

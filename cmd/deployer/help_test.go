@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,21 +8,20 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
 )
 
 // leaves are the commands that do something, by the words that name them.
-func leaves(commands []*cli.Command, path ...string) map[string]*cli.Command {
-	out := map[string]*cli.Command{}
+func leaves(commands []*command, path ...string) map[string]*command {
+	out := map[string]*command{}
 	for _, c := range commands {
-		words := append(append([]string{}, path...), c.Name)
-		if len(c.Subcommands) == 0 {
+		words := append(append([]string{}, path...), c.name)
+		if len(c.commands) == 0 {
 			out[strings.Join(words, " ")] = c
 		}
-		for name, leaf := range leaves(c.Subcommands, words...) {
+		for name, leaf := range leaves(c.commands, words...) {
 			out[name] = leaf
 		}
 	}
@@ -79,41 +77,31 @@ func shellWords(line string) []string {
 func understood(t *testing.T, where, line string) {
 	t.Helper()
 	e := testEnv(t, "deployer")
-	app := newApp(e)
-	got, err := normalize(app, shellWords(line))
+	got, err := parse(newCommands(e), shellWords(line)[1:])
 	if err != nil {
 		t.Errorf("%s: %s\n%v", where, line, err)
 		return
 	}
-	leaf := leaves(app.Commands)[strings.Join(got.words, " ")]
-	if leaf == nil || got.help {
+	if got.leaf == nil || got.help != noHelp {
 		return
 	}
-	set := flag.NewFlagSet(leaf.Name, flag.ContinueOnError)
-	set.SetOutput(&strings.Builder{})
-	for _, f := range leaf.Flags {
-		if g, ok := f.(*cli.GenericFlag); ok {
-			if g.Name == "readiness-rules" {
-				g.Value = stringList(new([]string)) // the file of the example isn't there
-			}
+	for _, given := range got.flags {
+		if given.flag.name == "readiness-rules" {
+			continue // the file of the example isn't there
 		}
-		if err := f.Apply(set); err != nil {
-			t.Fatal(err)
+		if err := given.flag.value.set(given.value); err != nil {
+			t.Errorf("%s: %s\n--%s: %v", where, line, given.flag.name, err)
 		}
-	}
-	if err := set.Parse(got.args[1+len(got.words):]); err != nil {
-		t.Errorf("%s: %s\n%v", where, line, err)
 	}
 }
 
 func TestExamplesInHelp(t *testing.T) {
 	t.Parallel()
-	for name, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
-		_, examples, codes := sections(c.Description)
-		if examples == "" || codes == "" {
+	for name, c := range leaves(newCommands(testEnv(t, "deployer"))) {
+		if c.examples == "" || c.codes == "" {
 			t.Errorf("the help of %s lacks examples or exit codes", name)
 		}
-		for _, line := range commandLines(examples) {
+		for _, line := range commandLines(c.examples) {
 			understood(t, name, line)
 		}
 	}
@@ -122,9 +110,9 @@ func TestExamplesInHelp(t *testing.T) {
 // What -h shows fits a terminal; --help has everything, and says so.
 func TestBriefHelpFitsAScreen(t *testing.T) {
 	e := testEnv(t, "deployer")
-	app := newApp(e)
-	for name := range leaves(app.Commands) {
-		text, err := e.call.helpText(app, strings.Fields(name), 80, true)
+	commands := newCommands(e)
+	for name := range leaves(commands) {
+		text, err := e.call.helpText(commands, strings.Fields(name), 80, briefHelp)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +121,24 @@ func TestBriefHelpFitsAScreen(t *testing.T) {
 		}
 		if !strings.Contains(text, name+" --help") {
 			t.Errorf("%s -h doesn't say how to see all flags:\n%s", name, text)
+		}
+	}
+}
+
+// --help fits two screens, and says where the rest is.
+func TestUsualHelpFitsTwoScreens(t *testing.T) {
+	e := testEnv(t, "deployer")
+	commands := newCommands(e)
+	for name := range leaves(commands) {
+		text, err := e.call.helpText(commands, strings.Fields(name), 80, usualHelp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "\n"); n > 84 {
+			t.Errorf("%s --help has %d lines, want at most 84", name, n)
+		}
+		if !strings.Contains(text, name+" --help-all") { // each command has rare flags, such as --qps
+			t.Errorf("%s --help doesn't say how to see all flags:\n%s", name, text)
 		}
 	}
 }
@@ -147,19 +153,17 @@ var choiceDefaults = map[string]string{
 // Who reads the help of a flag with a few values to choose from learns which one counts
 // without it, and nobody reads the marks of this source.
 func TestHelpTellsDefaultsOfChoices(t *testing.T) {
-	for _, f := range allFlags(newApp(testEnv(t, "deployer")).Commands) {
-		if isHidden(f) {
+	for _, f := range allFlags(newCommands(testEnv(t, "deployer"))) {
+		if f.isHidden() {
 			continue
 		}
-		text := label(f) + "  " + describe(f)
+		text := f.label() + "  " + f.describe()
 		if strings.Contains(text, "`") {
 			t.Errorf("marks in the help: %s", text)
 		}
-		if g, ok := f.(*cli.GenericFlag); ok {
-			if c, ok := g.Value.(*choice); ok && c.bare == "" {
-				if want := choiceDefaults[f.Names()[0]]; want == "" || !strings.Contains(text, "(default "+want+")") {
-					t.Errorf("want default %q in: %s", want, text)
-				}
+		if f.value.words != nil && f.value.bare == "" && f.name != "output" {
+			if want := choiceDefaults[f.name]; want == "" || !strings.Contains(text, "(default "+want+")") {
+				t.Errorf("want default %q in: %s", want, text)
 			}
 		}
 	}
@@ -167,13 +171,13 @@ func TestHelpTellsDefaultsOfChoices(t *testing.T) {
 
 func TestHelpFits(t *testing.T) {
 	e := testEnv(t, "deployer")
-	app := newApp(e)
+	commands := newCommands(e)
 	pages := []string{""}
-	for name := range leaves(app.Commands) {
+	for name := range leaves(commands) {
 		pages = append(pages, name)
 	}
 	for _, name := range pages {
-		text, err := e.call.helpText(app, strings.Fields(name), 80, false)
+		text, err := e.call.helpText(commands, strings.Fields(name), 80, allHelp)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,23 +204,23 @@ What ` + "`deployer COMMAND --help`" + ` says. This page is made from the progra
 
 func TestCommandsDoc(t *testing.T) {
 	e := testEnv(t, "deployer")
-	app := newApp(e)
+	commands := newCommands(e)
 	text := commandsDoc
-	var walk func(commands []*cli.Command, path []string)
+	var walk func(commands []*command, path []string)
 	page := func(words []string) string {
-		help, err := e.call.helpText(app, words, 96, false)
+		help, err := e.call.helpText(commands, words, 96, allHelp)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return help
 	}
 	global := ""
-	walk = func(commands []*cli.Command, path []string) {
+	walk = func(commands []*command, path []string) {
 		for _, c := range commands {
-			if c.Hidden {
+			if c.is.has(hidden) {
 				continue
 			}
-			words := append(append([]string{}, path...), c.Name)
+			words := append(append([]string{}, path...), c.name)
 			help := page(words)
 			if before, after, ok := strings.Cut(help, "\nGlobal flags:\n"); ok {
 				flags, rest, _ := strings.Cut(after, "\n\n")
@@ -225,10 +229,10 @@ func TestCommandsDoc(t *testing.T) {
 				help = strings.ReplaceAll(help, "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG.\n", "")
 			}
 			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + strings.Join(words, " ") + "\n\n```\n" + strings.TrimSpace(help) + "\n```\n"
-			walk(c.Subcommands, words)
+			walk(c.commands, words)
 		}
 	}
-	walk(app.Commands, nil)
+	walk(commands, nil)
 	text += "\n## Global flags\n\nEvery command has them.\n\n```\n" + global + "\n```\n"
 	compareDoc(t, "../../docs/commands.md", text)
 }
@@ -260,15 +264,11 @@ func TestEnvironmentDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := map[string]bool{}
-	for _, f := range allFlags(newApp(testEnv(t, "deployer")).Commands) {
-		d, ok := f.(cli.DocGenerationFlag)
-		if !ok {
-			continue
-		}
-		for _, name := range d.GetEnvVars() {
+	for _, f := range allFlags(newCommands(testEnv(t, "deployer"))) {
+		for _, name := range f.variables() {
 			if !strings.HasPrefix(name, "DEPLOYER_") && !strings.Contains(string(data), "`"+name+"`") && !told[name] {
 				told[name] = true
-				t.Errorf("docs/environment.md doesn't have %s of --%s", name, f.Names()[0])
+				t.Errorf("docs/environment.md doesn't have %s of --%s", name, f.name)
 			}
 		}
 	}
@@ -322,15 +322,15 @@ func TestMigrationGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	guide := string(data)
-	app := newApp(testEnv(t, "deployer"))
-	for _, c := range app.Commands {
-		if !c.Hidden && c.Name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.Name+"\\b").MatchString(guide) {
-			t.Errorf("the guide doesn't have the command %s", c.Name)
+	commands := newCommands(testEnv(t, "deployer"))
+	for _, c := range commands {
+		if !c.is.has(hidden) && c.name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.name+"\\b").MatchString(guide) {
+			t.Errorf("the guide doesn't have the command %s", c.name)
 		}
 	}
-	for name := range noOpReasons {
-		if !strings.Contains(guide, "`--"+name+"`") {
-			t.Errorf("the guide doesn't have --%s", name)
+	for _, f := range allFlags(commands) {
+		if f.why != "" && !f.is.has(everywhere) && !strings.Contains(f.why, " only ") && !strings.Contains(guide, "`--"+f.name+"`") {
+			t.Errorf("the guide doesn't have --%s", f.name)
 		}
 	}
 	script, err := os.ReadFile("testdata/script/migrating.txtar")

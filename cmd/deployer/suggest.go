@@ -5,21 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
 
 	"deployer/internal/program"
 )
-
-// destructive are flags that delete, override or skip a check. They are never suggested for a
-// mistyped word, because suggestions are pasted without thought. Those whose value has to be chosen aren't.
-var destructive = []string{
-	"adopt", "allow-chart-mismatch", "allow-partial-discovery", "allow-recreate", "allow-stored-hooks", "disable-openapi-validation", "force-update",
-	"insecure", "insecure-skip-tls-verify", "kube-insecure-skip-tls-verify", "no-hooks", "pass-credentials", "plain-http", "prune-kind", "replace",
-	"reset-values", "revert-manual-changes", "skip-schema-validation", "take-ownership", "take-ownership-from", "takeover-pending", "yes",
-}
-
-func isDestructive(f cli.Flag) bool { return slices.Contains(destructive, f.Names()[0]) }
 
 // suggest adds the candidate that a mistyped word most likely means to an error about the word. Words that are
 // nothing alike aren't suggested. Of the rare candidates, only one is that differs by a single letter.

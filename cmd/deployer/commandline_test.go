@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,19 @@ func testEnv(t *testing.T, program string) *env {
 	return newEnv(output.NewStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, programName(program)), program)
 }
 
-func TestArrange(t *testing.T) {
+// String is a command line in one form: flags by their first names before arguments.
+func (l commandLine) String() string {
+	words := slices.Clone(l.words)
+	for _, given := range l.flags {
+		words = append(words, strings.TrimSuffix(given.String(), "=true"))
+	}
+	if len(l.arguments) > 0 {
+		words = append(append(words, "--"), l.arguments...)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestParse(t *testing.T) {
 	tests := []struct{ name, line, want string }{
 		{"flags after arguments", "upgrade web ./chart --install", "upgrade --install -- web ./chart"},
 		{"flags between arguments", "upgrade web --wait ./chart", "upgrade --wait -- web ./chart"},
@@ -57,22 +70,24 @@ func TestArrange(t *testing.T) {
 		{"negative argument", "rollback web -- -1", "rollback -- web -1"},
 		{"negative value", "upgrade --history-max -1 web c", "upgrade --history-max=-1 -- web c"},
 		{"version as people ask for it", "--version", "version"},
+		{"drift is plan with a switch", "drift web -n prod", "plan --drift --namespace=prod -- web"},
+		{"diff is plan", "diff web ./c --set a=b", "plan --set=a=b -- web ./c"},
 		{"nothing", "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := normalize(newApp(testEnv(t, "deployer")), append([]string{"deployer"}, strings.Fields(test.line)...))
+			got, err := parse(newCommands(testEnv(t, "deployer")), strings.Fields(test.line))
 			if err != nil {
-				t.Fatalf("arrange(%s) fails: %v", test.line, err)
+				t.Fatalf("parse(%s) fails: %v", test.line, err)
 			}
-			if line := strings.Join(got.args[1:], " "); line != test.want {
-				t.Errorf("arrange(%s)\n got %s\nwant %s", test.line, line, test.want)
+			if got.String() != test.want {
+				t.Errorf("parse(%s)\n got %s\nwant %s", test.line, got, test.want)
 			}
 		})
 	}
 }
 
-func TestArrangeRefuses(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	tests := []struct{ line, want, hint string }{
 		{"upgrade web ./chart --instal", "unknown flag --instal of upgrade", "did you mean --install?"},
 		{"--namespce x lint", "unknown flag --namespce of lint", "did you mean --namespace?"},
@@ -84,39 +99,47 @@ func TestArrangeRefuses(t *testing.T) {
 		{"upgarde web ./chart", `unknown command "upgarde"`, "did you mean upgrade?"},
 		{"repo ad x y", `unknown command "ad" of repo`, "did you mean add?"},
 		{"show ./chart", `unknown command "./chart" of show`, "see deployer show --help"},
+		{"upgrade web c --conflict take", "unknown flag --conflict of upgrade", "did you mean --conflicts?"},
+		{"upgrade web c --skip-crd", "unknown flag --skip-crd of upgrade", "did you mean --skip-crds?"},
+		{"upgrade web c --force-conflict", "unknown flag --force-conflict of upgrade", "did you mean --force-conflicts?"},
+		{"list --context prod", "unknown flag --context of list", "did you mean --kube-context?"},
+		{"upgrade web c --set-str a=b", "unknown flag --set-str of upgrade", "did you mean --set-string?"},
+		{"upgrade web c --no-wait", "unknown flag --no-wait of upgrade", "did you mean --wait=false?"},
+		{"upgrade web c --alow-recreate", "unknown flag --alow-recreate of upgrade", "see deployer upgrade --help"},
+		{"get vals web", `unknown command "vals" of get`, "did you mean values?"},
 		{"frobnicate", `unknown command "frobnicate"`, "see deployer --help"},
 	}
 	for _, test := range tests {
 		t.Run(test.line, func(t *testing.T) {
-			_, err := normalize(newApp(testEnv(t, "deployer")), append([]string{"deployer"}, strings.Fields(test.line)...))
+			_, err := parse(newCommands(testEnv(t, "deployer")), strings.Fields(test.line))
 			if err == nil {
-				t.Fatalf("arrange(%s) accepts it, want: %s", test.line, test.want)
+				t.Fatalf("parse(%s) accepts it, want: %s", test.line, test.want)
 			}
 			if err.Error() != test.want || program.InsertName(output.Hint(err), "deployer") != test.hint {
-				t.Errorf("arrange(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, output.Hint(err), test.want, test.hint)
+				t.Errorf("parse(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, output.Hint(err), test.want, test.hint)
 			}
 		})
 	}
 }
 
-func TestArrangeHelp(t *testing.T) {
+func TestParseHelp(t *testing.T) {
 	for line, want := range map[string]string{
 		"--help": "", "-h": "", "upgrade --help": "upgrade", "upgrade web ./c -h": "upgrade", "--help repo add": "repo add",
 		"repo add -h x": "repo add", "repo --help": "repo", "upgrade -ih": "upgrade",
 	} {
-		got, err := normalize(newApp(testEnv(t, "deployer")), append([]string{"deployer"}, strings.Fields(line)...))
-		if err != nil || !got.help || strings.Join(got.words, " ") != want {
-			t.Errorf("arrange(%s) = %+v, %v, want the help of %q", line, got, err, want)
+		got, err := parse(newCommands(testEnv(t, "deployer")), strings.Fields(line))
+		if err != nil || got.help == noHelp || strings.Join(got.words, " ") != want {
+			t.Errorf("parse(%s) = %+v, %v, want the help of %q", line, got, err, want)
 		}
 	}
-	got, err := normalize(newApp(testEnv(t, "deployer")), []string{"deployer", "upgrade", "--description", "--help", "a", "b"})
-	if err != nil || got.help {
+	got, err := parse(newCommands(testEnv(t, "deployer")), []string{"upgrade", "--description", "--help", "a", "b"})
+	if err != nil || got.help != noHelp {
 		t.Errorf("--help as the value of a flag asks for help: %+v, %v", got, err)
 	}
 }
 
-// Every line that arrange makes has to mean the same to the flag package.
-func TestArrangedLinesRun(t *testing.T) {
+// What is parsed has to mean the same to the library.
+func TestParsedLinesRun(t *testing.T) {
 	var out, errOut bytes.Buffer
 	args := []string{"deployer", "version", "--short", "-n", "a", "--namespace=b", "--debug=false", "--color", "never"}
 	if code := execute(context.Background(), args, strings.NewReader(""), &out, &errOut); code != 0 || out.String() != "dev\n" {

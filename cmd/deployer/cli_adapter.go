@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// run has the library run the command of a command line: this is the only place that knows it. The library gets the
+// flags that are given, in their order. All values that can't be read are reported together.
+func (l commandLine) run(ctx context.Context, e *env) error {
+	path := strings.Join(l.words, " ")
+	problems := e.readEnvironment(l.leaf.flags)
+	c := &cli.Command{Name: l.leaf.name, HideHelp: true, Action: func(c *cli.Context) error {
+		if err := errors.Join(problems...); err != nil {
+			return &usageError{err: err, command: path}
+		}
+		return l.leaf.action(c.Context, path, c.Args().Slice())
+	}}
+	args := []string{e.call.name, l.leaf.name}
+	registered := map[string]bool{}
+	for _, given := range l.flags {
+		args = append(args, given.String())
+		if !registered[given.flag.name] {
+			registered[given.flag.name] = true
+			c.Flags = append(c.Flags, &cli.GenericFlag{Name: given.flag.name, Value: &adaptedValue{given.flag, &problems}})
+		}
+	}
+	app := &cli.App{
+		Name: e.call.name, Writer: io.Discard, ErrWriter: io.Discard, Commands: []*cli.Command{c},
+		HideHelp: true, HideVersion: true, ExitErrHandler: func(*cli.Context, error) {},
+	}
+	return app.RunContext(ctx, append(append(args, "--"), l.arguments...))
+}
+
+// An adaptedValue is the value of a flag as the library wants it. It accepts everything and notes what is wrong, because
+// the library stops at the first error, and tells it in its own words.
+type adaptedValue struct {
+	flag     *flag
+	problems *[]error
+}
+
+func (a *adaptedValue) Set(text string) error {
+	a.flag.given = true
+	if err := a.flag.value.set(text); err != nil {
+		*a.problems = append(*a.problems, fmt.Errorf("--%s: %w", a.flag.name, err))
+	}
+	return nil
+}
+
+func (a *adaptedValue) String() string { return "" }

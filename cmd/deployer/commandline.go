@@ -1,0 +1,295 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"deployer/internal/program"
+)
+
+// A commandLine is what a command line says: which command runs, with which flags, each with its value, and arguments.
+type commandLine struct {
+	words     []string // of the command, by their first names
+	leaf      *command // nil for a group
+	flags     []givenFlag
+	arguments []string
+	help      helpLevel // asked for by a flag
+}
+
+// A givenFlag is a flag on the command line.
+type givenFlag struct {
+	flag  *flag
+	value string
+}
+
+func (g givenFlag) String() string { return "--" + g.flag.name + "=" + g.value }
+
+// A helpLevel is how much help shows.
+type helpLevel int
+
+const (
+	noHelp    helpLevel = iota
+	briefHelp           // -h: what most command lines have
+	usualHelp           // --help
+	allHelp             // --help-all
+)
+
+// helpFlags are known to every command, and ask for help instead of running it.
+var helpFlags = map[string]helpLevel{"h": briefHelp, "help": usualHelp, "help-all": allHelp}
+
+// A parser reads a command line as Helm's users mean it: flags may stand before the command, before and after arguments,
+// and short flags may be joined (-nprod, -Aq). Everything after "--" is an argument.
+type parser struct {
+	commandLine
+	commands []*command // that may come next
+	known    map[string]*flag
+}
+
+func newParser(commands []*command) *parser {
+	return &parser{commands: commands, known: map[string]*flag{}}
+}
+
+// parse reads the words after the program's name.
+func parse(commands []*command, words []string) (commandLine, error) {
+	if len(words) == 1 && (words[0] == "--version" || words[0] == "-v") {
+		words = []string{"version"} // as many programs do
+	}
+	p := newParser(commands)
+	var problems []error
+	for len(words) > 0 {
+		rest, err := p.next(words)
+		if err != nil {
+			problems, rest = append(problems, err), words[1:]
+		}
+		words = rest
+	}
+	if len(problems) > 0 {
+		return p.commandLine, &usageError{err: errors.Join(problems...), command: strings.Join(p.words, " ")}
+	}
+	if p.help == noHelp && p.leaf == nil && len(p.arguments) > 0 {
+		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
+	}
+	return p.commandLine, nil
+}
+
+// next takes the first word, and what belongs to it, off the rest.
+func (p *parser) next(rest []string) ([]string, error) {
+	word := rest[0]
+	switch {
+	case word == "--":
+		p.arguments = append(p.arguments, rest[1:]...)
+		return nil, nil
+	case strings.HasPrefix(word, "--"):
+		return p.long(word[2:], rest[1:])
+	case strings.HasPrefix(word, "-") && len(word) > 1:
+		return p.short(word[1:], rest[1:])
+	}
+	p.word(word)
+	return rest[1:], nil
+}
+
+// word takes the word of a command while there are commands to choose from, and an argument afterwards.
+func (p *parser) word(word string) {
+	c := commandNamed(p.commands, word)
+	if c == nil || len(p.arguments) > 0 {
+		p.arguments = append(p.arguments, word)
+		return
+	}
+	p.words = append(p.words, c.name)
+	p.commands = c.commands
+	maps.Copy(p.known, flagTable(c.flags))
+	if f := p.known[word]; f != nil && word != c.name { // drift: a name for the command with that switch
+		p.flags = append(p.flags, givenFlag{f, f.value.bare})
+	}
+	if c.action != nil {
+		p.leaf = c
+	}
+}
+
+func (p *parser) long(body string, rest []string) ([]string, error) {
+	name, value, hasValue := strings.Cut(body, "=")
+	if level, ok := helpFlags[name]; ok && level != briefHelp {
+		if !hasValue || value != "false" {
+			p.help = level
+		}
+		return rest, nil
+	}
+	f, err := p.find(name, "--"+name, rest)
+	switch {
+	case err != nil:
+		return nil, err
+	case !hasValue && f.value.bare == "":
+		return p.withValue("--"+name, f, rest)
+	case !hasValue:
+		value = "true"
+	}
+	p.flags = append(p.flags, givenFlag{f, value})
+	return rest, nil
+}
+
+// short takes one-letter flags written together: the letters of switches, and last one with a value, which may be
+// attached (-nprod, -n=prod) or follow.
+func (p *parser) short(body string, rest []string) ([]string, error) {
+	for body != "" {
+		_, size := utf8.DecodeRuneInString(body)
+		name, value := body[:size], body[size:]
+		body = value
+		if helpFlags[name] != noHelp {
+			p.help = helpFlags[name]
+			continue
+		}
+		f, err := p.find(name, "-"+name, rest)
+		attached, isAttached := strings.CutPrefix(value, "=")
+		switch {
+		case err != nil:
+			return nil, err
+		case f.value.bare != "" && !isAttached:
+			p.flags = append(p.flags, givenFlag{f, "true"})
+			continue
+		case value == "":
+			return p.withValue("-"+name, f, rest)
+		}
+		p.flags = append(p.flags, givenFlag{f, attached})
+		break
+	}
+	return rest, nil
+}
+
+func (p *parser) withValue(written string, f *flag, rest []string) ([]string, error) {
+	if len(rest) == 0 {
+		return nil, fmt.Errorf("flag %s needs a value", written)
+	}
+	p.flags = append(p.flags, givenFlag{f, rest[0]})
+	return rest[1:], nil
+}
+
+// find finds a flag by name. A flag before its command belongs to that command, so the command is found first: -r and -l
+// take values with some commands only.
+func (p *parser) find(name, written string, rest []string) (*flag, error) {
+	if f, ok := p.known[name]; ok {
+		return f, nil
+	}
+	if p.leaf == nil && len(p.commands) > 0 {
+		if ahead := upcomingCommand(p.commands, rest); ahead != nil {
+			p = &parser{commandLine: commandLine{leaf: ahead, words: []string{ahead.name}}, known: flagTable(ahead.flags)}
+			if f, ok := p.known[name]; ok {
+				return f, nil
+			}
+		} else if f := flagTable(allFlags(p.commands))[name]; f != nil {
+			return f, nil
+		}
+	}
+	return nil, p.unknownFlag(written)
+}
+
+// upcomingCommand returns the command that the following words name; nil when there is none. Values of flags that every
+// command has are skipped, because they may look like commands.
+func upcomingCommand(commands []*command, rest []string) *command {
+	for i := 0; i < len(rest); i++ {
+		word := rest[i]
+		if word == "--" {
+			return nil
+		}
+		if strings.HasPrefix(word, "-") && len(word) > 1 {
+			if f := flagTable(allFlags(commands))[strings.TrimLeft(word, "-")]; f != nil && f.is.has(everywhere) && f.value.bare == "" {
+				i++
+			}
+			continue
+		}
+		if c := commandNamed(commands, word); c != nil {
+			if c.action != nil {
+				return c
+			}
+			commands = c.commands
+		}
+	}
+	return nil
+}
+
+func (p *parser) unknownFlag(written string) error {
+	err := fmt.Errorf("unknown flag %s", written)
+	if p.leaf != nil {
+		err = fmt.Errorf("unknown flag %s of %s", written, strings.Join(p.words, " "))
+	}
+	known := maps.Clone(p.known)
+	if p.leaf == nil {
+		maps.Copy(known, flagTable(allFlags(p.commands)))
+	}
+	if name, negated := strings.CutPrefix(written, "--no-"); negated && known[name] != nil && known[name].value.bare != "" {
+		return program.WithHint(err, "did you mean --"+name+"=false?")
+	}
+	candidates, rarely := []string{"--help-all"}, []string{}
+	for name, f := range known {
+		switch {
+		case len(name) == 1 || f.is.has(risky):
+		case f.isHidden():
+			rarely = append(rarely, "--"+name)
+		default:
+			candidates = append(candidates, "--"+name)
+		}
+	}
+	return suggest(err, written, candidates, rarely...)
+}
+
+func unknownCommand(words []string, word string, commands []*command) error {
+	var names []string
+	for _, c := range commands {
+		if !c.is.has(hidden) && !strings.ContainsAny(word, "/.") { // which is a path, not a mistyped command
+			names = append(names, c.name)
+		}
+	}
+	of := ""
+	if len(words) > 0 {
+		of = " of " + strings.Join(words, " ")
+	}
+	return &usageError{err: suggest(fmt.Errorf("unknown command %q%s", word, of), word, names), command: strings.Join(words, " ")}
+}
+
+// variables are the environment variables of a flag, the first one counts. DEPLOYER_VERSION doesn't stand for a chart's
+// --version: scripts that install deployer use it. A variable that is set for upgrade isn't meant for template, so flags
+// without effect have none.
+func (f *flag) variables() []string {
+	names := strings.Fields(f.env)
+	if f.name == "version" || f.isHidden() {
+		return names
+	}
+	return append([]string{"DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))}, names...)
+}
+
+// readEnvironment gives flags that aren't on the command line the values of their variables. It returns all that can't be
+// read. Of Helm's, Helm silently uses the default, for example for HELM_DEBUG=yes, and old jobs rely on that.
+func (e *env) readEnvironment(flags []*flag) []error {
+	var problems []error
+	for _, f := range flags {
+		if e.call.hasFlag(f.name) {
+			continue
+		}
+		for _, name := range f.variables() {
+			text := os.Getenv(name)
+			if text == "" {
+				continue
+			}
+			err := f.value.set(text)
+			if err != nil && f.value.lenient && strings.HasPrefix(name, "HELM_") {
+				e.warn(fmt.Sprintf("%s=%s is not a valid value and has no effect", name, text))
+				continue
+			}
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+			f.given = true
+			break
+		}
+	}
+	return problems
+}
+
+// hasFlag reports whether a flag is on the command line. One in the environment isn't.
+func (c call) hasFlag(name string) bool {
+	return slices.ContainsFunc(c.flags, func(given givenFlag) bool { return given.flag.name == name })
+}

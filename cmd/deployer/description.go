@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+)
+
+// A command is one command of the program, or a group of them. With its flags it is the only description of the command
+// line: parsing, environment, help, completion, suggestions and the pages of docs/ are functions of it.
+type command struct {
+	name     string
+	also     string // other names, separated by blanks
+	group    string // title in the program's help
+	usage    string // in one line, without a full stop
+	args     string // in the usage, such as NAME [CHART]
+	complete string // what completes the arguments, where args has other words
+	steps    string // what it does
+	examples string // command lines, one a line
+	codes    string // exit codes; empty for those of most commands
+	is       attribute
+	flags    []*flag
+	commands []*command // of a group, which has no action
+	action   action
+}
+
+// A flag is one flag of a command.
+type flag struct {
+	name  string
+	also  string // other names, separated by blanks
+	group string // title in help
+	usage string // in help; the name of its value is in backquotes
+	env   string // Helm's variables for it, separated by blanks; ours has the flag's name
+	is    attribute
+	why   string // why a flag of Helm has no effect here; such a flag isn't shown
+	value value
+
+	given bool // on the command line or in the environment
+}
+
+// An attribute is what has to be known of a flag or command, beside how it is written. A flag has one of common, usual and
+// rare, and one of safe and risky.
+type attribute uint
+
+const (
+	common attribute = 1 << iota // help shows it first, and -h nothing else
+	usual
+	rare      // only --help-all shows it
+	safe      // may be suggested for a mistyped word
+	risky     // deletes, overrides or skips a check: suggestions are pasted without thought
+	fixed     // a saved plan has decided it, so apply doesn't have it
+	rendering // says what is rendered from which chart, so apply needs it again
+	applying  // has an effect only where objects are applied, and none in an uninstall
+
+	everywhere    // of every command
+	notForPlugins // plugins find it in their environment, and not among their arguments
+	alsoPlugins   // plugins find it in both
+
+	changes    // a command that changes a cluster, files or servers: it goes on when nobody reads its output
+	reads      // a command that only reads the cluster: it has --timeout
+	reports    // a command that tells programs how it ended: as its last event, as YAML, and in files
+	beyondHelm // a command that isn't offered under the name helm
+	hidden     // help doesn't list it
+	ofPlugin   // a command that a plugin brings
+	yields     // a command whose other names are those of plugins, which come first where they are installed
+)
+
+func (a attribute) has(one attribute) bool { return a&one != 0 }
+
+// An action does what a command is for. path is the command with its group, such as "repo add".
+type action func(ctx context.Context, path string, args []string) error
+
+func (c *command) names() []string { return append([]string{c.name}, strings.Fields(c.also)...) }
+
+func (f *flag) names() []string { return append([]string{f.name}, strings.Fields(f.also)...) }
+
+// isHidden reports whether a flag is only there for scripts that were written for Helm.
+func (f *flag) isHidden() bool { return f.why != "" || f.is.has(hidden) }
+
+func commandNamed(commands []*command, word string) *command {
+	for _, c := range commands {
+		if slices.Contains(c.names(), word) {
+			return c
+		}
+	}
+	return nil
+}
+
+// reservedCommand is the command that a word means even if a plugin has this name.
+func reservedCommand(commands []*command, word string) *command {
+	if c := commandNamed(commands, word); c != nil && (word == c.name || !c.is.has(yields)) {
+		return c
+	}
+	return nil
+}
+
+// flagTable has flags by each of their names.
+func flagTable(flags []*flag) map[string]*flag {
+	table := make(map[string]*flag, 2*len(flags))
+	for _, f := range flags {
+		table[f.name] = f
+		for _, name := range strings.Fields(f.also) {
+			table[name] = f
+		}
+	}
+	return table
+}
+
+// allFlags are the flags of a tree of commands.
+func allFlags(commands []*command) []*flag {
+	var out []*flag
+	for _, c := range commands {
+		out = append(append(out, c.flags...), allFlags(c.commands)...)
+	}
+	return out
+}
+
+// newCommands builds the commands of the program.
+func newCommands(e *env) []*command {
+	e.global = globalFlags(e)
+	e.commands = commands(e)
+	for _, c := range e.commands {
+		setUpCommand(e, c)
+	}
+	return e.commands
+}
+
+// setUpCommand gives a command what its attributes mean, and what all commands have.
+func setUpCommand(e *env, c *command) {
+	for _, sub := range c.commands {
+		sub.is |= c.is & reads
+		setUpCommand(e, sub)
+	}
+	if c.action == nil {
+		return
+	}
+	if c.is.has(reads) {
+		limitByTimeout(c)
+	}
+	if !c.is.has(ofPlugin) {
+		c.codes = cmp.Or(c.codes, "0 done; 1 failed")
+	}
+	if c.is.has(changes) {
+		c.codes = withUnwritten(c.codes)
+		body := c.action
+		c.action = func(ctx context.Context, path string, args []string) error {
+			e.surviveBrokenPipes()
+			return body(ctx, path, args)
+		}
+	}
+	c.flags = append(c.flags, e.global...)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	stdflag "flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"deployer/internal/program"
+	"deployer/internal/view/output"
+)
+
+// globalFlags choose the cluster, Helm's files and how output looks; every command has them.
+func globalFlags(e *env) []*flag {
+	const group = globalGroup
+	k := &e.kube
+	return append([]*flag{
+		{name: "namespace", also: "n", group: group, usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Namespace)},
+		{name: "kubeconfig", group: group, usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
+		{name: "kube-context", group: group, usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.Context)},
+		{name: "expect-context", group: group, usage: "refuse to use a kubeconfig context other than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
+		{name: "kube-apiserver", group: group, usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.APIServer)},
+		{name: "kube-token", group: group, usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.Token)},
+		{name: "kube-as-user", group: group, usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AsUser)},
+		{name: "kube-as-group", group: group, usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: e.groups()},
+		{name: "kube-ca-file", group: group, usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.CAFile)},
+		{name: "kube-tls-server-name", group: group, usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.TLSServerName)},
+		{name: "kube-insecure-skip-tls-verify", group: group, usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.InsecureSkipTLSVerify)},
+		{name: "qps", group: group, usage: "maximum requests per second; 0 lets the API server set the pace", env: "HELM_QPS", is: rare | safe | everywhere | alsoPlugins, value: rate(&k.QPS)},
+		{name: "burst-limit", group: group, usage: "requests allowed above --qps for a short time", env: "HELM_BURST_LIMIT", is: rare | safe | everywhere | alsoPlugins, value: number(&k.Burst)},
+		{name: "registry-config", group: group, usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
+		{name: "repository-config", group: group, usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
+		{name: "repository-cache", group: group, usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
+		{name: "color", also: "colour", group: group, usage: "when to use colors: auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
+		{name: "debug", group: group, usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins, value: toggle(&e.debug)},
+		noEffect(e, flag{name: "content-cache", group: group, is: everywhere, why: "charts are not cached"}),
+	}, klogFlags(e)...)
+}
+
+// groups is --kube-as-group. Only its variables separate groups by commas, as in Helm: the name of a group, such as that
+// of a directory, may have commas in it. (helm.sh/helm/v3/pkg/cli/environment.go, envCSV)
+func (e *env) groups() value {
+	return taken(func(s string) error {
+		groups := []string{s}
+		if !e.call.hasFlag("kube-as-group") {
+			groups = splitList(strings.Trim(s, ", "))
+		}
+		e.kube.AsGroups = append(e.kube.AsGroups, groups...)
+		return nil
+	})
+}
+
+// outputFlag is -o of commands with a result. words are the formats beside those that all of them have.
+func outputFlag(e *env, words ...string) *flag {
+	v := text(&e.format, "table")
+	v.words = append([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format", "yaml\tOutput result in YAML format"}, words...)
+	formats := strings.Join(append([]string{"table", "json", "yaml"}, words...), ", ")
+	return &flag{name: "output", also: "o", usage: "output `FORMAT`: " + formats, is: common | safe, value: v}
+}
+
+// withArguments is the action of a command with at least minArgs and at most maxArgs arguments; -1 is any number. names
+// says in errors what they are.
+func withArguments(minArgs, maxArgs int, names string, do func(ctx context.Context, args []string) error) action {
+	return func(ctx context.Context, path string, args []string) error {
+		switch {
+		case len(args) < minArgs:
+			return usagef(path, `"%s %s" needs %s`, program.Name, path, names)
+		case maxArgs >= 0 && len(args) > maxArgs:
+			return withShellHint(usagef(path, `"%s %s" takes %s; unexpected argument %q`, program.Name, path, cmp.Or(names, "no arguments"), args[maxArgs]), args)
+		}
+		return do(ctx, args)
+	}
+}
+
+// withShellHint says where an argument too many may come from.
+func withShellHint(err error, args []string) error {
+	for _, arg := range args {
+		if word := canonicalBool(arg); word == "true" || word == "false" {
+			return program.WithHint(err, "write the value of a switch after an equals sign: --wait="+arg)
+		}
+		if strings.Contains(arg, "=") {
+			return program.WithHint(err, "the shell may have split a value with {…,…} or blanks: quote it, such as --set 'key={a,b}'")
+		}
+	}
+	return err
+}
+
+// withFormat is withArguments for a command with -o: do gets the format too.
+func withFormat(e *env, minArgs, maxArgs int, names string, do func(ctx context.Context, args []string, format output.Format) error) action {
+	return withArguments(minArgs, maxArgs, names, func(ctx context.Context, args []string) error {
+		format, err := e.outputFormat(output.ParseFormat)
+		if err != nil {
+			return err
+		}
+		return do(ctx, args, format)
+	})
+}
+
+func printTo(w io.Writer, text string) error {
+	_, err := fmt.Fprint(w, text)
+	return err
+}
+
+// A flag of Helm that may stand without a value and has no effect: its name, and why.
+func noEffectToggle(e *env, name, why string, otherWords ...string) *flag {
+	return noEffect(e, flag{name: name, why: why, value: value{bare: "true", words: append([]string{"true", "false"}, otherWords...)}}, "false")
+}
+
+// The flags of Helm that have no effect with any command.
+func recreatePods(e *env) *flag {
+	return noEffectToggle(e, "recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it")
+}
+
+func cleanupOnFail(e *env) *flag {
+	return noEffectToggle(e, "cleanup-on-fail", "the next release deletes what a failed release created")
+}
+
+func serverSide(e *env) *flag {
+	return noEffect(e, flag{name: "server-side", why: "every object is applied by server-side apply", value: value{bare: "true", words: []string{"true", "false", "auto"}}}, "true", "auto")
+}
+
+func forceConflicts(e *env) *flag {
+	return noEffectToggle(e, "force-conflicts", "the chart wins by default; see --conflicts")
+}
+
+// klogFlags are those of Kubernetes' logging, which every command of Helm has.
+// (helm.sh/helm/v3/cmd/helm/flags.go, addKlogFlags)
+func klogFlags(e *env) []*flag {
+	const why = "requests aren't logged, for they have the values of Secrets in them; see --debug"
+	defined := stdflag.NewFlagSet("klog", stdflag.ContinueOnError)
+	klog.InitFlags(defined)
+	var out []*flag
+	defined.VisitAll(func(k *stdflag.Flag) {
+		f := flag{name: strings.ReplaceAll(k.Name, "_", "-"), group: globalGroup, is: everywhere, why: why}
+		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			f.value = value{bare: "true", words: []string{"true", "false"}}
+		}
+		out = append(out, noEffect(e, f))
+	})
+	return out
+}
