@@ -22,15 +22,16 @@ type program struct {
 }
 
 // programs are the expressions of a Rule or an Override.
-type programs struct{ ready, failed, message, note, unverified *program }
+type programs struct{ ready, failed, message, note, intended, unverified *program }
 
 func (r *Rule) compile() error {
-	var errs [5]error
+	var errs [6]error
 	r.compiled.ready, errs[0] = compile(r.Ready, cel.BoolType)
 	r.compiled.failed, errs[1] = compile(r.Failed, cel.BoolType)
 	r.compiled.message, errs[2] = compile(r.Message, cel.StringType)
 	r.compiled.note, errs[3] = compile(r.Note, cel.StringType)
-	r.compiled.unverified, errs[4] = compile(r.Unverified, cel.BoolType)
+	r.compiled.intended, errs[4] = compile(r.Intended, cel.StringType)
+	r.compiled.unverified, errs[5] = compile(r.Unverified, cel.BoolType)
 	return errors.Join(errs[:]...)
 }
 

@@ -25,23 +25,30 @@ var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denie
 // evaluateByConventions evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
 func evaluateByConventions(in Input) Verdict {
+	if v, is := intendedByAnyKind(in, variables(in)); is {
+		return v
+	}
 	if !hasStatus(in.Object) {
 		if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
 			return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 		}
 		return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 	}
-	if v, observed := awaitObserved(in, observeDelay); !observed {
-		return v
-	}
-	if v, ok := byConditions(in); ok {
-		return v
-	}
-	if v, ok := byPhase(in.Object.Object["status"].(map[string]any)); ok {
-		return v
-	}
-	in.Workloads = Workloads{} // its controller runs
-	return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
+	return whenObserved(in, observeDelay, func() Verdict {
+		v, ok := byConditions(in)
+		switch {
+		case v.Phase == Progressing && isScaledToZero(in.Object):
+			return intended(scaledToZero)
+		case ok:
+			return v
+		}
+		if v, ok := byPhase(in.Object.Object["status"].(map[string]any)); ok {
+			return v
+		}
+		in := in
+		in.Workloads = Workloads{} // its controller runs
+		return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
+	})
 }
 
 // The types of conditions, in the order in which the first decisive one counts.

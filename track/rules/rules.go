@@ -95,6 +95,9 @@ type evaluator func(in Input) Verdict
 func (s *Set) Evaluate(in Input) Verdict {
 	v := s.evaluate(in)
 	if reported := v.Class == class.ConditionFailed || v.Class == class.RuleFailed; reported && hasStatus(in.Object) && !statusWritten(in) {
+		if in.Workloads.Busy { // one of them may be its controller, or the cure
+			return Verdict{Message: v.Message, RecheckAfter: workloadsRecheck}
+		}
 		v.Grace = max(v.Grace, failedBeforeGrace)
 	}
 	return v

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/cel-go/common/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,14 +29,15 @@ type Rule struct {
 	Failed          string          `json:"failed,omitempty"`     // true when it has failed
 	FailedFor       metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
 	Message         string          `json:"message,omitempty"`    // a string that describes the progress
-	Note            string          `json:"note,omitempty"`       // a string to show when it is ready; empty for none
+	Note            string          `json:"note,omitempty"`       // a string to show when it is ready, also without proof; empty for none
+	Intended        string          `json:"intended,omitempty"`   // names a state that somebody wants and in which nothing happens, such as "suspended"; empty for none
 	Unverified      string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
 	UnverifiedAfter metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
 	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
 	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled programs
-	builtIn  bool // shipped with deployer: Stalled and a missing status count too
+	builtIn  bool // shipped with deployer: Stalled, a missing status and the general intended states count too
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
@@ -48,6 +48,15 @@ type Set struct {
 
 type ruleFile struct {
 	Rules []*Rule `json:"rules"`
+}
+
+// An intendedState is a state of objects of any kind that somebody wants and in which their controller does
+// nothing.
+type intendedState struct {
+	When string `json:"when"` // true when the object is in that state
+	Note string `json:"note"`
+
+	compiled *program
 }
 
 // unreadable says why a file has no rules, without the words of Go's decoder.
@@ -135,6 +144,17 @@ var wellKnown = sync.OnceValue(func() *Set {
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
 func (r *Rule) evaluate(in Input) Verdict {
 	vars := variables(in)
+	if note := r.compiled.intended.string(vars); note != "" {
+		return intended(note)
+	}
+	if r.builtIn {
+		if v, is := intendedByAnyKind(in, vars); is {
+			return v
+		}
+		if r.Ready == "true" {
+			return ready("")
+		}
+	}
 	if c := Condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
 		if seen, _ := generationObserved(in.Object); seen {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
@@ -147,22 +167,22 @@ func (r *Rule) evaluate(in Input) Verdict {
 		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
 	if r.compiled.ready.isTrue(vars) {
-		v, observed := awaitObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay))
-		if observed {
-			v = ready(r.compiled.message.string(vars))
-		}
+		v := whenObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay), func() Verdict { return ready(r.compiled.message.string(vars)) })
 		if note := r.compiled.note.string(vars); note != "" {
-			v.Notes = []string{note}
+			v.Notes = append(v.Notes, note)
 		}
 		v.NoProgress = r.NoProgress.Duration
 		return v
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	if r.compiled.unverified.isTrue(vars) {
-		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, "no controller appears to manage it")
+		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
 	}
-	if r.builtIn && !hasStatus(in.Object) {
+	switch {
+	case r.builtIn && !hasStatus(in.Object):
 		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
+	case r.builtIn && isScaledToZero(in.Object):
+		return whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
 	}
 	return v
 }
@@ -183,23 +203,6 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 		return phase
 	}
 	return "waiting for the controller"
-}
-
-// awaitObserved returns true unless the status may still be about the object before the
-// change; the verdict then says what is awaited.
-func awaitObserved(in Input, limit time.Duration) (Verdict, bool) {
-	seen, known := generationObserved(in.Object)
-	if !seen {
-		return progressing(notObserved), false
-	}
-	if in.Changed && !known && !statusWritten(in) {
-		if left := limit - in.Now.Sub(in.AppliedAt); left > 0 {
-			v := progressing("waiting for the controller")
-			v.RecheckAfter = left
-			return v, false
-		}
-	}
-	return Verdict{}, true
 }
 
 // isOfEarlierGeneration reports whether a failure is one of the object before the change. A status that was written
@@ -243,8 +246,5 @@ func (o *Override) evaluate(in Input) (Verdict, bool) {
 	case is != types.True:
 		return progressing("waiting for: " + o.ready.source), true
 	}
-	if v, observed := awaitObserved(in, observeDelay); !observed {
-		return v, true
-	}
-	return ready(""), true
+	return whenObserved(in, observeDelay, func() Verdict { return ready("") }), true
 }

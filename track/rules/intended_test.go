@@ -1,0 +1,129 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func objectOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	var obj unstructured.Unstructured
+	if err := obj.UnmarshalJSON(data); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return &obj
+}
+
+// TestIntendedStates: what somebody intends is waited for neither until the timeout nor until it fails. A note says
+// what it is.
+func TestIntendedStates(t *testing.T) {
+	const unready = "status: {conditions: [{type: Ready, status: 'False', reason: ReconcileError}, {type: Synced, status: 'False', reason: ReconcilePaused}]}"
+	for name, test := range map[string]struct {
+		object string
+		note   string // empty: it is waited for, or has failed
+	}{
+		"Crossplane":              {"{apiVersion: s3.aws.upbound.io/v1beta1, kind: Bucket, metadata: {annotations: {crossplane.io/paused: 'true'}}, " + unready + "}", "paused"},
+		"Crossplane, not paused":  {"{apiVersion: s3.aws.upbound.io/v1beta1, kind: Bucket, metadata: {annotations: {crossplane.io/paused: 'false'}}, " + unready + "}", ""},
+		"composite of Crossplane": {"{apiVersion: example.com/v1, kind: XNetwork, metadata: {annotations: {crossplane.io/paused: 'true'}}}", "paused"},
+		"nothing to manage":       {"{apiVersion: s3.aws.crossplane.io/v1beta1, kind: Bucket, spec: {managementPolicies: []}, " + unready + "}", "paused"},
+		"package of Crossplane":   {"{apiVersion: pkg.crossplane.io/v1, kind: Provider, spec: {revisionActivationPolicy: Manual}, status: {conditions: [{type: Installed, status: 'False', reason: InactivePackageRevision}]}}", "activated by hand"},
+		"Flux":                    {"{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {generation: 2}, spec: {suspend: true}, status: {observedGeneration: 1}}", "suspended"},
+		"Flux, not suspended":     {"{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {generation: 2}, spec: {suspend: false}, status: {observedGeneration: 1}}", ""},
+		"HelmRelease":             {"{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, spec: {suspend: true}}", "suspended"},
+		"Strimzi":                 {"{apiVersion: kafka.strimzi.io/v1beta2, kind: Kafka, metadata: {annotations: {strimzi.io/pause-reconciliation: 'true'}}, status: {conditions: [{type: ReconciliationPaused, status: 'True'}]}}", "paused"},
+		"unmanaged topic":         {"{apiVersion: kafka.strimzi.io/v1beta2, kind: KafkaTopic, metadata: {annotations: {strimzi.io/managed: 'false'}}, status: {conditions: [{type: Unmanaged, status: 'True'}]}}", "not managed"},
+		"pool of no nodes":        {"{apiVersion: kafka.strimzi.io/v1beta2, kind: KafkaNodePool, spec: {replicas: 0}, status: {nodeIds: []}}", "scaled to zero"},
+		"CloudNativePG":           {"{apiVersion: postgresql.cnpg.io/v1, kind: Cluster, metadata: {annotations: {cnpg.io/hibernation: 'on'}}, spec: {instances: 3}, status: {phase: Cluster in healthy state, readyInstances: 0}}", "hibernated"},
+		"KEDA":                    {"{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {annotations: {autoscaling.keda.sh/paused-replicas: '0'}}}", "paused"},
+		"Cluster API":             {"{apiVersion: cluster.x-k8s.io/v1beta1, kind: Machine, metadata: {annotations: {cluster.x-k8s.io/paused: ''}}}", "paused"},
+		"Prometheus":              {"{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, spec: {paused: true}, status: {conditions: [{type: Reconciled, status: Unknown, reason: ReconciliationPaused}]}}", "paused"},
+		"RabbitMQ":                {"{apiVersion: rabbitmq.com/v1beta1, kind: RabbitmqCluster, metadata: {labels: {rabbitmq.com/pauseReconciliation: 'true'}}, " + unready + "}", "paused"},
+		"any other operator":      {"{apiVersion: db.example.com/v1, kind: Database, metadata: {annotations: {db.example.com/skip-reconcile: 'true'}}, " + unready + "}", "paused"},
+		"any kind with a field":   {"{apiVersion: db.example.com/v1, kind: Database, spec: {suspend: true}, " + unready + "}", "suspended"},
+		"any kind without status": {"{apiVersion: db.example.com/v1, kind: Database, spec: {paused: true}}", "paused"},
+		"queued by Kueue":         {"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {labels: {kueue.x-k8s.io/queue-name: a}}, spec: {suspend: true}, " + unready + "}", ""},
+		"scaled to zero":          {"{apiVersion: db.example.com/v1, kind: Database, spec: {replicas: 0}, status: {replicas: 0, conditions: [{type: Ready, status: 'False', reason: NoReplicas}]}}", "scaled to zero"},
+		"not scaled to zero yet":  {"{apiVersion: db.example.com/v1, kind: Database, spec: {replicas: 0}, status: {replicas: 1, conditions: [{type: Ready, status: 'False', reason: ScalingDown}]}}", ""},
+		"synced by hand":          {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: .}}, status: {health: {status: Missing}, sync: {status: OutOfSync}}}", "health Missing, sync OutOfSync"},
+		"automation switched off": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {syncPolicy: {automated: {enabled: false}}}, status: {health: {status: Missing}, sync: {status: OutOfSync}}}", "not synced automatically"},
+		"never looked at":         {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {syncPolicy: {syncOptions: []}}}", "not synced automatically"},
+		"synced automatically":    {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {syncPolicy: {automated: {}}}, status: {health: {status: Missing}, sync: {status: OutOfSync}}}", ""},
+		"being synced":            {"{apiVersion: argoproj.io/v1alpha1, kind: Application, operation: {sync: {}}, spec: {}, status: {health: {status: Missing}, sync: {status: OutOfSync}}}", ""},
+		"Argo CD looks away":      {"{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {annotations: {argocd.argoproj.io/skip-reconcile: 'true'}}, spec: {syncPolicy: {automated: {}}}}", "paused"},
+		"machine":                 {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Halted}, status: {printableStatus: Stopped, conditions: [{type: Ready, status: 'False', reason: VMINotExists}]}}", "stopped"},
+		"machine of old":          {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {running: false}}", "stopped"},
+		"machine by hand":         {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Manual}, status: {printableStatus: Stopped}}", "by hand"},
+		"machine that ran":        {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Once}, status: {printableStatus: Stopped}}", "it has ended"},
+		"machine that starts":     {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Always}, status: {printableStatus: Starting}}", ""},
+		"disk":                    {"{apiVersion: cdi.kubevirt.io/v1beta1, kind: DataVolume, status: {phase: WaitForFirstConsumer, conditions: [{type: Ready, status: 'False'}]}}", "first pod"},
+		"Tekton":                  {"{apiVersion: tekton.dev/v1, kind: PipelineRun, spec: {status: PipelineRunPending}, status: {conditions: [{type: Succeeded, status: Unknown}]}}", "pending"},
+		"route of two": {"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {generation: 1}, spec: {parentRefs: [{name: public}, {name: svc, kind: Service}]}, " +
+			"status: {parents: [{parentRef: {name: public}, conditions: [{type: Accepted, status: 'True', observedGeneration: 1}]}]}}", "no controller answers for its parent Service/svc"},
+		"route of two, refused": {"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {generation: 1}, spec: {parentRefs: [{name: public}, {name: svc, kind: Service}]}, " +
+			"status: {parents: [{parentRef: {name: public}, conditions: [{type: Accepted, status: 'False', observedGeneration: 1}]}]}}", ""},
+	} {
+		applied := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		obj := objectOf(t, test.object)
+		v := (*Set)(nil).Evaluate(Input{Object: obj, Changed: true, AppliedAt: applied, Now: applied.Add(40 * time.Second)})
+		notes := strings.Join(v.Notes, "; ")
+		if (v.Phase == Ready) != (test.note != "") || !strings.Contains(notes, test.note) {
+			t.Errorf("%s: phase %d, notes %q, message %q; want a note %q", name, v.Phase, notes, v.Message, test.note)
+		}
+	}
+}
+
+// TestStatusOfBeforeTheChange: if workloads of the release are restarted, one of them may be the controller of an
+// object, and what was written about the object before is no news.
+func TestStatusOfBeforeTheChange(t *testing.T) {
+	const before = "{apiVersion: example.com/v1, kind: Database, metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', reason: Ok}]}}"
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		now                 string // empty: the status is as it was
+		after, workloadsFor time.Duration
+		busy                bool
+		want                Phase
+		unverified          bool
+	}{
+		"nobody is restarted, soon":        {after: 4 * time.Second, want: Progressing},
+		"nobody is restarted":              {after: 5 * time.Second, want: Ready},
+		"it is being restarted":            {after: 10 * time.Minute, busy: true, want: Progressing},
+		"it is, and the old one writes":    {now: "{type: Ready, status: 'True', reason: Again}", after: time.Minute, busy: true, want: Progressing},
+		"it is ready and has said nothing": {after: 79 * time.Second, workloadsFor: time.Minute, want: Progressing},
+		"it is ready and says nothing":     {after: 80 * time.Second, workloadsFor: time.Minute, want: Ready, unverified: true},
+		"it is ready and writes":           {now: "{type: Ready, status: 'True', reason: Again}", after: 61 * time.Second, workloadsFor: time.Minute, want: Ready},
+		"it is ready and refuses":          {now: "{type: Ready, status: 'False', reason: UpgradeFailed}", after: 61 * time.Second, workloadsFor: time.Minute, want: Failed},
+	} {
+		in := Input{Baseline: objectOf(t, before), Object: objectOf(t, before), Changed: true, AppliedAt: begin, Now: begin.Add(test.after), Workloads: Workloads{Busy: test.busy}}
+		if test.now != "" {
+			in.Object = objectOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {generation: 2}, status: {conditions: ["+test.now+"]}}")
+		}
+		if test.workloadsFor > 0 {
+			in.Workloads.ReadySince = begin.Add(test.workloadsFor)
+		}
+		v := (*Set)(nil).Evaluate(in)
+		if v.Phase != test.want || v.Unverified != test.unverified || test.unverified && !strings.Contains(strings.Join(v.Notes, ""), "unverified") {
+			t.Errorf("%s: %+v, want phase %d, unverified %t", name, v, test.want, test.unverified)
+		}
+	}
+}
+
+// TestFailureOfBeforeTheChange: an old failure is no news either while the controller is being restarted.
+func TestFailureOfBeforeTheChange(t *testing.T) {
+	obj := objectOf(t, "{apiVersion: example.com/v1, kind: Database, status: {conditions: [{type: Ready, status: 'False', reason: SyncError}]}}")
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	in := Input{Baseline: obj, Object: obj, AppliedAt: begin, Now: begin.Add(time.Hour), Workloads: Workloads{Busy: true}}
+	if v := (*Set)(nil).Evaluate(in); v.Phase != Progressing {
+		t.Errorf("while the workloads aren't ready: %+v, want progress", v)
+	}
+	if in.Workloads.Busy = false; (*Set)(nil).Evaluate(in).Phase != Failed {
+		t.Error("it isn't failed when they are")
+	}
+}
