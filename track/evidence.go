@@ -49,7 +49,7 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 }
 
 // explainedByLogs are the problems of which logs may tell more.
-var explainedByLogs = sets.New(class.CrashLoop, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed,
+var explainedByLogs = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMKilled, class.StartupProbeFailed, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed,
 	class.PodFailed, class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // eventsAbout are the newest events about a problem.

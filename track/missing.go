@@ -57,11 +57,14 @@ func (m *missingReferences) ensureReference(id missingID) *missingReference {
 	return known
 }
 
+// hasKeys are the kinds whose objects and keys may be written later than a kubelet looks.
+var hasKeys = map[string]bool{"ConfigMap": true, "Secret": true}
+
 // confirm asks about what an object misses, if it misses something, and reports whether
 // its status holds. A failure holds when the answer is new.
 func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.Time) bool {
 	p := status.Problem
-	if p == nil || p.MissingObject == nil || p.MissingObject.Kind == "PersistentVolumeClaim" {
+	if p == nil || p.MissingObject == nil || !hasKeys[p.MissingObject.Kind] {
 		return true
 	}
 	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}

@@ -1,7 +1,9 @@
 package track
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,6 +82,17 @@ func (p *newPods) ready() int {
 		}
 	}
 	return n
+}
+
+// resizeNotes says of a pod whose resources can't be changed in place, if there is one, what its kubelet says.
+// https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
+func (p *newPods) resizeNotes() []string {
+	for _, uid := range slices.Sorted(maps.Keys(p.byUID)) {
+		if pod := p.byUID[uid].Pod; pod.Resize.Reason != "" && !pod.Deleting {
+			return []string{strings.TrimSuffix("resize of pod "+pod.Name+" is "+strings.ToLower(pod.Resize.Reason)+": "+pod.Resize.Message, ": ")}
+		}
+	}
+	return nil
 }
 
 // list returns the pods, in no order.

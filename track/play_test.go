@@ -39,6 +39,7 @@ type play struct {
 		Text   string          // is in the message or in the notes
 		Advice string
 		Limit  int
+		Image  string
 	}
 }
 
@@ -73,6 +74,14 @@ type actor struct {
 	Gone    bool
 	Memory  string
 	Probe   bool
+	Ended   []any // code, reason, message: its state now
+	Restart string
+	// RestartOn are exit codes after which the container is restarted, whatever its policy.
+	RestartOn []int32
+	Startup   bool   // it has a startup probe
+	Volume    string // image of a volume
+	Resize    []string
+	Sidecar   bool
 }
 
 func (a *actor) pod(begin time.Time) pods.Pod {
@@ -80,8 +89,9 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 	if a.Old {
 		created = begin.Add(-time.Hour)
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: types.UID(a.Name), CreationTimestamp: metav1.NewTime(created)},
-		Spec:   corev1.PodSpec{NodeName: a.Node},
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: types.UID(a.Name), CreationTimestamp: metav1.NewTime(created),
+		OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: new(true)}}},
+		Spec:   corev1.PodSpec{NodeName: a.Node, RestartPolicy: corev1.RestartPolicyAlways},
 		Status: corev1.PodStatus{Phase: corev1.PodPhase(a.Phase), Reason: a.Reason}}
 	if a.Phase == "" {
 		p.Status.Phase = corev1.PodRunning
@@ -106,9 +116,30 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 		}
 		s.LastTerminationState.Terminated = end
 	}
+	if len(a.Ended) > 0 {
+		s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: int32(a.Ended[0].(float64)), Reason: a.Ended[1].(string)}
+	}
 	c := corev1.Container{Name: "app", Image: "r/x:1"}
+	if a.Restart != "" {
+		c.RestartPolicy = new(corev1.ContainerRestartPolicy(a.Restart))
+	}
+	if len(a.RestartOn) > 0 {
+		c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: "Restart", ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: a.RestartOn}}}
+	}
+	if a.Startup {
+		c.StartupProbe = &corev1.Probe{PeriodSeconds: 5, FailureThreshold: 60}
+	}
+	if a.Volume != "" {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: a.Volume}}}}
+	}
+	if len(a.Resize) > 0 {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: a.Resize[0], Message: a.Resize[1]})
+	}
 	if a.Probe {
 		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 10, FailureThreshold: 3}
+	}
+	if a.Sidecar {
+		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	}
 	if a.Init {
 		p.Spec.InitContainers, p.Status.InitContainerStatuses = []corev1.Container{c}, []corev1.ContainerStatus{s}
@@ -281,7 +312,7 @@ func (p *play) check(t *testing.T, got Status, at time.Duration) {
 	if all := got.Message + strings.Join(got.Notes, ""); !strings.Contains(all, want.Text) {
 		t.Errorf("it said %q, want %q in it", all, want.Text)
 	}
-	if got.Problem != nil && (!strings.Contains(got.Problem.Advice, want.Advice) || want.Limit != 0 && got.Problem.Limit != want.Limit) {
+	if got.Problem != nil && (!strings.Contains(got.Problem.Advice, want.Advice) || want.Limit != 0 && got.Problem.Limit != want.Limit || want.Image != "" && got.Problem.Image != want.Image) {
 		t.Errorf("problem = %+v, want advice %q and limit %d", got.Problem, want.Advice, want.Limit)
 	}
 }

@@ -194,7 +194,7 @@ func (s *podSummary) replacementsAreEvicted(g *problemGroup) bool {
 
 // runFailures are the problems of containers that have run: a Job's controller counts those
 // against its backoffLimit.
-var runFailures = sets.New(class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.PodFailed, class.Evicted)
+var runFailures = sets.New(class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.ContainerEnded, class.PodFailed, class.Evicted)
 
 // notCreated is the reason of a container that its runtime doesn't even create, as CRI-O with a command that
 // isn't there: the kubelet tries again for ever, and the pod of a Job never fails.

@@ -84,6 +84,7 @@ func (e evaluation) liveStatus() Status {
 			}
 		}
 		clear(e.timers.failingSince)
+		status.Notes = append(status.Notes, e.newPods.resizeNotes()...)
 		if left := e.stabilityLeft(status); left > 0 {
 			e.timers.recheckBy(e.now.Add(left))
 			status.State, status.Message = Progressing, status.Message+"; confirming that it stays ready"

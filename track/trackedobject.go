@@ -233,7 +233,10 @@ func (t *trackedObject) memoryLowered(container string) bool {
 func memoryLimit(obj *unstructured.Unstructured, container string) (resource.Quantity, bool) {
 	for _, c := range slices.Concat(rules.TemplateContainers(obj), rules.TemplateInitContainers(obj)) {
 		if c["name"] == container {
-			limit, _, _ := unstructured.NestedString(c, "resources", "limits", "memory")
+			limit, own, _ := unstructured.NestedString(c, "resources", "limits", "memory")
+			if !own { // those of the pod, which its containers share
+				limit, _, _ = unstructured.NestedString(obj.Object, "spec", "template", "spec", "resources", "limits", "memory")
+			}
 			q, err := resource.ParseQuantity(limit)
 			return q, err == nil
 		}

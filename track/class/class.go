@@ -20,29 +20,32 @@ const (
 // Problems of containers.
 const (
 	CrashLoop                   Class = "crash_loop"
-	BadCommand                  Class = "bad_command" // the command can't be run: exit codes 126 and 127, StartError
+	ContainerEnded              Class = "container_ended" // and isn't started again, by its restart policy
+	BadCommand                  Class = "bad_command"     // the command can't be run: exit codes 126 and 127, StartError
 	OOMKilled                   Class = "oom_killed"
 	ConfigError                 Class = "config_error"     // a ConfigMap, a Secret or a key of them is missing
 	ContainerCreateFailed       Class = "container_create" // the runtime couldn't create or start it; also lifecycle hooks
 	ContainerCreateFailedOnNode Class = "container_create_node"
 	ReadinessProbeFailed        Class = "readiness_probe"
+	StartupProbeFailed          Class = "startup_probe"
 	LivenessProbeFailed         Class = "liveness_probe" // killed by a liveness or startup probe
 )
 
 // Problems of pods.
 const (
-	Unschedulable        Class = "unschedulable"
-	NoNodeFits           Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
-	WaitingForNode       Class = "unschedulable_scaling_up"
-	WaitingForRoom       Class = "unschedulable_terminating" // old pods still hold the resources
-	SchedulingGated      Class = "scheduling_gated"
-	ClaimUnbound         Class = "claim_unbound" // its volume claims have no volumes
-	MountedObjectMissing Class = "mount_missing_object"
-	MountFailed          Class = "mount_error"
-	MultiAttach          Class = "multi_attach"
-	PodSandboxFailed     Class = "pod_sandbox" // network or runtime of the node
-	Evicted              Class = "evicted"     // also preempted, rejected by the node, node shut down
-	PodFailed            Class = "pod_failed"
+	Unschedulable            Class = "unschedulable"
+	NoNodeFits               Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
+	WaitingForNode           Class = "unschedulable_scaling_up"
+	WaitingForRoom           Class = "unschedulable_terminating" // old pods still hold the resources
+	SchedulingGated          Class = "scheduling_gated"
+	ClaimUnbound             Class = "claim_unbound"  // its volume claims have no volumes
+	ResourceClaimUnallocated Class = "resource_claim" // devices (dynamic resource allocation)
+	MountedObjectMissing     Class = "mount_missing_object"
+	MountFailed              Class = "mount_error"
+	MultiAttach              Class = "multi_attach"
+	PodSandboxFailed         Class = "pod_sandbox" // network or runtime of the node
+	Evicted                  Class = "evicted"     // also preempted, rejected by the node, node shut down
+	PodFailed                Class = "pod_failed"
 )
 
 // Problems of controllers that create pods.

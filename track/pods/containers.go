@@ -41,9 +41,9 @@ func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Findi
 		return h.pullProblem(c)
 	case !ok:
 		if c.hasRecovered(now) {
-			return h.readinessProblem(c)
+			return h.probeProblem(c)
 		}
-		return cmp.Or(h.crashProblem(c, r), h.readinessProblem(c))
+		return cmp.Or(h.crashProblem(c, r), h.probeProblem(c))
 	}
 	f := Finding{Class: refineClass(known, c.Waiting.Message), Message: cmp.Or(c.Waiting.Message, reason),
 		ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Reason: reason, Attempts: h.crashes(c)}}
@@ -99,12 +99,18 @@ func (c *Container) isDown() bool {
 	return failedStart || c.Waiting.Reason == "CrashLoopBackOff" || c.Terminated != nil && c.Terminated.ExitCode != 0
 }
 
-// crashProblem returns the finding of a container that crashes and is restarted. With
-// restart policy Never the pod fails instead.
+// crashProblem returns the finding of a container that crashes, or that has ended and isn't started again.
 func (h *History) crashProblem(c *Container, r Policy) *Finding {
 	crashes := h.crashes(c)
 	last := c.lastRun()
-	fine := c.Ready && (c.ReadinessWindow > 0 || crashes == 0)
+	if h.Pod.hasEndedInVain(c) {
+		f := &Finding{Class: class.ContainerEnded, Ended: true, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, ExitCode: &last.ExitCode, Reason: last.Reason}}
+		h.describeCrash(f, c, last, r)
+		f.Message += "; it isn't started again"
+		f.Limit, f.Certain = 0, false
+		return f
+	}
+	fine := c.Ready && (c.ReadinessWindow > 0 || crashes == 0) || c.hasEnded()
 	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !c.isDown() && crashes == 0 {
 		return nil
 	}
@@ -168,12 +174,18 @@ func (e *Termination) isFailedStart() bool {
 	return start && (e.ExitCode != 128 || badCommand().MatchString(e.Message))
 }
 
-// readinessProblem returns the finding of a container that runs but isn't ready. It is never
-// a failure by itself.
-func (h *History) readinessProblem(c *Container) *Finding {
-	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
+// probeProblem returns the finding of a container that runs but hasn't started or isn't ready by its probes. It is never
+// a failure by itself: a container that doesn't start in time is killed.
+func (h *History) probeProblem(c *Container) *Finding {
+	event := h.events[class.ReadinessProbeFailed].message
+	switch {
+	case !c.Running || c.Ready || c.Init:
 		return nil
+	case c.StartupWindow > 0 && !c.Started:
+		message := h.events[class.LivenessProbeFailed].message // the kubelet writes the same events of both
+		return &Finding{Class: class.StartupProbeFailed, Message: cmp.Or(message, "it hasn't succeeded yet"), StartWindow: c.StartupWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
+	case c.ReadinessWindow > 0:
+		return &Finding{Class: class.ReadinessProbeFailed, Message: cmp.Or(event, "readiness probe is failing"), StartWindow: c.ReadinessWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
 	}
-	message := cmp.Or(h.events[class.ReadinessProbeFailed].message, "readiness probe is failing")
-	return &Finding{Class: class.ReadinessProbeFailed, Message: message, StartWindow: c.ReadinessWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
+	return nil
 }

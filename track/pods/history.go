@@ -18,6 +18,7 @@ type Finding struct {
 	Message string
 	ContainerFailure
 	Certain     bool          // Attempts alone decide: there is nothing that time could heal
+	Ended       bool          // the container has ended for good
 	StartWindow time.Duration // how long it may last while a container starts
 	Since       time.Time     // seen without a break since then
 	LastEventAt time.Time     // when the last event came, if only events tell of it; zero if the status does
@@ -208,6 +209,8 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	f.Limit = cmp.Or(f.Limit, info.Attempts)
 	enough := f.Attempts >= f.Limit
 	switch {
+	case f.Ended:
+		grace, enough, f.Limit = class.InfoOf(class.ContainerEnded).Grace, true, 0
 	case !enough && (f.Class == class.ImagePullPermanent || f.Class == class.ContainerCreateFailed):
 		// The kubelet retries at intervals of ten seconds or more: by then it has done so, whether
 		// or not the status shows it.
@@ -215,6 +218,8 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 		enough = true
 	case f.Certain:
 		grace = 0
+	case f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message):
+		grace = class.InfoOf(class.NoNodeFits).Grace
 	case r.Unchanged && IsCrash(f.Class):
 		grace = 30 * time.Second
 	case IsCrash(f.Class) && h.wasReady[f.Container]:
@@ -254,13 +259,21 @@ func (h *History) podProblems(r Policy) []Finding {
 		return []Finding{f}
 	case p.Scheduling.Reason == "SchedulingGated":
 		return []Finding{{Class: class.SchedulingGated, Message: p.Scheduling.Message}}
-	case p.Scheduling.Reason == "" || p.Scheduling.Done:
+	case p.Scheduling.Done:
+		return nil
+	case p.Scheduling.Reason == "":
+		if event, known := h.events[class.ResourceClaimUnallocated]; known { // the scheduler waits for the claim, without a word
+			return []Finding{{Class: class.ResourceClaimUnallocated, Message: event.message}}
+		}
 		return nil
 	}
 	f := Finding{Class: class.Unschedulable, Message: p.Scheduling.Message}
 	switch {
 	case strings.Contains(p.Scheduling.Message, unboundClaims):
 		f.Class = class.ClaimUnbound
+	case waitsForDevices().MatchString(p.Scheduling.Message):
+		f.Class = class.ResourceClaimUnallocated
+		f.Message = joinText(f.Message, h.events[class.ResourceClaimUnallocated].message)
 	case h.scaleUpTriggered:
 		f.Class = class.WaitingForNode
 	case excludesEveryNode(p.Scheduling.Message), h.scaleUpImpossible:

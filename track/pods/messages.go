@@ -91,6 +91,10 @@ var (
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
 const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
+// waitsForDevices matches the scheduler's messages about a pod whose ResourceClaims aren't there or can't be allocated.
+// k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources
+var waitsForDevices = lazyregexp.New(`cannot allocate all claims|resourceclaim(template)? |resource claim|unallocated ResourceClaim|dynamic resource claim|ResourceClaim not created`)
+
 // excludesEveryNode reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError
@@ -154,6 +158,8 @@ func eventClass(reason, message string) class.Class {
 			return class.MountedObjectMissing
 		}
 		return class.MountFailed
+	case "FailedResourceClaimCreation":
+		return class.ResourceClaimUnallocated
 	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":
 		return class.PodSandboxFailed
 	case "Unhealthy":

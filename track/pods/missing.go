@@ -27,6 +27,7 @@ var (
 	missingKey    = lazyregexp.New(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
 	noSuchKey     = lazyregexp.New(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
 	ofVolume      = lazyregexp.New(`for volume "([^"]+)"`)
+	missingDevice = lazyregexp.New(`(resourceclaim|resourceclaimtemplate)s?(?:\.resource\.k8s\.io)? "?([^"\s]+)"? not found`)
 	missingClaim  = lazyregexp.New(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
@@ -40,6 +41,9 @@ func (p *Pod) Missing(message string) (Missing, bool) {
 	}
 	if m := noSuchKey().FindStringSubmatch(message); m != nil {
 		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
+	}
+	if m := missingDevice().FindStringSubmatch(message); m != nil {
+		return Missing{Kind: map[string]string{"resourceclaim": "ResourceClaim", "resourceclaimtemplate": "ResourceClaimTemplate"}[m[1]], Name: m[2]}, true
 	}
 	if m := missingClaim().FindStringSubmatch(message); m != nil {
 		return Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true

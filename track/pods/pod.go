@@ -22,10 +22,12 @@ type Pod struct {
 	Created    time.Time
 	Deleting   bool
 	Phase      corev1.PodPhase
-	Failure    StateReason // reason and message of the phase
+	Policy     corev1.RestartPolicy // of containers that have none of their own
+	Failure    StateReason          // reason and message of the phase
 	Ready      bool
 	Scheduling Scheduling
-	Disrupted  bool // the cluster ended it, or is about to
+	Disrupted  bool        // the cluster ended it, or is about to
+	Resize     StateReason // why a resize in place is pending; empty when none is
 	Volumes    Volumes
 	Containers []Container
 }
@@ -39,8 +41,9 @@ type Identity struct {
 
 // Volumes are what a pod mounts.
 type Volumes struct {
-	Claims []string    // names of PersistentVolumeClaims
-	keys   []volumeKey // that volumes ask for
+	Claims []string          // names of PersistentVolumeClaims
+	keys   []volumeKey       // that volumes ask for
+	images map[string]string // names of volumes, by the image that they mount
 }
 
 // An Owner is the controller of a pod; all are empty for a bare pod.
@@ -74,8 +77,12 @@ type Container struct {
 	State
 	Restarts        int
 	Ready           bool
-	MemoryLimit     string
+	MemoryLimit     string        // its own, or that of the pod
 	ReadinessWindow time.Duration // how long the readiness probe may fail before it is a problem; 0 without a probe
+	StartupWindow   time.Duration // until the startup probe may have succeeded; 0 without a probe
+	Started         bool
+	restarts        restarts
+	volumeImage     string // of a volume, which it waits for; empty when it waits for none
 }
 
 // A State is what a container does, and how its run before ended.
@@ -100,29 +107,32 @@ const maxMessage = 512 // bytes kept of a message
 func Trim(p *corev1.Pod) Pod {
 	out := Pod{
 		Identity: Identity{UID: p.UID, Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName,
-		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
+		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil, Policy: p.Spec.RestartPolicy,
 		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, oneLine(p.Status.Message)},
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
 		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
 	}
 	out.setConditions(p.Status.Conditions)
+	out.Volumes.images = map[string]string{}
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			out.Volumes.Claims = append(out.Volumes.Claims, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
 			out.Volumes.Claims = append(out.Volumes.Claims, p.Name+"-"+v.Name)
+		case v.Image != nil:
+			out.Volumes.images[v.Image.Reference] = v.Name
 		}
 		out.addVolumeKeys(&v)
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		once := c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
-		out.Containers = append(out.Containers, containerOf("init:", once, c, p.Status.InitContainerStatuses))
+		out.addContainer("init:", once, c, &p.Spec, p.Status.InitContainerStatuses)
 	}
 	for i := range p.Spec.Containers {
-		out.Containers = append(out.Containers, containerOf("", false, &p.Spec.Containers[i], p.Status.ContainerStatuses))
+		out.addContainer("", false, &p.Spec.Containers[i], &p.Spec, p.Status.ContainerStatuses)
 	}
 	return out
 }
@@ -139,33 +149,52 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 			}
 		case corev1.DisruptionTarget:
 			p.Disrupted = c.Status == corev1.ConditionTrue
+		case corev1.PodResizePending, corev1.PodResizeInProgress:
+			if c.Status == corev1.ConditionTrue && c.Reason != "" {
+				p.Resize = StateReason{c.Reason, oneLine(c.Message)}
+			}
 		}
 	}
 	p.Scheduling.Done = p.Scheduling.Done || p.Node != ""
 }
 
-func containerOf(prefix string, once bool, spec *corev1.Container, all []corev1.ContainerStatus) Container {
-	c := Container{Name: prefix + spec.Name, PlainName: spec.Name, Image: spec.Image, Init: once}
-	if m := spec.Resources.Limits.Memory(); m != nil && !m.IsZero() {
+func (p *Pod) addContainer(prefix string, once bool, spec *corev1.Container, of *corev1.PodSpec, all []corev1.ContainerStatus) {
+	c := Container{Name: prefix + spec.Name, PlainName: spec.Name, Image: spec.Image, Init: once, restarts: restartsOf(spec, of)}
+	limits := spec.Resources.Limits
+	if limits.Memory().IsZero() && of.Resources != nil {
+		limits = of.Resources.Limits
+	}
+	if m := limits.Memory(); !m.IsZero() {
 		c.MemoryLimit = m.String()
 	}
 	if probe := spec.ReadinessProbe; probe != nil {
-		period, failures := max(probe.PeriodSeconds, 1), max(probe.FailureThreshold, 1)
-		c.ReadinessWindow = time.Duration(probe.InitialDelaySeconds+period*failures) * time.Second
+		c.ReadinessWindow = windowOf(probe, max(probe.FailureThreshold, 1))
+	}
+	if probe := spec.StartupProbe; probe != nil {
+		c.StartupWindow = windowOf(probe, 1)
 	}
 	for i := range all {
 		if all[i].Name == spec.Name {
-			c.setStatus(&all[i])
+			c.setStatus(&all[i], p.Volumes.images)
 		}
 	}
-	return c
+	p.Containers = append(p.Containers, c)
 }
 
-func (c *Container) setStatus(s *corev1.ContainerStatus) {
+// windowOf is how long a probe may fail before it has failed a number of times.
+func windowOf(probe *corev1.Probe, failures int32) time.Duration {
+	return time.Duration(probe.InitialDelaySeconds+max(probe.PeriodSeconds, 1)*failures) * time.Second
+}
+
+func (c *Container) setStatus(s *corev1.ContainerStatus, volumes map[string]string) {
+	c.Started = s.Started != nil && *s.Started
 	c.Restarts, c.Ready, c.ImageID = int(s.RestartCount), s.Ready, s.ImageID
 	c.Terminated, c.LastTermination = terminationOf(s.State.Terminated), terminationOf(s.LastTerminationState.Terminated)
 	if w := s.State.Waiting; w != nil {
 		c.Waiting = StateReason{w.Reason, oneLine(withoutPrefixes(w.Message))}
+		if image := imageOf(w.Message, volumes); image != s.Image && image != c.Image {
+			c.volumeImage = image
+		}
 	}
 	if r := s.State.Running; r != nil {
 		c.Running, c.RunningSince = true, r.StartedAt.Time

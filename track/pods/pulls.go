@@ -49,7 +49,7 @@ func (h *History) recordPull(c *Container) {
 	}
 	before := h.Pod.container(c.Name)
 	switch {
-	case !known, p.message != "" && pullClass(reason, message, c.Image) != pullClass(reason, p.message, c.Image):
+	case !known, p.message != "" && pullClass(reason, message, c.pulled()) != pullClass(reason, p.message, c.pulled()):
 		p.attempts = 1
 	case reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull":
 		p.attempts++
@@ -75,14 +75,33 @@ func (h *History) pullProblem(c *Container) *Finding {
 	if p.message == "" {
 		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
-	f := &Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image), ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
+	image := c.pulled()
+	f := &Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, image), ContainerFailure: ContainerFailure{Container: c.Name, Image: image}}
+	if c.volumeImage != "" {
+		f.Message = "image of volume " + h.Pod.Volumes.images[image] + ": " + f.Message
+	}
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
-	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, c.Image)
+	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, image)
 	return f
 }
 
 // pullEvent is what events tell of a container's image. Kubelets since 1.32 write the tag
 // that they take for an image without one.
 func (h *History) pullEvent(c *Container, reason class.Class) pulls {
-	return cmp.Or(h.pullEvents[imageClass{c.Image, reason}], h.pullEvents[imageClass{c.Image + ":latest", reason}])
+	return cmp.Or(h.pullEvents[imageClass{c.pulled(), reason}], h.pullEvents[imageClass{c.pulled() + ":latest", reason}])
+}
+
+// pulled is the image that a container waits for: its own, or that of a volume.
+func (c *Container) pulled() string { return cmp.Or(c.volumeImage, c.Image) }
+
+// imageOf finds which of a pod's image volumes a message of the kubelet or a runtime is about; empty when it names
+// none of them.
+func imageOf(message string, volumes map[string]string) string {
+	found := ""
+	for image := range volumes {
+		if strings.Contains(message, image) && len(image) > len(found) {
+			found = image
+		}
+	}
+	return found
 }

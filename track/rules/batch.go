@@ -46,6 +46,9 @@ func jobProgress(o map[string]any, done, total int) string {
 	if active := count(o, "status", "active"); active > 0 {
 		s += fmt.Sprintf(", %d active", active)
 	}
+	if leaving := count(o, "status", "terminating"); leaving > 0 && text(o, "spec", "podReplacementPolicy") == "Failed" { // it waits for them
+		s += fmt.Sprintf(", %d terminating", leaving)
+	}
 	if bad := count(o, "status", "failed"); bad > 0 {
 		s += fmt.Sprintf(", %d failed", bad)
 		if limit, ok := number(field(o, "spec", "backoffLimit")); ok {

@@ -1,9 +1,12 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/lazyregexp"
 	"deployer/track/class"
@@ -22,7 +25,13 @@ func pod(in Input) Verdict {
 	}
 	policy := text(o, "spec", "restartPolicy")
 	v := progressing(strings.ToLower(phase))
+	serving, ending := containersByEnd(in.Object, policy)
 	switch {
+	case !in.MustComplete && len(serving) > 0 && len(ending) > 0:
+		v.Message = "running, not ready"
+		if !slices.ContainsFunc(serving, func(c containerState) bool { return !c.ready }) && !slices.ContainsFunc(ending, containerState.isInTrouble) {
+			return ready("containers that don't end are ready")
+		}
 	case in.MustComplete || policy != "" && policy != "Always" && !in.MustServe:
 		v.NoProgress = -1
 	case conditionIs(Condition(in.Object, "Ready"), "True"):
@@ -31,6 +40,37 @@ func pod(in Input) Verdict {
 		v.Message = "running, not ready"
 	}
 	return v
+}
+
+// A containerState is what a pod's status says of a container.
+type containerState struct {
+	ready  bool
+	status map[string]any
+}
+
+// isInTrouble reports whether a container that may end hasn't begun to run, or has failed.
+func (c containerState) isInTrouble() bool {
+	code, ended := number(field(c.status, "state", "terminated", "exitCode"))
+	return ended && code != 0 || !ended && field(c.status, "state", "running") == nil
+}
+
+// containersByEnd returns the containers of a pod that must go on, and those that may end, by their own restart policy or
+// that of the pod. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+func containersByEnd(pod *unstructured.Unstructured, policy string) (serving, ending []containerState) {
+	statuses := map[string]map[string]any{}
+	for _, status := range Items(pod, "status", "containerStatuses") {
+		statuses[text(status, "name")] = status
+	}
+	for _, c := range Items(pod, "spec", "containers") {
+		status := statuses[text(c, "name")]
+		isReady, _ := field(status, "ready").(bool)
+		if state := (containerState{isReady, status}); cmp.Or(text(c, "restartPolicy"), policy, "Always") == "Always" {
+			serving = append(serving, state)
+		} else {
+			ending = append(ending, state)
+		}
+	}
+	return serving, ending
 }
 
 // volumeClaim is ready when bound, or when an event says that it waits for its first

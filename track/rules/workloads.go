@@ -72,6 +72,9 @@ func (r *Rollout) String() string {
 	if r.Old > 0 {
 		s += fmt.Sprintf(", %d old", r.Old)
 	}
+	if r.Terminating > 0 && r.Updated < r.Desired { // a podReplacementPolicy may wait for them
+		s += fmt.Sprintf(", %d terminating", r.Terminating)
+	}
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"deployer/apply"
 	"deployer/internal/deploy"
@@ -34,6 +35,7 @@ type Cause struct {
 	ExitCode *int32 `json:"exit_code,omitempty"` // of the container
 	Reason   string `json:"reason,omitempty"`    // of its termination
 
+	Since         string       `json:"since,omitempty"` // when it was first seen
 	Impact        string       `json:"impact,omitempty" text:"free"`
 	Changed       []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
 	Source        string       `json:"source,omitempty"`              // template
@@ -43,6 +45,8 @@ type Cause struct {
 	Events        []CauseEvent `json:"events,omitempty"`
 	Logs          []CauseLog   `json:"logs,omitempty"`
 	Next          []Suggestion `json:"next,omitempty"`
+
+	lasted time.Duration // since then, when the run ended
 }
 
 // FailingPods are pods that have a problem, and which container of them.
@@ -122,7 +126,7 @@ func (c *causeCollector) collect(err error) {
 		c.verdict = verdictRejected
 	}
 	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
-		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSuggestion(c.causes[0].BeforeRelease)...)
+		c.causes[0].Next = append(c.causes[0].Next, c.state.undoSuggestion(c.causes[0].BeforeRelease)...)
 	}
 }
 
@@ -266,12 +270,13 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 			c.tracked([]track.Cause{{Objects: []kube.ID{s.ID}, Problem: *s.Problem, Rollout: s.Rollout}})
 			continue
 		}
+		change := c.state.changes[s.ID]
 		message := s.Message
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
 		c.append(Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message,
-			Source: c.state.changes[s.ID].source, Next: suggestions(of, s.ID, track.Problem{})})
+			Source: change.source, Changed: changesToBlame(change.update, "", of, c.state.op.Hidden), Next: suggestions(of, s.ID, track.Problem{})})
 	}
 }
 
@@ -283,7 +288,10 @@ func (t *runState) cause(from track.Cause) Cause {
 	out := Cause{
 		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
 		FailingPods: failingPods(p), Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
-		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks),
+		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks), Since: page.Timestamp(p.Since),
+	}
+	if !p.Since.IsZero() {
+		out.lasted = t.now().Sub(p.Since)
 	}
 	for _, e := range p.Events {
 		out.Events = append(out.Events, CauseEvent{

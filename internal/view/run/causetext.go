@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"deployer/internal/view/textfmt"
 )
@@ -24,6 +25,10 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 		label = ""
 	}
 	add("where", c.where())
+	if c.Since != "" && c.lasted >= time.Second {
+		_, clock, _ := strings.Cut(strings.TrimSuffix(c.Since, "Z"), "T")
+		add("since", fmt.Sprintf("%s UTC, for %s", clock, textfmt.Duration(c.lasted)))
+	}
 	if c.ExitCode == nil {
 		add("reason", c.Reason)
 	} else {
@@ -181,6 +186,15 @@ func (c Cause) headline() string {
 		return text
 	}
 	return text + ": " + textfmt.First(c.Objects, 3)
+}
+
+// summary is the cause in one line.
+func (c Cause) summary() string {
+	text := c.headline()
+	if message := textfmt.FirstLine(c.Message); message != "" {
+		text += ": " + message
+	}
+	return textfmt.CleanLine(text)
 }
 
 // text is the cause as the report of a failure writes it.

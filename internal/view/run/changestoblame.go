@@ -5,9 +5,13 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
@@ -17,17 +21,27 @@ import (
 // podFields are the fields of a pod template, outside of containers, that may cause a class
 // of problems.
 var podFields = map[class.Class][]string{
-	class.Unschedulable:         {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
-	class.NoNodeFits:            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
-	class.ClaimUnbound:          {"volumes"},
-	class.ImagePullPermanent:    {"imagePullSecrets", "serviceAccountName"},
-	class.ConfigError:           {"volumes"},
-	class.MountedObjectMissing:  {"volumes"},
-	class.MountFailed:           {"volumes", "securityContext"},
-	class.PodSecurity:           {"securityContext", "hostNetwork", "hostPID", "volumes"},
-	class.ServiceAccountMissing: {"serviceAccountName"},
-	class.PriorityClassMissing:  {"priorityClassName"},
-	class.CrashLoop:             {"securityContext", "volumes", "serviceAccountName"},
+	class.Unschedulable:            {"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
+	class.NoNodeFits:               {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "resourceClaims"},
+	class.ResourceClaimUnallocated: {"resourceClaims", "nodeSelector", "affinity", "tolerations"},
+	class.OOMKilled:                {"resources"},
+	class.QuotaExceeded:            {"resources"},
+	class.QuotaDeadlock:            {"resources"},
+	class.LimitRangeViolated:       {"resources"},
+	class.PodSandboxFailed:         {"hostUsers", "hostNetwork", "runtimeClassName", "securityContext"},
+	class.ContainerCreateFailed:    {"hostUsers", "securityContext", "runtimeClassName", "volumes"},
+	class.ContainerEnded:           {"restartPolicy", "hostUsers", "securityContext", "volumes", "serviceAccountName"},
+	class.ImagePullTransient:       {"imagePullSecrets", "volumes"},
+	class.InvalidImageName:         {"volumes"},
+	class.ClaimUnbound:             {"volumes"},
+	class.ImagePullPermanent:       {"imagePullSecrets", "serviceAccountName", "volumes"},
+	class.ConfigError:              {"volumes"},
+	class.MountedObjectMissing:     {"volumes"},
+	class.MountFailed:              {"volumes", "securityContext"},
+	class.PodSecurity:              {"securityContext", "hostUsers", "hostNetwork", "hostPID", "volumes"},
+	class.ServiceAccountMissing:    {"serviceAccountName"},
+	class.PriorityClassMissing:     {"priorityClassName"},
+	class.CrashLoop:                {"hostUsers", "securityContext", "volumes", "serviceAccountName"},
 }
 
 // containerFields are the fields of a container that may cause problems.
@@ -35,7 +49,22 @@ var containerFields = map[string]bool{
 	"image": true, "command": true, "args": true, "env": true, "envFrom": true, "resources": true, "workingDir": true,
 	"livenessProbe": true, "readinessProbe": true, "startupProbe": true, "lifecycle": true, "ports": true,
 	"securityContext": true, "volumeMounts": true, "imagePullPolicy": true,
+	"restartPolicy": true, "restartPolicyRules": true, "resizePolicy": true,
 }
+
+// podKinds are the kinds of which only what concerns their pods may cause a problem.
+var podKinds = map[schema.GroupKind]bool{
+	kube.DeploymentKind: true, kube.StatefulSetKind: true, kube.DaemonSetKind: true, kube.ReplicaSetKind: true, kube.JobKind: true, kube.PodKind: true,
+	{Group: "batch", Kind: "CronJob"}: true,
+}
+
+// scaleFields are the fields of a workload itself that may cause a class of problems.
+var scaleFields = map[string]bool{"spec.replicas": true, "spec.minReadySeconds": true, "spec.progressDeadlineSeconds": true, "spec.parallelism": true,
+	"spec.completions": true, "spec.backoffLimit": true, "spec.activeDeadlineSeconds": true}
+
+// ofScale are the classes of problems that these fields may cause.
+var ofScale = sets.New(class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.ResourceClaimUnallocated,
+	class.ProgressDeadline, class.NoProgress, class.Timeout, class.JobFailed)
 
 // maxChanged bounds the list.
 const maxChanged = 8
@@ -47,9 +76,13 @@ func changesToBlame(c *apply.Change, container string, of class.Class, hidden *h
 	if c == nil || hide.IsSecretKind(c.ID.GroupKind()) {
 		return nil
 	}
+	hasPods := podKinds[c.ID.GroupKind()]
 	var fields []diff.Field
 	for _, f := range plan.FieldsOf(*c, deploy.Nondeterminism{}) {
-		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
+		text, ok := f.Path, !strings.HasPrefix(f.Path, "metadata.")
+		if hasPods {
+			text, ok = relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
+		}
 		if ok {
 			f = f.WithoutHidden(hidden)
 			f.Path = text
@@ -80,7 +113,9 @@ func isSuspect(of class.Class, path string) bool {
 		return strings.HasPrefix(path, "image")
 	case class.OOMKilled, class.Unschedulable, class.QuotaExceeded, class.LimitRangeViolated, class.QuotaDeadlock:
 		return strings.HasPrefix(path, "resources")
-	case class.ReadinessProbeFailed, class.LivenessProbeFailed:
+	case class.ContainerEnded:
+		return strings.HasPrefix(path, "restartPolicy")
+	case class.ReadinessProbeFailed, class.StartupProbeFailed, class.LivenessProbeFailed:
 		return strings.Contains(path, "Probe")
 	case class.BadCommand:
 		return strings.HasPrefix(path, "command") || strings.HasPrefix(path, "args")
@@ -109,6 +144,9 @@ func relativePath(path, container string, of class.Class) (string, bool) {
 			field = key + " " + field
 		}
 		return field, containerFields[name]
+	}
+	if scaleFields[path] {
+		return path, ofScale.Has(of)
 	}
 	for _, name := range podFields[of] {
 		if strings.HasSuffix(path, ".spec."+name) || strings.Contains(path, ".spec."+name+".") || strings.Contains(path, ".spec."+name+"[") {

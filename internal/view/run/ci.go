@@ -60,14 +60,18 @@ func sectionID(name string) string {
 	}, name)
 }
 
-// annotation marks an error where GitHub lists them.
+// annotation marks an error where GitHub lists them. GitLab has no such command: it shows the end of the log, and the
+// tests of a JUnit report.
 // https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
-func (c ci) annotation(title, text string) string {
+func (c ci) annotation(title string, lines ...string) string {
 	if !c.github {
 		return ""
 	}
 	title = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(title))
-	return c.markTrusted("::error title=" + title + "::" + githubText(text) + "\n")
+	for i := range lines {
+		lines[i] = githubText(lines[i])
+	}
+	return c.markTrusted("::error title=" + title + "::" + strings.Join(lines, "%0A") + "\n")
 }
 
 func githubText(s string) string {

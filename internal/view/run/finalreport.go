@@ -15,6 +15,8 @@ const (
 	maxCauses = 5
 	// maxPods, maxEvents and maxLog bound what is shown of one cause.
 	maxPods, maxEvents, maxLog = 3, 5, 20
+	// maxSummary is how many characters of the cause the last line has.
+	maxSummary = 200
 )
 
 // A finalReport writes how a run ended, for people.
@@ -90,8 +92,9 @@ func (rep *finalReport) failure(r Result) string {
 	b.WriteString("\n" + rep.display.fit(p.Bad.Sprint(g.Bad)+" "+p.Bold.Sprint(headlineOf(r, g)), 2) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
-		if c.Fatal {
-			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.CleanLine(c.headline()+": "+c.Message)))
+		if c.Fatal || i == 0 {
+			lines := append([]string{c.summary()}, c.changed(rep.display.glyphs)...)
+			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), lines...))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := string(c.Class)
@@ -203,7 +206,7 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 	}
 }
 
-// verdictLine is the last line.
+// verdictLine is the last line. It has the first cause, because the report may have scrolled it away.
 func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
@@ -226,6 +229,9 @@ func (rep *finalReport) verdictLine(r Result) string {
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
 	if rep.display.opts.ResultFile != "" {
 		text += dot + "report: " + textfmt.CleanLine(rep.display.opts.ResultFile)
+	}
+	if len(r.Causes) > 0 {
+		text += dot + rep.display.glyphs.Fit(r.Causes[0].summary(), maxSummary)
 	}
 	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, verdictFailed)) + text
 }

@@ -60,9 +60,13 @@ func suggestionRules(of class.Class, p track.Problem) []suggestionRule {
 		return []suggestionRule{describePod, {"check that the registry answers", "crane manifest {image}"}}
 	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand:
 		return []suggestionRule{wholeLog(p.Attempts > 1), describePod} // a Job makes new pods instead
+	case class.ContainerEnded:
+		return []suggestionRule{wholeLog(false), describePod}
+	case class.ResourceClaimUnallocated:
+		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe resourceclaims,resourceclaimtemplates"}, {"list the devices", "kubectl get deviceclasses,resourceslices"}}
 	case class.ConfigError, class.MountedObjectMissing:
 		return []suggestionRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
-	case class.ReadinessProbeFailed:
+	case class.ReadinessProbeFailed, class.StartupProbeFailed:
 		return []suggestionRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
 	case class.Unschedulable, class.NoNodeFits:
 		return []suggestionRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
@@ -130,11 +134,18 @@ func filled(command string, names map[string]string) (string, bool) {
 	return command, true
 }
 
-// rollbackSuggestion suggests a rollback to the last working revision. It suggests none if the
-// failure is older than the release and the release changed nothing: the rollback would
+// undoSuggestion suggests how to go back: to the last working revision, or, of a first one, by an uninstall. It suggests
+// nothing if the failure is older than the release and the release changed nothing: the rollback would
 // return to the same failure.
-func (t *runState) rollbackSuggestion(before bool) []Suggestion {
-	if t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback || t.neverBegan() || t.onlyRecordFailed() {
+func (t *runState) undoSuggestion(before bool) []Suggestion {
+	if t.neverBegan() || t.onlyRecordFailed() {
+		return nil
+	}
+	target := textfmt.ShellWord(t.op.Release) + "%s -n " + textfmt.ShellWord(t.op.Namespace)
+	switch {
+	case t.op.Verb == deploy.Install && t.op.Basis.Latest == nil:
+		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.Name+" uninstall "+target, ""), about: aboutRun}}
+	case t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback:
 		return nil
 	}
 	revision := "" // the last that was deployed
@@ -144,6 +155,5 @@ func (t *runState) rollbackSuggestion(before bool) []Suggestion {
 		}
 		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)
 	}
-	command := fmt.Sprintf(program.Name+" rollback %s%s -n %s", textfmt.ShellWord(t.op.Release), revision, textfmt.ShellWord(t.op.Namespace))
-	return []Suggestion{{What: "roll back", Command: command, about: aboutRun}}
+	return []Suggestion{{What: "roll back", Command: fmt.Sprintf(program.Name+" rollback "+target, revision), about: aboutRun}}
 }
