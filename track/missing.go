@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +12,6 @@ import (
 	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/pods"
-	"deployer/track/rules"
 )
 
 const (
@@ -163,85 +161,4 @@ func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
 	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
 		return s.release.willAppear(s.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
 	})
-}
-
-// providedByControllerWithin is how long after an object became ready its controller may take
-// to create what belongs to it.
-const providedByControllerWithin = 30 * time.Second
-
-// willAppear reports whether what is missing is expected to be created soon: another tracked object
-// is that, or its controller creates it.
-func (w *wait) willAppear(namespace string, what pods.Missing) bool {
-	for _, obj := range w.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) && !obj.isJobThatNames(what.Name) {
-			continue
-		}
-		limit := providedByControllerWithin
-		if obj.ID.Kind == what.Kind {
-			limit = noticedByKubeletWithin
-		}
-		recent := obj.status.State == Ready && w.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < limit
-		if recent || !obj.status.State.IsFinal() {
-			return true
-		}
-	}
-	return false
-}
-
-// mayProvide reports whether ref is the object itself, comes with it, or may be made by its
-// controller. The controller of a custom resource may make what has the resource's name, alone or
-// followed by a dash, and what is named in the resource's spec.
-func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
-	if slices.Contains(providedObjects(o), ref) {
-		return true
-	}
-	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
-		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], func(text string) bool { return text == ref.Name }))
-}
-
-// isJobThatNames reports whether the object is a Job that has a name as a word of its command, arguments or variables,
-// so that it may create what is called that. One that misses something itself can't create anything.
-func (t *trackedObject) isJobThatNames(name string) bool {
-	if p := t.status.Problem; t.gk != kube.JobKind || p != nil && p.MissingObject != nil {
-		return false
-	}
-	isPartOfName := func(r rune) bool { return r == '-' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' }
-	hasWord := func(text string) bool {
-		return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !isPartOfName(r) }), name)
-	}
-	return slices.ContainsFunc(rules.TemplateContainers(t.observed.object), func(c map[string]any) bool {
-		return mentions([]any{c["command"], c["args"], c["env"]}, hasWord)
-	})
-}
-
-// mentions reports whether any text of a value matches.
-func mentions(value any, matches func(string) bool) bool {
-	switch v := value.(type) {
-	case string:
-		return matches(v)
-	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, matches) })
-	case map[string]any:
-		return mentions(slices.Collect(maps.Values(v)), matches)
-	}
-	return false
-}
-
-// providedObjects returns an object and the Secret that its controller creates for it.
-func providedObjects(o *unstructured.Unstructured) []Ref {
-	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
-	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
-	secret := ""
-	switch o.GetKind() {
-	case "Certificate":
-		secret = at("spec", "secretName")
-	case "ExternalSecret":
-		secret = cmp.Or(at("spec", "target", "name"), o.GetName())
-	case "SealedSecret":
-		secret = o.GetName()
-	}
-	if secret == "" {
-		return []Ref{own}
-	}
-	return []Ref{own, {Kind: "Secret", Name: secret}}
 }
