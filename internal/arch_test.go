@@ -60,7 +60,8 @@ var inside = map[string][]string{
 	"apply/manifest":           {"apply/builtin", "apply/fields"},
 	"apply/predict":            {"apply/builtin", "apply/compare", "apply/fields", "apply/manifest", "apply/ownership"},
 	"apply/provenance":         {"apply/compare", "apply/fields", "apply/ownership"},
-	"track/pods":               {"track/class"},
+	"track/finding":            {"track/class", "track/rules"},
+	"track/pods":               {"track/class", "track/finding"},
 	"track/rules":              {"track/class"},
 	"internal/view/output":     {"internal/view/textfmt"},
 	"internal/view/page":       {"internal/view/diff", "internal/view/output", "internal/view/textfmt"},
@@ -118,7 +119,7 @@ func TestImports(t *testing.T) {
 // pure are packages that only compute: they are tested without a cluster.
 var pure = []string{
 	"apply/builtin", "apply/compare", "apply/decide", "apply/definition", "apply/fields", "apply/manifest", "apply/ordering", "apply/ownership", "apply/predict", "apply/provenance", "apply/verify",
-	"track/class", "track/pods", "track/rules",
+	"track/class", "track/finding", "track/pods", "track/rules",
 }
 
 // clients are the packages that make requests.

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"deployer/internal/kube"
 	"deployer/track/class"
 )
+
+// A ref names an object that something else needs, in the same namespace.
+type ref struct{ Kind, Name string }
 
 // A diagnosis finds out why objects aren't ready at the end of a wait.
 type diagnosis struct {
@@ -25,7 +29,7 @@ func (d diagnosis) groupByCause() [][]*trackedObject {
 	var groups [][]*trackedObject
 	byKey := map[string]int{}
 	for _, obj := range d.objects {
-		p := obj.status.Problem
+		p := obj.status.Finding
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
@@ -34,8 +38,8 @@ func (d diagnosis) groupByCause() [][]*trackedObject {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(withoutNames(obj, p))
-		if p.MissingObject != nil {
-			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name + "/" + p.MissingKey
+		if p.Missing != nil {
+			key = "needs " + obj.ID.Namespace + fmt.Sprint(*p.Missing)
 		}
 		i, known := byKey[key]
 		switch {
@@ -52,7 +56,7 @@ func (d diagnosis) groupByCause() [][]*trackedObject {
 }
 
 // withoutNames is a message without the names of the object and its pods.
-func withoutNames(obj *trackedObject, p *Problem) string {
+func withoutNames(obj *trackedObject, p *Finding) string {
 	message := p.Message
 	for _, name := range slices.Concat(p.Pods, []string{obj.ID.Name}) {
 		message = strings.ReplaceAll(message, name, "#")
@@ -62,7 +66,7 @@ func withoutNames(obj *trackedObject, p *Problem) string {
 
 // causes returns the root causes, fatal ones first. An object that only waits for another
 // one is listed in Blocks of that one's cause.
-func (d diagnosis) causes() []Cause {
+func (d diagnosis) causes() []Finding {
 	groups := d.groupByCause()
 	hasCause := sets.New(slices.Concat(groups...)...)
 	blockedBy := map[*trackedObject]*trackedObject{}
@@ -73,20 +77,21 @@ func (d diagnosis) causes() []Cause {
 			}
 		}
 	}
-	var out []Cause
+	var out []Finding
 	for _, g := range groups {
 		first := g[0]
 		if blockedBy[first] != nil {
 			continue
 		}
-		c := Cause{Problem: *first.status.Problem, Fatal: first.status.State == Failed, Rollout: first.status.Rollout,
-			BeforeRelease: !first.Changed, Blocks: d.blockedObjects(g, blockedBy)}
+		c := *first.status.Finding
+		c.Objects, c.Rollout = nil, first.status.Rollout
+		c.BeforeRelease, c.Blocks = !first.Changed, d.blockedObjects(g, blockedBy)
 		for _, m := range g {
 			c.Objects = append(c.Objects, m.ID)
 		}
 		out = append(out, c)
 	}
-	isFatal := func(c Cause) bool { return c.Fatal }
+	isFatal := func(c Finding) bool { return c.Fatal }
 	if !slices.ContainsFunc(out, isFatal) { // only what others block has failed
 		for i := range out {
 			for obj := range blockedBy {
@@ -120,18 +125,18 @@ func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 
 // missingRefs returns the objects that obj's problem waits for: the missing object, or the
 // claims whose volumes its pods wait for.
-func (t *trackedObject) missingRefs() []Ref {
-	p := t.status.Problem
+func (t *trackedObject) missingRefs() []ref {
+	p := t.status.Finding
 	switch {
-	case p.MissingObject != nil:
-		return []Ref{*p.MissingObject}
+	case p.Missing != nil:
+		return []ref{{p.Missing.Kind, p.Missing.Name}}
 	case p.Class != class.ClaimUnbound:
 		return nil
 	}
-	var out []Ref
+	var out []ref
 	for _, history := range t.newPods.byUID {
 		for _, claim := range history.Pod.Volumes.Claims {
-			out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
+			out = append(out, ref{Kind: "PersistentVolumeClaim", Name: claim})
 		}
 	}
 	return out

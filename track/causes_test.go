@@ -73,7 +73,7 @@ func TestSameReasonIsOneCause(t *testing.T) {
 	}
 	run(40 * time.Second)
 	causes := diagnosis{session: s.session}.causes()
-	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Problem.Class != class.ImagePullPermanent {
+	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePullPermanent {
 		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
 	}
 	err := &FailedError{Causes: causes}
@@ -108,7 +108,7 @@ func TestCauseBehindWhatNobodyWaitsFor(t *testing.T) {
 	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
 	run(2 * time.Minute)
 	causes := diagnosis{session: s.session}.causes()
-	if s.objects[1].status.Problem == nil || len(causes) != 1 || !causes[0].Fatal || causes[0].Objects[0].Name != "web" {
+	if s.objects[1].status.Finding == nil || len(causes) != 1 || !causes[0].Fatal || causes[0].Objects[0].Name != "web" {
 		t.Errorf("causes = %+v, want the Deployment, which lacks a Secret", causes)
 	}
 }
@@ -122,7 +122,7 @@ func TestNothingIsMissing(t *testing.T) {
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
 	web.updatePod(bad.pod(s.startedAt))
 	run(time.Second)
-	if p := web.status.Problem; p == nil || !web.timers.recheckAt.Equal(p.FinalAt) {
+	if p := web.status.Finding; p == nil || !web.timers.recheckAt.Equal(p.FinalAt) {
 		t.Errorf("the Deployment is looked at again at %s, want when its problem is final: %+v", web.timers.recheckAt, p)
 	}
 }
@@ -137,7 +137,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
 	run(70 * time.Second)
 	causes := diagnosis{session: s.session}.causes()
-	if len(causes) != 1 || causes[0].Problem.Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
+	if len(causes) != 1 || causes[0].Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
 	}
 }

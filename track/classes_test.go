@@ -219,15 +219,15 @@ func (w *world) meets(b broken) {
 		limit = b.timeout
 	}
 	o := w.wait(track.Options{Declares: func(id kube.ID) bool { return declared[id] }}, limit, target)
-	var p track.Problem
+	var p track.Finding
 	if b.timeout > 0 {
 		var late *track.TimeoutError
-		if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Fatal || late.Causes[0].Problem.Class != b.class {
+		if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Fatal || late.Causes[0].Class != b.class {
 			w.Fatalf("Wait = %v, want a timeout with %s as its cause; it saw %s", o.err, b.class, o.story())
 		}
-		p = late.Causes[0].Problem
+		p = late.Causes[0]
 	} else {
-		p = o.failed(b.class, b.from, latest).Problem
+		p = o.failed(b.class, b.from, latest)
 		w.Logf("failed after %s", o.took.Round(100*time.Millisecond))
 	}
 	if !strings.Contains(p.Message, b.says) || len(p.Pods) == 0 && !b.podless {

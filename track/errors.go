@@ -5,26 +5,12 @@ import (
 	"strings"
 	"time"
 
-	"deployer/internal/kube"
+	"deployer/track/finding"
 )
-
-// A Cause is one root of a failure. Objects that fail for the same reason
-// share one: the same missing image of seven Deployments is one cause.
-type Cause struct {
-	Fatal   bool      // false: not final when the wait ended
-	Objects []kube.ID // that fail for this reason; the first is the example
-	Problem Problem   // of the example, with its events and logs
-	Rollout *Rollout  // of the example; nil when it isn't a workload
-	// Blocks are objects that are not ready because of the Objects.
-	Blocks []kube.ID
-	// BeforeRelease marks a failure that was there before the release, which changed
-	// nothing about the object.
-	BeforeRelease bool
-}
 
 // FailedError says that some objects can't become ready any more.
 type FailedError struct {
-	Causes []Cause // fatal ones first, at least one
+	Causes []Finding // root causes: fatal ones first, at least one
 	Waited time.Duration
 }
 
@@ -32,26 +18,18 @@ func (e *FailedError) Error() string {
 	lines := make([]string, 0, len(e.Causes))
 	for _, c := range e.Causes {
 		if c.Fatal {
-			lines = append(lines, c.Objects[0].String()+andMore(len(c.Objects)-1)+": "+c.Problem.text())
+			lines = append(lines, c.Objects[0].String()+finding.AndMore(len(c.Objects)-1)+": "+c.Text())
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// andMore follows the first of several names.
-func andMore(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
-}
-
 // TimeoutError says that time was up, or that the wait was cancelled.
 type TimeoutError struct {
-	Causes   []Cause  // what held the objects up, as far as it is known
-	NotReady []Status // every target that isn't ready
-	Total    int      // of targets
-	Goal     State    // of the targets: Gone when all were to go, else Ready
+	Causes   []Finding // what held the objects up, as far as it is known
+	NotReady []Status  // every target that isn't ready
+	Total    int       // of targets
+	Goal     State     // of the targets: Gone when all were to go, else Ready
 	Waited   time.Duration
 	Err      error // the context's error, with its cause
 }

@@ -12,6 +12,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 	"deployer/track/logs"
 	"deployer/track/pods"
 )
@@ -33,9 +34,9 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 	read := 0
 	for _, group := range d.groupByCause() {
 		obj := group[0]
-		p := *obj.status.Problem
+		p := *obj.status.Finding
 		p.Events = obj.eventsAbout(&p)
-		obj.status.Problem = &p
+		obj.status.Finding = &p
 		if p.Class == class.ClaimUnbound {
 			all.Go(func() { p.Events = append(p.Events, d.claimEvents(ctx, obj, &p)...) })
 		}
@@ -53,7 +54,7 @@ var explainedByLogs = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 	class.PodFailed, class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // eventsAbout are the newest events about a problem.
-func (t *trackedObject) eventsAbout(p *Problem) []Event {
+func (t *trackedObject) eventsAbout(p *Finding) []Event {
 	about := map[string]bool{t.ID.Kind + "/" + t.ID.Name: true}
 	for _, name := range p.Pods {
 		about["Pod/"+name] = true
@@ -70,7 +71,7 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
+func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Finding) []Event {
 	pod, _ := d.examplePod(ctx, obj, p)
 	var out []Event
 	for _, name := range pod.Volumes.Claims {
@@ -87,21 +88,21 @@ func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Probl
 }
 
 // logTails reads the ends of the logs of the pod that shows the problem best.
-func (d diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem) []LogTail {
+func (d diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Finding) []finding.Log {
 	pod, ok := d.examplePod(ctx, obj, p)
 	if !ok {
 		return nil
 	}
 	containers := suspectContainers(pod, p)
 	if len(p.Pods) == 0 {
-		p.addExamplePod(pod, containers)
+		addExamplePod(p, pod, containers)
 	}
-	var out []LogTail
+	var out []finding.Log
 	for _, c := range containers {
 		if !obj.settings.logs.wantsContainer(c.PlainName) {
 			continue
 		}
-		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
+		tail := finding.Log{Pod: pod.Name, Container: c.PlainName, Lines: []string{}}
 		tail.Previous = c.LastTermination != nil && (!c.Running && c.Terminated == nil || c.Running && p.Class != class.ReadinessProbeFailed)
 		d.readTail(ctx, &tail, pod.Namespace, obj)
 		out = append(out, tail)
@@ -111,7 +112,7 @@ func (d diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 
 // addExamplePod names a pod that shows the problem of its workload, and how its
 // container has ended.
-func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
+func addExamplePod(p *Finding, pod pods.Pod, containers []pods.Container) {
 	p.Pods = []string{pod.Name}
 	if pod.Node != "" {
 		p.Nodes = []string{pod.Node}
@@ -124,7 +125,7 @@ func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
 	}
 }
 
-func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, obj *trackedObject) {
+func (d diagnosis) readTail(ctx context.Context, t *finding.Log, namespace string, obj *trackedObject) {
 	body, err := d.typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
 		Container: t.Container, Previous: t.Previous, TailLines: new(int64(tailLines)),
 	}).Stream(ctx)
@@ -154,7 +155,7 @@ func (d diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, o
 }
 
 // examplePod is the pod that a problem names first; of a Job the one that failed last.
-func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
+func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Finding) (pods.Pod, bool) {
 	all := obj.newPods.list()
 	for _, name := range p.Pods {
 		if i := slices.IndexFunc(all, func(pod pods.Pod) bool { return pod.Name == name }); i >= 0 {
@@ -178,7 +179,7 @@ func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 
 // suspectContainers returns the containers whose logs may explain a problem: the one that
 // it names, otherwise those that failed or aren't ready.
-func suspectContainers(pod pods.Pod, p *Problem) []pods.Container {
+func suspectContainers(pod pods.Pod, p *Finding) []pods.Container {
 	var out, rest []pods.Container
 	for _, c := range pod.Containers {
 		failed := c.Terminated != nil && c.Terminated.ExitCode != 0 || c.LastTermination != nil

@@ -19,7 +19,7 @@ const execErrorLimit = 1 << 10
 // kernel executes the command; when the kernel refuses, as for a program of another
 // platform, only the log says so.
 func (s *session) readExecError(obj *trackedObject) {
-	p := obj.status.Problem
+	p := obj.status.Finding
 	if p == nil || p.Class != class.CrashLoop || obj.gk == kube.JobKind || obj.lookups.execErrorsRead[p.Container] {
 		return
 	}

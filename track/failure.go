@@ -22,7 +22,7 @@ func (e evaluation) ownFailure(c Class, message string) Status {
 
 func (e evaluation) failureStatus(v rules.Verdict) Status {
 	status := statusOf(v)
-	p := status.Problem
+	p := status.Finding
 	p.Since = e.timers.since(v.Class, e.now)
 	p.FinalAt = p.Since.Add(v.Grace)
 	if e.now.Before(p.FinalAt) {
@@ -31,9 +31,9 @@ func (e evaluation) failureStatus(v rules.Verdict) Status {
 	}
 	if found := e.podProblem(); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
-		found.Message = v.Message + "; " + found.textWithPods()
+		found.Message = v.Message + "; " + found.TextWithPods()
 		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
-		status.Problem = found
+		status.Finding = found
 	}
 	return status
 }
@@ -47,9 +47,9 @@ func (e evaluation) addProblem(status *Status) {
 	} else if problem = e.recentCrash(); problem == nil {
 		return
 	}
-	status.Problem = problem
-	status.Message = strings.TrimPrefix(status.Message+"; "+problem.textWithPods(), "; ")
-	if isFinal(problem, e.now) {
+	status.Finding = problem
+	status.Message = strings.TrimPrefix(status.Message+"; "+problem.TextWithPods(), "; ")
+	if problem.IsFinal(e.now) {
 		status.State = Failed
 	} else {
 		e.timers.recheckBy(problem.FinalAt)
@@ -62,8 +62,8 @@ const runningAgainFor = 5 * time.Second
 
 // recentCrash returns the last crash while all containers have run for less than
 // runningAgainFor since; otherwise nil.
-func (e evaluation) recentCrash() *Problem {
-	p := e.status.Problem
+func (e evaluation) recentCrash() *Finding {
+	p := e.status.Finding
 	if p == nil || !runFailures.Has(p.Class) {
 		return nil
 	}
@@ -78,30 +78,12 @@ func (e evaluation) recentCrash() *Problem {
 	return &crash
 }
 
-func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
-
 // worse returns the problem that becomes final sooner, or a if neither does; nil is none.
-func worse(a, b *Problem) *Problem {
+func worse(a, b *Finding) *Finding {
 	if a == nil || b != nil && !b.FinalAt.IsZero() && (a.FinalAt.IsZero() || b.FinalAt.Before(a.FinalAt)) {
 		return b
 	}
 	return a
-}
-
-// text is the title with the message.
-func (p *Problem) text() string {
-	if p.Message == "" {
-		return p.Title
-	}
-	return p.Title + ": " + p.Message
-}
-
-// textWithPods also names the pods.
-func (p *Problem) textWithPods() string {
-	if len(p.Pods) == 0 {
-		return p.text()
-	}
-	return "pod " + p.Pods[0] + andMore(p.PodCount-1) + ": " + p.text()
 }
 
 // failIfStalled fails an object that has made no progress for too long, or whose own
@@ -135,17 +117,17 @@ func (e evaluation) failAfter(status *Status, c Class, at time.Time, what string
 		e.timers.recheckBy(at)
 		return
 	}
-	var p Problem
+	var p Finding
 	reason := status.Message
-	if status.Problem != nil {
-		p = *status.Problem
+	if status.Finding != nil {
+		p = *status.Finding
 		reason = cmp.Or(p.Message, p.Title)
 	}
 	if reason != "" {
 		what += ": " + reason
 	}
-	p.Class, p.Title, p.Message, p.Since, p.FinalAt = c, titleOf(c), what, e.timers.progressedAt, at
-	status.State, status.Problem, status.Message = Failed, &p, what
+	p.Class, p.Title, p.Message, p.Since, p.FinalAt = c, class.InfoOf(c).Title, what, e.timers.progressedAt, at
+	status.State, status.Finding, status.Message = Failed, &p, what
 }
 
 // applyFailMode applies what the user wants to happen on failure.
@@ -154,7 +136,7 @@ func (e evaluation) applyFailMode(status *Status) {
 		return
 	}
 	late := e.settings.failMode == failModeLate || e.opts.TolerateFailures || e.MayAppearLater
-	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
+	timedOut := status.Finding != nil && status.Finding.Class == class.Timeout
 	switch {
 	case e.settings.failMode == failModeWarn || e.settings.failMode == failModeIgnore:
 		status.State, status.Unverified = Ready, true
@@ -167,7 +149,7 @@ func (e evaluation) applyFailMode(status *Status) {
 
 // canHeal reports whether waiting longer makes any sense.
 func (e evaluation) canHeal(status *Status) bool {
-	switch status.Problem.Class {
+	switch status.Finding.Class {
 	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
 		return false
 	case class.PodFailed:

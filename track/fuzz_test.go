@@ -51,7 +51,7 @@ func FuzzComputeStatus(f *testing.F) {
 					s.addEvent(Event{Reason: reason, Message: message, Count: i}, p.UID, at)
 				}
 				status := s.computeStatus(at)
-				if status.State == "" || status.State == Failed && (status.Problem == nil || status.Problem.Class == "") {
+				if status.State == "" || status.State == Failed && (status.Finding == nil || status.Finding.Class == "") {
 					t.Errorf("status = %+v", status)
 				}
 			}

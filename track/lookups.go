@@ -83,7 +83,7 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 // object, or about one of its pods that can't be scheduled.
 func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
 	times, uid, since := eventReadTimes[t.gk], t.observed.object.GetUID(), t.timers.appliedAt
-	if p := t.status.Problem; p != nil && t.gk != kube.ServiceKind {
+	if p := t.status.Finding; p != nil && t.gk != kube.ServiceKind {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for pod, history := range t.newPods.byUID {

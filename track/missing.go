@@ -61,11 +61,11 @@ var hasKeys = map[string]bool{"ConfigMap": true, "Secret": true}
 // confirm asks about what an object misses, if it misses something, and reports whether
 // its status holds. A failure holds when the answer is new.
 func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.Time) bool {
-	p := status.Problem
-	if p == nil || p.MissingObject == nil || !hasKeys[p.MissingObject.Kind] {
+	p := status.Finding
+	if p == nil || p.Missing == nil || !hasKeys[p.Missing.Kind] {
 		return true
 	}
-	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
+	id := missingID{obj.ID.Namespace, *p.Missing}
 	known := m.ensureReference(id)
 	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= maxAnswerAge
 	holds := status.State != Failed || isNew
@@ -137,25 +137,25 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		known = s.release.missing(missingID{s.ID.Namespace, what})
 	}
 	switch {
-	case !known.foundAt.IsZero() && g.finding.Class != class.MountedObjectMissing:
+	case !known.foundAt.IsZero() && g.symptom.Class != class.MountedObjectMissing:
 		return known.foundAt.Add(noticedByKubeletWithin), true
-	case !known.foundAt.IsZero() && g.finding.LastEventAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
+	case !known.foundAt.IsZero() && g.symptom.LastEventAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
 		return time.Time{}, true // the kubelet hasn't missed it since
 	case !known.foundAt.IsZero():
 		return known.foundAt.Add(mountedAgainWithin), true
 	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
-		return g.finding.Since, true
+		return g.symptom.Since, true
 	case known.isPermanent || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
 		return time.Time{}, false
 	}
 	s.timers.recheckBy(s.now.Add(pendingRecheck))
-	return s.now.Add(class.InfoOf(g.finding.Class).Grace + 20*time.Second), true
+	return s.now.Add(class.InfoOf(g.symptom.Class).Grace + 20*time.Second), true
 }
 
 // awaitsPullSecret reports whether a registry denies an image while something in the release is expected to create
 // the pull secret for it.
 func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
-	if g.finding.Class != class.ImagePullPermanent || g.finding.Certain || s.release.willAppear == nil {
+	if g.symptom.Class != class.ImagePullPermanent || g.symptom.Certain || s.release.willAppear == nil {
 		return false
 	}
 	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {

@@ -302,8 +302,8 @@ func merge(into, from map[string]any) {
 func (p *play) check(t *testing.T, got Status, at time.Duration) {
 	t.Helper()
 	class := Class("")
-	if got.Problem != nil {
-		class = got.Problem.Class
+	if got.Finding != nil {
+		class = got.Finding.Class
 	}
 	want := p.Want
 	if got.State != want.State || class != want.Class || want.At.Duration != 0 && at != want.At.Duration {
@@ -312,7 +312,7 @@ func (p *play) check(t *testing.T, got Status, at time.Duration) {
 	if all := got.Message + strings.Join(got.Notes, ""); !strings.Contains(all, want.Text) {
 		t.Errorf("it said %q, want %q in it", all, want.Text)
 	}
-	if got.Problem != nil && (!strings.Contains(got.Problem.Advice, want.Advice) || want.Limit != 0 && got.Problem.Limit != want.Limit || want.Image != "" && got.Problem.Image != want.Image) {
-		t.Errorf("problem = %+v, want advice %q and limit %d", got.Problem, want.Advice, want.Limit)
+	if got.Finding != nil && (!strings.Contains(got.Finding.Advice, want.Advice) || want.Limit != 0 && got.Finding.Limit != want.Limit || want.Image != "" && got.Finding.Image != want.Image) {
+		t.Errorf("problem = %+v, want advice %q and limit %d", got.Finding, want.Advice, want.Limit)
 	}
 }

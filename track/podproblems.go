@@ -11,6 +11,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -25,7 +26,7 @@ const (
 
 // A problemGroup is one class of problem with the pods that have it.
 type problemGroup struct {
-	finding pods.Finding // of the pod that is nearest to being final
+	symptom pods.Symptom // of the pod that is nearest to being final
 	pod     *pods.History
 	members []*pods.History
 	finalAt time.Time // earliest; zero for never
@@ -43,9 +44,9 @@ type podSummary struct {
 
 // podProblem returns the worst problem of the new pods; nil when there is none. FinalAt says
 // when it fails the workload.
-func (e evaluation) podProblem() *Problem {
+func (e evaluation) podProblem() *Finding {
 	summary := e.summarizePods()
-	var worst *Problem
+	var worst *Finding
 	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
 		worst = worse(worst, summary.problemOf(summary.groups[k]))
 	}
@@ -60,7 +61,7 @@ func (e evaluation) summarizePods() *podSummary {
 			continue
 		}
 		summary.total++
-		found := history.Findings(r, e.now)
+		found := history.Symptoms(r, e.now)
 		if history.Pod.Ready {
 			summary.ready++
 			continue
@@ -68,7 +69,7 @@ func (e evaluation) summarizePods() *podSummary {
 		failing, final := false, false
 		for _, f := range found {
 			failing = summary.addFinding(f, history) || failing
-			final = final || f.Final
+			final = final || f.Fatal
 		}
 		if history.Pod.Phase == corev1.PodFailed {
 			summary.ended++
@@ -86,7 +87,7 @@ func (e evaluation) summarizePods() *podSummary {
 
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
-func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
+func (s *podSummary) addFinding(f pods.Symptom, history *pods.History) bool {
 	if at := f.Since.Add(f.StartWindow); s.now.Before(at) {
 		s.timers.recheckBy(at)
 		return false
@@ -100,28 +101,29 @@ func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
 		g.members = append(g.members, history)
 	}
 	if g.pod == nil || isNearerToFinal(f, history, g) {
-		g.finding, g.pod = f, history
+		g.symptom, g.pod = f, history
 	}
 	g.finalAt = earliest(g.finalAt, f.FinalAt)
 	return class.InfoOf(f.Class).Scope != class.Informational
 }
 
-func isNearerToFinal(f pods.Finding, history *pods.History, g *problemGroup) bool {
-	if f.Final != g.finding.Final {
-		return f.Final
+func isNearerToFinal(f pods.Symptom, history *pods.History, g *problemGroup) bool {
+	if f.Fatal != g.symptom.Fatal {
+		return f.Fatal
 	}
-	if f.Attempts != g.finding.Attempts {
-		return f.Attempts > g.finding.Attempts
+	if f.Attempts != g.symptom.Attempts {
+		return f.Attempts > g.symptom.Attempts
 	}
 	return history.Pod.Name < g.pod.Pod.Name
 }
 
-func (s *podSummary) problemOf(g *problemGroup) *Problem {
-	f := g.finding
-	p := &Problem{Class: f.Class, Title: titleOf(f.Class), Message: f.Message, Since: f.Since, FinalAt: s.finalAt(g),
-		ContainerFailure: f.ContainerFailure, AffectedPods: s.affectedPods(g)}
+func (s *podSummary) problemOf(g *problemGroup) *Finding {
+	f := g.symptom
+	p := new(f.Finding)
+	p.Fatal, p.FinalAt = false, s.finalAt(g)
+	s.addPods(p, g)
 	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
-		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
+		p.Missing = &what
 		if at, ok := s.missingFinalAt(g, what); ok {
 			p.FinalAt = at
 		}
@@ -140,33 +142,32 @@ func (s *podSummary) problemOf(g *problemGroup) *Problem {
 	return p
 }
 
-// affectedPods names the pods and their nodes, and a node that they all share.
-func (s *podSummary) affectedPods(g *problemGroup) AffectedPods {
-	out := AffectedPods{PodCount: len(g.members), PodTotal: s.total}
+// addPods names the pods and their nodes, and a node that they all share.
+func (s *podSummary) addPods(p *Finding, g *problemGroup) {
+	p.PodCount, p.PodTotal = len(g.members), s.total
 	nodes := map[string]bool{}
 	for _, history := range g.members {
-		out.Pods = append(out.Pods, history.Pod.Name)
+		p.Pods = append(p.Pods, history.Pod.Name)
 		if history.Pod.Node != "" {
 			nodes[history.Pod.Node] = true
 		}
 	}
-	slices.Sort(out.Pods)
-	out.Pods = out.Pods[:min(len(out.Pods), maxPodsNamed)]
-	out.Nodes = slices.Sorted(maps.Keys(nodes))
-	if len(out.Nodes) == 1 && s.ready > 0 {
-		out.SuspectNode = out.Nodes[0]
+	slices.Sort(p.Pods)
+	p.Pods = p.Pods[:min(len(p.Pods), maxPodsNamed)]
+	p.Nodes = slices.Sorted(maps.Keys(nodes))
+	if len(p.Nodes) == 1 && s.ready > 0 {
+		p.SuspectNode = p.Nodes[0]
 	}
-	return out
 }
 
 // finalAt returns when a problem of pods fails the workload; zero for never.
 func (s *podSummary) finalAt(g *problemGroup) time.Time {
-	c := g.finding.Class
+	c := g.symptom.Class
 	scope := class.InfoOf(c).Scope
 	switch {
 	case s.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
 		return s.now
-	case s.gk == kube.JobKind && runFailures.Has(c) && g.finding.Reason != notCreated:
+	case s.gk == kube.JobKind && runFailures.Has(c) && g.symptom.Reason != notCreated:
 		return time.Time{} // its controller counts failed runs itself
 	case c == class.Evicted && s.replacementsAreEvicted(g):
 		return s.now
@@ -210,7 +211,7 @@ func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
 	}
 	mayAffectOne := scope != class.Deterministic
 	for _, history := range s.newPods.byUID {
-		mayAffectOne = mayAffectOne || history.HasPassed(g.finding.Class, g.finding.Container)
+		mayAffectOne = mayAffectOne || history.HasPassed(g.symptom.Class, g.symptom.Container)
 	}
 	return !mayAffectOne || s.ready == 0 && s.failing >= s.total-s.ended
 }
@@ -227,7 +228,7 @@ func (t *trackedObject) updatesInOrder() bool {
 
 // creationProblem returns why a controller can't create pods; nil when it can. For a
 // Deployment or ReplicaSet a condition says so, for other kinds events do.
-func (e evaluation) creationProblem(r *Rollout) *Problem {
+func (e evaluation) creationProblem(r *Rollout) *Finding {
 	if e.gk == kube.DeploymentKind || e.gk == kube.ReplicaSetKind {
 		if message := rules.PodCreationFailure(e.observed.object, e.newReplicaSet()); message != "" {
 			e.newPods.recordCreationFailure(message, e.observed.podsCreated(), e.now)
@@ -241,7 +242,6 @@ func (e evaluation) creationProblem(r *Rollout) *Problem {
 		return nil
 	}
 	c := pods.CreationFailureClass(failure.message)
-	p := &Problem{Message: failure.message, Since: failure.since, ContainerFailure: ContainerFailure{Attempts: failure.count}}
 	if c == class.QuotaExceeded && r != nil {
 		switch {
 		case r.Terminating > 0, 0 < r.Old && r.Old < r.Desired && e.gk == kube.DeploymentKind: // not every cluster counts those that terminate
@@ -250,7 +250,8 @@ func (e evaluation) creationProblem(r *Rollout) *Problem {
 			c = class.QuotaDeadlock
 		}
 	}
-	p.Class, p.Title = c, titleOf(c)
+	p := new(finding.Of(c, failure.message))
+	p.Since, p.Attempts = failure.since, failure.count
 	if info := class.InfoOf(c); info.Scope != class.Informational {
 		p.FinalAt = failure.since.Add(info.Grace)
 	}

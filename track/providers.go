@@ -45,24 +45,24 @@ var providers = map[schema.GroupKind]product{
 }
 
 // providedObjects returns an object and what its controller creates for it.
-func providedObjects(o *unstructured.Unstructured) []Ref {
-	out := []Ref{{Kind: o.GetKind(), Name: o.GetName()}}
+func providedObjects(o *unstructured.Unstructured) []ref {
+	out := []ref{{Kind: o.GetKind(), Name: o.GetName()}}
 	if product, known := providers[o.GroupVersionKind().GroupKind()]; known {
 		name, _, _ := unstructured.NestedString(o.Object, product.path...)
-		out = append(out, Ref{Kind: product.kind, Name: cmp.Or(name, o.GetName())})
+		out = append(out, ref{Kind: product.kind, Name: cmp.Or(name, o.GetName())})
 	}
 	return out
 }
 
-// mayProvide reports whether ref is the object itself, comes with it, or may be made by its
+// mayProvide reports whether something is the object itself, comes with it, or may be made by its
 // controller. The controller of any other custom resource may make what has the resource's name, alone or
 // followed by a dash, and what is named in the resource's spec.
-func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
+func mayProvide(o *unstructured.Unstructured, what ref) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	if _, known := providers[gk]; known || !rules.IsCustom(gk) || slices.Contains(providedObjects(o), ref) {
-		return slices.Contains(providedObjects(o), ref)
+	if _, known := providers[gk]; known || !rules.IsCustom(gk) || slices.Contains(providedObjects(o), what) {
+		return slices.Contains(providedObjects(o), what)
 	}
-	return ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name)
+	return what.Name == o.GetName() || strings.HasPrefix(what.Name, o.GetName()+"-") || mentions(o.Object["spec"], what.Name)
 }
 
 // mentions reports whether any text of a value is a name.
@@ -87,9 +87,9 @@ func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 		case obj.observed.object == nil || obj.ID.Namespace != namespace:
 			return false
 		case obj.gk == kube.JobKind:
-			isMissing := obj.status.Problem != nil && obj.status.Problem.MissingObject != nil // such a Job can't create anything
+			isMissing := obj.status.Finding != nil && obj.status.Finding.Missing != nil // such a Job can't create anything
 			return !isMissing && obj.status.State != Failed && now.Sub(obj.timers.appliedAt) < providedByJobWithin
-		case !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}):
+		case !mayProvide(obj.observed.object, ref{what.Kind, what.Name}):
 			return false
 		}
 		limit := providedByControllerWithin

@@ -7,6 +7,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 	"deployer/track/rules"
 )
 
@@ -31,6 +32,9 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 	}
 	status.Notes = slices.Concat(t.observed.notes, status.Notes)
 	e.applyFailMode(&status)
+	if f := status.Finding; f != nil {
+		f.Objects, f.Fatal = finding.IDs{t.ID}, status.State == Failed
+	}
 	t.status = status
 	return status
 }
@@ -88,7 +92,7 @@ func (e evaluation) liveStatus() Status {
 		if left := e.stabilityLeft(status); left > 0 {
 			e.timers.recheckBy(e.now.Add(left))
 			status.State, status.Message = Progressing, status.Message+"; confirming that it stays ready"
-			status.Problem = e.recentCrash()
+			status.Finding = e.recentCrash()
 		}
 		return status
 	case rules.Failed:

@@ -122,8 +122,8 @@ func TestMountedObjectIsMissing(t *testing.T) {
 	w.c.PostEvent(t, pod, kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : configmap "app" not found`, Count: 2})
 	o := w.wait(track.Options{}, 60*time.Second, web)
 	cause := o.failed(class.MountedObjectMissing, 30*time.Second, 38*time.Second)
-	if len(cause.Problem.Events) == 0 {
-		t.Errorf("problem = %+v, want the event", cause.Problem)
+	if len(cause.Events) == 0 {
+		t.Errorf("problem = %+v, want the event", cause)
 	}
 }
 
@@ -192,8 +192,8 @@ func TestObjectThatReportsAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	cause := w.wait(track.Options{}, time.Minute, thing).failed(class.ConditionFailed, 9*time.Second, 30*time.Second)
-	if !strings.Contains(cause.Problem.Message, "no more of them") {
-		t.Errorf("problem = %+v, want what the object says", cause.Problem)
+	if !strings.Contains(cause.Message, "no more of them") {
+		t.Errorf("problem = %+v, want what the object says", cause)
 	}
 }
 
@@ -465,7 +465,7 @@ func TestFewRights(t *testing.T) {
 			o.warnedOnce("pod details unavailable", !seesPods)
 			o.warnedOnce("events unavailable", !strings.Contains(events, "list,watch"))
 			cause := o.failed(class.ProgressDeadline, 7*time.Second, 32*time.Second)
-			if shown := cause.Problem.PodCount > 0; shown != seesPods || len(cause.Objects) != 1 {
+			if shown := cause.PodCount > 0; shown != seesPods || len(cause.Objects) != 1 {
 				t.Errorf("cause = %+v, want that of one object and of what can be seen of its pod", cause)
 			}
 		})
@@ -602,10 +602,10 @@ func TestNoNodeFits(t *testing.T) {
 	web := w.apply(strings.Replace(workload("Deployment", "web", 1, nil, ""), "      containers:", "      nodeSelector: {disk: none}\n      containers:", 1))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var seen *track.Problem
+	var seen *track.Finding
 	err := track.New(w.cluster, track.Options{}).Wait(ctx, []track.Target{web}, func(r track.Report) {
 		if r.Kind == track.ProblemSeen {
-			seen = r.Status.Problem
+			seen = r.Status.Finding
 			stop()
 		}
 	})
@@ -690,8 +690,8 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 	if !errors.As(o.err, &failure) {
 		t.Fatalf("Wait = %v, want a report; it saw %s", o.err, o.story())
 	}
-	p := failure.Causes[0].Problem
-	if failure.Causes[0].Problem.Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
+	p := failure.Causes[0]
+	if failure.Causes[0].Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
 		return e.Object == "PersistentVolumeClaim/data-db-0" && strings.Contains(e.Message, "nobody")
 	}) {
 		t.Errorf("cause = %+v, problem = %+v, want that of the claim with its event", failure.Causes[0], p)

@@ -12,6 +12,7 @@ import (
 	"deployer/internal/kubetest"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 func TestNewDeploymentGetsReady(t *testing.T) {
@@ -63,7 +64,7 @@ func TestImageThatDoesNotExist(t *testing.T) {
 	if len(cause.Objects) != 2 {
 		t.Errorf("objects = %v, want both", cause.Objects)
 	}
-	p := cause.Problem
+	p := cause
 	if p.Attempts < 2 || p.Image != "r/x:1" || p.Container != "app" || !strings.Contains(p.Message, "not found") || len(p.Nodes) == 0 {
 		t.Errorf("problem = %+v", p)
 	}
@@ -84,7 +85,7 @@ func TestCrashLoop(t *testing.T) {
 	script := workload("Deployment", "api", 2, kubetest.Crash(), "")
 	script = strings.Replace(script, "annotations: {", `annotations: {`+kubetest.LogsPreviousAnnotation+`: "connecting\nFATAL: no route to host", `, 1)
 	cause := w.wait(track.Options{}, time.Minute, w.apply(script)).failed(class.CrashLoop, 10*time.Second, 20*time.Second)
-	p := cause.Problem
+	p := cause
 	if p.Attempts != 3 || p.Limit != 3 || p.ExitCode == nil || *p.ExitCode != 1 {
 		t.Errorf("problem = %+v", p)
 	}
@@ -98,7 +99,7 @@ func TestMissingSecret(t *testing.T) {
 	script := kubetest.Script{{After: time.Second, Phase: "Pending", State: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)}}
 	cause := w.wait(track.Options{}, time.Minute, w.apply(workload("Deployment", "web", 1, script, ""))).
 		failed(class.ConfigError, 9*time.Second, 16*time.Second)
-	if n := cause.Problem.MissingObject; n == nil || *n != (track.Ref{Kind: "Secret", Name: "db"}) {
+	if n := cause.Missing; n == nil || *n != (finding.Missing{Kind: "Secret", Name: "db"}) {
 		t.Errorf("needs = %+v, want the Secret", n)
 	}
 }
@@ -137,8 +138,8 @@ func TestScaleWithoutProgress(t *testing.T) {
 	scaled = strings.Replace(scaled, "labels: {app.kub", `annotations: {deployer.io/no-progress-timeout: 8s}`+"\n  labels: {app.kub", 1)
 	o := w.wait(track.Options{}, time.Minute, w.apply(scaled))
 	cause := o.failed(class.NoProgress, 7*time.Second, 14*time.Second)
-	if !strings.Contains(cause.Problem.Message, "quota") {
-		t.Errorf("message = %q, want the quota in it", cause.Problem.Message)
+	if !strings.Contains(cause.Message, "quota") {
+		t.Errorf("message = %q, want the quota in it", cause.Message)
 	}
 }
 
@@ -195,8 +196,8 @@ func TestJobs(t *testing.T) {
 		w := newWorld(t)
 		o := w.wait(track.Options{}, 30*time.Second, w.apply(job("migrate", kubetest.Exits(time.Second, 3), "boom", "  backoffLimit: 0\n")))
 		cause := o.failed(class.JobFailed, 0, 15*time.Second)
-		if len(cause.Problem.Logs) == 0 || strings.Join(cause.Problem.Logs[0].Lines, "") != "boom" {
-			t.Errorf("logs = %+v; it saw %s", cause.Problem.Logs, o.story())
+		if len(cause.Logs) == 0 || strings.Join(cause.Logs[0].Lines, "") != "boom" {
+			t.Errorf("logs = %+v; it saw %s", cause.Logs, o.story())
 		}
 	})
 	t.Run("suspended", func(t *testing.T) {
@@ -227,10 +228,10 @@ func TestTimeoutHasEvidence(t *testing.T) {
 	manifest = strings.Replace(manifest, "annotations: {sim", "annotations: {"+kubetest.LogsAnnotation+": waiting for a licence, sim", 1)
 	o := w.wait(track.Options{}, 19*time.Second, w.apply(manifest))
 	var late *track.TimeoutError
-	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Problem.Class != class.ReadinessProbeFailed {
+	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.ReadinessProbeFailed {
 		t.Fatalf("Wait = %v, want a timeout with the probe as its cause; it saw %s", o.err, o.story())
 	}
-	if logs := late.Causes[0].Problem.Logs; len(logs) == 0 || strings.Join(logs[0].Lines, "") != "waiting for a licence" {
+	if logs := late.Causes[0].Logs; len(logs) == 0 || strings.Join(logs[0].Lines, "") != "waiting for a licence" {
 		t.Errorf("logs = %+v, want the container's", logs)
 	}
 }

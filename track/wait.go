@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"deployer/track/finding"
 	"deployer/track/rules"
 )
 
@@ -118,7 +119,7 @@ func (w *wait) warnSettings() {
 	}
 	for _, text := range order {
 		objects := ineffectiveIn[text]
-		w.warn(objects[0].ID.String() + andMore(len(objects)-1) + ": " + text)
+		w.warn(objects[0].ID.String() + finding.AndMore(len(objects)-1) + ": " + text)
 	}
 }
 
@@ -210,17 +211,17 @@ func changeOf(before, after Status) (ReportKind, bool) {
 		return Recovered, true
 	case before.State != after.State, before.Message != after.Message, before.Done != after.Done,
 		before.Total != after.Total, len(before.Notes) != len(after.Notes),
-		is != "" && (before.Problem.Attempts != after.Problem.Attempts || before.Problem.PodCount != after.Problem.PodCount):
+		is != "" && (before.Finding.Attempts != after.Finding.Attempts || before.Finding.PodCount != after.Finding.PodCount):
 		return StatusChanged, true
 	}
 	return "", false
 }
 
 func problemClass(s Status) Class {
-	if s.Problem == nil {
+	if s.Finding == nil {
 		return ""
 	}
-	return s.Problem.Class
+	return s.Finding.Class
 }
 
 // timeToNextUpdate returns how long the loop may sleep if nothing is received.

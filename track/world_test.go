@@ -160,8 +160,8 @@ func (o *outcome) story() string {
 	var b strings.Builder
 	for _, r := range o.reports {
 		fmt.Fprintf(&b, "\n  %s %s %s %q %d/%d", r.Kind, r.Status.ID, r.Status.State, r.Status.Message, r.Status.Done, r.Status.Total)
-		if r.Status.Problem != nil {
-			fmt.Fprintf(&b, " [%s %d/%d]", r.Status.Problem.Class, r.Status.Problem.Attempts, r.Status.Problem.Limit)
+		if r.Status.Finding != nil {
+			fmt.Fprintf(&b, " [%s %d/%d]", r.Status.Finding.Class, r.Status.Finding.Attempts, r.Status.Finding.Limit)
 		}
 		if r.Log != nil {
 			fmt.Fprintf(&b, " log %s/%s: %s", r.Log.Pod, r.Log.Container, r.Log.Text)
@@ -195,15 +195,15 @@ func (o *outcome) ready(within time.Duration) *outcome {
 }
 
 // failed wants one cause of a class, between two times.
-func (o *outcome) failed(want class.Class, from, to time.Duration) track.Cause {
+func (o *outcome) failed(want class.Class, from, to time.Duration) track.Finding {
 	o.Helper()
 	var failure *track.FailedError
 	if !errors.As(o.err, &failure) {
 		o.Fatalf("Wait = %v after %s, want a failure by %s; it saw %s", o.err, o.took, want, o.story())
 	}
 	cause := failure.Causes[0]
-	if cause.Problem.Class != want || !cause.Fatal {
-		o.Fatalf("cause = %s (fatal %t), want %s: %v; it saw %s", cause.Problem.Class, cause.Fatal, want, o.err, o.story())
+	if cause.Class != want || !cause.Fatal {
+		o.Fatalf("cause = %s (fatal %t), want %s: %v; it saw %s", cause.Class, cause.Fatal, want, o.err, o.story())
 	}
 	if took := failure.Waited; took < from || took > to+slack {
 		o.Errorf("Wait failed after %s, want between %s and %s; it saw %s", took, from, to, o.story())

@@ -81,8 +81,8 @@ func (d *Deployer) hideIn(objects []LiveObject) {
 		for j, note := range s.Notes {
 			s.Notes[j] = d.Hidden.Hide(note)
 		}
-		if s.Problem != nil {
-			s.Problem.Message = d.Hidden.Hide(s.Problem.Message)
+		if s.Finding != nil {
+			s.Finding.Message = d.Hidden.Hide(s.Finding.Message)
 		}
 	}
 }

@@ -33,7 +33,7 @@ var waitingReasons = map[string]class.Class{
 }
 
 // containerProblem returns what is wrong with a container; nil when nothing is.
-func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Finding {
+func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Symptom {
 	reason := c.Waiting.Reason
 	known, ok := waitingReasons[reason]
 	switch {
@@ -45,8 +45,8 @@ func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Findi
 		}
 		return cmp.Or(h.crashProblem(c, r), h.probeProblem(c))
 	}
-	f := Finding{Class: refineClass(known, c.Waiting.Message), Message: cmp.Or(c.Waiting.Message, reason),
-		ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Reason: reason, Attempts: h.crashes(c)}}
+	f := ofContainer(c, refineClass(known, c.Waiting.Message), cmp.Or(c.Waiting.Message, reason))
+	f.Reason, f.Attempts = reason, h.crashes(c)
 	if f.Class == class.BadCommand {
 		f.Certain, f.Limit = true, 1 // in the runtime's own words
 	}
@@ -100,33 +100,37 @@ func (c *Container) isDown() bool {
 }
 
 // crashProblem returns the finding of a container that crashes, or that has ended and isn't started again.
-func (h *History) crashProblem(c *Container, r Policy) *Finding {
+func (h *History) crashProblem(c *Container, r Policy) *Symptom {
 	crashes := h.crashes(c)
 	last := c.lastRun()
 	if h.Pod.hasEndedInVain(c) {
-		f := &Finding{Class: class.ContainerEnded, Ended: true, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, ExitCode: &last.ExitCode, Reason: last.Reason}}
-		h.describeCrash(f, c, last, r)
+		f := ofContainer(c, class.ContainerEnded, "")
+		f.Ended, f.ExitCode, f.Reason = true, &last.ExitCode, last.Reason
+		h.describeCrash(&f, c, last, r)
 		f.Message += "; it isn't started again"
 		f.Limit, f.Certain = 0, false
-		return f
+		return &f
 	}
 	fine := c.Ready && (c.ReadinessWindow > 0 || crashes == 0) || c.hasEnded()
 	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !c.isDown() && crashes == 0 {
 		return nil
 	}
-	f := &Finding{Class: class.CrashLoop, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Attempts: crashes, Limit: 3}}
+	f := ofContainer(c, class.CrashLoop, "")
+	f.Attempts, f.Limit = crashes, 3
 	if r.FailuresAllowed != nil {
 		f.Limit = *r.FailuresAllowed + 1
 	}
 	if last != nil {
 		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}
-	h.describeCrash(f, c, last, r)
-	return f
+	h.describeCrash(&f, c, last, r)
+	return &f
 }
 
+func (f *Symptom) setClass(c class.Class) { f.Class, f.Title = c, class.InfoOf(c).Title }
+
 // describeCrash sets the class and message of a crash.
-func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
+func (h *History) describeCrash(f *Symptom, c *Container, last *Termination, r Policy) {
 	liveness, isKilled := h.events[class.LivenessProbeFailed]
 	message := h.execErrors[c.Name]
 	if last != nil && last.Message != "" {
@@ -136,7 +140,7 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 	case last == nil:
 		f.Message = "restarts again and again"
 	case last.Reason == "OOMKilled":
-		f.Class = class.OOMKilled
+		f.setClass(class.OOMKilled)
 		f.Message = "OOMKilled"
 		if c.MemoryLimit != "" {
 			f.Message += " at its limit of " + c.MemoryLimit
@@ -146,13 +150,16 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 			f.Message += ", which this release has lowered"
 		}
 	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted().MatchString(message):
-		f.Class, f.Certain, f.Limit = class.BadCommand, true, 1 // in the runtime's or the kernel's own words
+		f.setClass(class.BadCommand)
+		f.Certain, f.Limit = true, 1 // in the runtime's or the kernel's own words
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), message)
 	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
-		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
+		f.setClass(class.BadCommand)
+		f.Limit = min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
 	case isKilled:
-		f.Class, f.Message = class.LivenessProbeFailed, liveness.message
+		f.setClass(class.LivenessProbeFailed)
+		f.Message = liveness.message
 	default:
 		f.Message = fmt.Sprintf("exit code %d", last.ExitCode)
 		if last.Reason != "" && last.Reason != "Error" {
@@ -176,16 +183,22 @@ func (e *Termination) isFailedStart() bool {
 
 // probeProblem returns the finding of a container that runs but hasn't started or isn't ready by its probes. It is never
 // a failure by itself: a container that doesn't start in time is killed.
-func (h *History) probeProblem(c *Container) *Finding {
+func (h *History) probeProblem(c *Container) *Symptom {
 	event := h.events[class.ReadinessProbeFailed].message
 	switch {
 	case !c.Running || c.Ready || c.Init:
 		return nil
 	case c.StartupWindow > 0 && !c.Started:
 		message := h.events[class.LivenessProbeFailed].message // the kubelet writes the same events of both
-		return &Finding{Class: class.StartupProbeFailed, Message: cmp.Or(message, "it hasn't succeeded yet"), StartWindow: c.StartupWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
+		return c.probeSymptom(class.StartupProbeFailed, cmp.Or(message, "it hasn't succeeded yet"), c.StartupWindow)
 	case c.ReadinessWindow > 0:
-		return &Finding{Class: class.ReadinessProbeFailed, Message: cmp.Or(event, "readiness probe is failing"), StartWindow: c.ReadinessWindow, ContainerFailure: ContainerFailure{Container: c.Name}}
+		return c.probeSymptom(class.ReadinessProbeFailed, cmp.Or(event, "readiness probe is failing"), c.ReadinessWindow)
 	}
 	return nil
+}
+
+func (c *Container) probeSymptom(of class.Class, message string, window time.Duration) *Symptom {
+	f := symptom(of, message)
+	f.Container, f.StartWindow = c.Name, window
+	return &f
 }

@@ -10,30 +10,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
-// A Finding is something wrong with a pod.
-type Finding struct {
-	Class   class.Class
-	Message string
-	ContainerFailure
+// A Symptom is a finding about one pod, with what decides when it is final.
+type Symptom struct {
+	finding.Finding
 	Certain     bool          // Attempts alone decide: there is nothing that time could heal
 	Ended       bool          // the container has ended for good
 	StartWindow time.Duration // how long it may last while a container starts
-	Since       time.Time     // seen without a break since then
 	LastEventAt time.Time     // when the last event came, if only events tell of it; zero if the status does
-	FinalAt     time.Time     // zero: never by itself
-	Final       bool
 }
 
-// A ContainerFailure says which container of the pods has a problem, and how it ended.
-type ContainerFailure struct {
-	Container string // "app", "init:migrate"; empty when the problem isn't about one
-	Image     string
-	Attempts  int // crashes, pulls or starts that have failed so far
-	Limit     int // attempts that make the problem final; 0 when time alone does
-	ExitCode  *int32
-	Reason    string // of the last termination: OOMKilled, Error
+func symptom(c class.Class, message string) Symptom {
+	return Symptom{Finding: finding.Of(c, message)}
+}
+
+// ofContainer is a symptom of a container.
+func ofContainer(c *Container, of class.Class, message string) Symptom {
+	f := symptom(of, message)
+	f.Container, f.Image = c.Name, c.pulled()
+	return f
 }
 
 // A Policy says when problems of a pod are final.
@@ -111,7 +108,7 @@ func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 }
 
 // RestartTimer lets the time of a problem begin anew.
-func (h *History) RestartTimer(f Finding, now time.Time) { h.problemSince[f.key()] = now }
+func (h *History) RestartTimer(f Symptom, now time.Time) { h.problemSince[f.key()] = now }
 
 // ShiftTimers moves the timers on by a time in which the pod could not be observed.
 func (h *History) ShiftTimers(d time.Duration) {
@@ -164,9 +161,9 @@ func (h *History) HasPassed(c class.Class, container string) bool {
 	return p.Ready
 }
 
-// Findings returns the pod's problems at a time. It starts and stops their timers, so it
+// Symptoms returns the pod's problems at a time. It starts and stops their timers, so it
 // must be called after each update.
-func (h *History) Findings(r Policy, now time.Time) []Finding {
+func (h *History) Symptoms(r Policy, now time.Time) []Symptom {
 	found := h.podProblems(r)
 	for i := range h.Pod.Containers {
 		if f := h.containerProblem(&h.Pod.Containers[i], r, now); f != nil {
@@ -185,7 +182,7 @@ func (h *History) Findings(r Policy, now time.Time) []Finding {
 
 // key identifies a problem; its message may change. Of several things that are missing the kubelet names the
 // first, and each has its own time to appear.
-func (f *Finding) key() string {
+func (f *Symptom) key() string {
 	key := string(f.Class) + " " + f.Container
 	if f.Class == class.ConfigError {
 		key += " " + f.Message
@@ -194,7 +191,7 @@ func (f *Finding) key() string {
 }
 
 // startTimer starts the timer of a finding unless it runs, and sets when it is final.
-func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
+func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 	at, ok := h.problemSince[f.key()]
 	if !ok {
 		at = now
@@ -230,13 +227,13 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	}
 	if enough {
 		f.FinalAt = at.Add(grace)
-		f.Final = !now.Before(f.FinalAt)
+		f.Fatal = f.IsFinal(now)
 	}
 }
 
 // isKnownFromEvents reports whether only events tell of a problem, which don't say that it is over. What is missing
 // can be asked for instead.
-func (f *Finding) isKnownFromEvents() bool {
+func (f *Symptom) isKnownFromEvents() bool {
 	return !f.LastEventAt.IsZero() && f.Class != class.MountedObjectMissing
 }
 
@@ -246,42 +243,45 @@ func IsCrash(c class.Class) bool {
 	return c == class.CrashLoop || c == class.OOMKilled || c == class.LivenessProbeFailed
 }
 
-func (h *History) podProblems(r Policy) []Finding {
+func (h *History) podProblems(r Policy) []Symptom {
 	p := &h.Pod
 	switch {
 	case p.Deleting:
 		return nil
 	case p.Phase == corev1.PodFailed:
-		f := Finding{Class: class.PodFailed, Message: joinText(p.Failure.Reason, p.Failure.Message)}
+		f := symptom(class.PodFailed, joinText(p.Failure.Reason, p.Failure.Message))
 		if evictionReasons[p.Failure.Reason] || p.Disrupted || strings.HasPrefix(p.Failure.Reason, "OutOf") {
-			f.Class = class.Evicted
+			f = symptom(class.Evicted, f.Message)
 		}
-		return []Finding{f}
+		return []Symptom{f}
 	case p.Scheduling.Reason == "SchedulingGated":
-		return []Finding{{Class: class.SchedulingGated, Message: p.Scheduling.Message}}
+		return []Symptom{symptom(class.SchedulingGated, p.Scheduling.Message)}
 	case p.Scheduling.Done:
 		return nil
 	case p.Scheduling.Reason == "":
 		if event, known := h.events[class.ResourceClaimUnallocated]; known { // the scheduler waits for the claim, without a word
-			return []Finding{{Class: class.ResourceClaimUnallocated, Message: event.message}}
+			return []Symptom{symptom(class.ResourceClaimUnallocated, event.message)}
 		}
 		return nil
 	}
-	f := Finding{Class: class.Unschedulable, Message: p.Scheduling.Message}
+	return []Symptom{h.schedulingProblem(r)}
+}
+
+func (h *History) schedulingProblem(r Policy) Symptom {
+	message := h.Pod.Scheduling.Message
 	switch {
-	case strings.Contains(p.Scheduling.Message, unboundClaims):
-		f.Class = class.ClaimUnbound
-	case waitsForDevices().MatchString(p.Scheduling.Message):
-		f.Class = class.ResourceClaimUnallocated
-		f.Message = joinText(f.Message, h.events[class.ResourceClaimUnallocated].message)
+	case strings.Contains(message, unboundClaims):
+		return symptom(class.ClaimUnbound, message)
+	case waitsForDevices().MatchString(message):
+		return symptom(class.ResourceClaimUnallocated, joinText(message, h.events[class.ResourceClaimUnallocated].message))
 	case h.scaleUpTriggered:
-		f.Class = class.WaitingForNode
-	case excludesEveryNode(p.Scheduling.Message), h.scaleUpImpossible:
-		f.Class = class.NoNodeFits
-	case r.OldPodsLeaving && strings.Contains(p.Scheduling.Message, "Insufficient"):
-		f.Class = class.WaitingForRoom
+		return symptom(class.WaitingForNode, message)
+	case excludesEveryNode(message), h.scaleUpImpossible:
+		return symptom(class.NoNodeFits, message)
+	case r.OldPodsLeaving && strings.Contains(message, "Insufficient"):
+		return symptom(class.WaitingForRoom, message)
 	}
-	return []Finding{f}
+	return symptom(class.Unschedulable, message)
 }
 
 // evictionReasons are reasons of failed pods that say nothing about the pod.
@@ -299,7 +299,7 @@ func joinText(a, b string) string {
 
 // eventProblems returns problems that only events report. Events come late and may be
 // missing, so they count only while the pod still waits for its containers.
-func (h *History) eventProblems(found []Finding) []Finding {
+func (h *History) eventProblems(found []Symptom) []Symptom {
 	creating := slices.ContainsFunc(h.Pod.Containers, func(c Container) bool {
 		return c.Waiting.Reason == "ContainerCreating" || c.Waiting.Reason == "PodInitializing"
 	})
@@ -310,7 +310,9 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	// A volume that is attached elsewhere can't be mounted in time either.
 	for _, c := range []class.Class{class.MountedObjectMissing, class.MultiAttach, class.MountFailed, class.PodSandboxFailed} {
 		if event, known := h.events[c]; known {
-			return []Finding{{Class: c, Message: event.message, LastEventAt: event.at, ContainerFailure: ContainerFailure{Attempts: event.count}}}
+			f := symptom(c, event.message)
+			f.LastEventAt, f.Attempts = event.at, event.count
+			return []Symptom{f}
 		}
 	}
 	return nil

@@ -6,13 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"deployer/internal/lazyregexp"
+	"deployer/track/finding"
 )
 
 // A Missing is what a pod needs and its kubelet doesn't find, in the pod's namespace.
-type Missing struct {
-	Kind, Name string
-	Key        string // of a ConfigMap or Secret that is there; empty when the object is missing
-}
+type Missing = finding.Missing
 
 // A volumeKey is a key of a ConfigMap or Secret that a volume asks for by name.
 type volumeKey struct {

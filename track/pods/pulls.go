@@ -70,19 +70,18 @@ func (h *History) recordPullEvent(message string, count int) {
 }
 
 // pullProblem is that of a container whose image can't be had.
-func (h *History) pullProblem(c *Container) *Finding {
+func (h *History) pullProblem(c *Container) *Symptom {
 	p := h.pulls[c.Name]
 	if p.message == "" {
 		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
-	image := c.pulled()
-	f := &Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, image), ContainerFailure: ContainerFailure{Container: c.Name, Image: image}}
-	if c.volumeImage != "" {
-		f.Message = "image of volume " + h.Pod.Volumes.images[image] + ": " + f.Message
-	}
+	f := ofContainer(c, pullClass(c.Waiting.Reason, p.message, c.pulled()), p.message)
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
-	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, image)
-	return f
+	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, c.pulled())
+	if c.volumeImage != "" {
+		f.Message = "image of volume " + h.Pod.Volumes.images[c.volumeImage] + ": " + f.Message
+	}
+	return &f
 }
 
 // pullEvent is what events tell of a container's image. Kubelets since 1.32 write the tag

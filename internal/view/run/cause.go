@@ -12,55 +12,32 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
-	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
 )
 
-// A Cause is one root cause of a failure, with all that helps to fix it.
+// A Cause is one root cause of a failure: what was found, and what the run knows about it.
 type Cause struct {
-	Class   class.Class `json:"class"` // of package class, or one of those below
-	Title   string      `json:"title" text:"free"`
-	Fatal   bool        `json:"fatal"`
-	Objects []string    `json:"objects"`
-	Message string      `json:"message,omitempty" text:"free"`
-	Hook    string      `json:"hook,omitempty"` // event and template of the hook it happened in
+	track.Finding
+	Hook    string       `json:"hook,omitempty"` // event and template of the hook it happened in
+	Impact  string       `json:"impact,omitempty" text:"free"`
+	Changed []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
+	Source  string       `json:"source,omitempty"`              // template
+	Next    []Suggestion `json:"next,omitempty"`
 
-	FailingPods
-	Suspect  string `json:"suspect_node,omitempty"`
-	Attempts int    `json:"attempts,omitempty"`
-	Limit    int    `json:"attempts_limit,omitempty"`
-	ExitCode *int32 `json:"exit_code,omitempty"` // of the container
-	Reason   string `json:"reason,omitempty"`    // of its termination
-
-	Since         string       `json:"since,omitempty"` // when it was first seen
-	Impact        string       `json:"impact,omitempty" text:"free"`
-	Changed       []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
-	Source        string       `json:"source,omitempty"`              // template
-	Advice        string       `json:"advice,omitempty" text:"free"`
-	Blocks        []string     `json:"blocks,omitempty"`
-	BeforeRelease bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
-	Events        []CauseEvent `json:"events,omitempty"`
-	Logs          []CauseLog   `json:"logs,omitempty"`
-	Next          []Suggestion `json:"next,omitempty"`
-
-	lasted time.Duration // since then, when the run ended
+	lasted time.Duration // since it was first seen, when the run ended
 }
 
-// FailingPods are pods that have a problem, and which container of them.
-type FailingPods struct {
-	Container string   `json:"container,omitempty"`
-	Image     string   `json:"image,omitempty"`
-	Pods      []string `json:"pods,omitempty"`
-	PodCount  int      `json:"pod_count,omitempty"`
-	PodTotal  int      `json:"pod_total,omitempty"`
-	Nodes     []string `json:"nodes,omitempty"`
-}
-
-func failingPods(p track.Problem) FailingPods {
-	return FailingPods{Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes}
+// inUTC returns a finding with its times as documents have them: to the second, in UTC.
+func inUTC(f track.Finding) track.Finding {
+	f.Since, f.FinalAt = f.Since.UTC().Truncate(time.Second), f.FinalAt.UTC().Truncate(time.Second)
+	f.Events = slices.Clone(f.Events)
+	for i := range f.Events {
+		f.Events[i].Last = f.Events[i].Last.UTC().Truncate(time.Second)
+	}
+	return f
 }
 
 // The classes of causes beside those of package class, which are problems of objects.
@@ -73,25 +50,6 @@ const (
 	classStopped        class.Class = "stopped"
 	classError          class.Class = "error" // any other
 )
-
-// A CauseEvent is a Kubernetes event.
-type CauseEvent struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message" text:"free"`
-	Object  string `json:"object,omitempty"`
-	Count   int    `json:"count,omitempty"`
-	Last    string `json:"last,omitempty"`
-}
-
-// A CauseLog is the end of a container's log.
-type CauseLog struct {
-	Pod               string   `json:"pod"`
-	Container         string   `json:"container"`
-	Previous          bool     `json:"previous,omitempty"`
-	Lines             []string `json:"lines" text:"free"`
-	UnavailableReason string   `json:"why,omitempty" text:"free"` // there are none
-}
 
 // A Suggestion is something to do, and the command for it if there is one.
 type Suggestion struct {
@@ -151,7 +109,7 @@ func (c *causeCollector) walk(err error) bool {
 		c.timeout(e)
 		return true
 	case *track.UnreachableError:
-		c.append(Cause{Class: classAPIUnreachable, Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
+		c.append(causeOf(classAPIUnreachable, "API server unreachable", e))
 		return true
 	case *apply.RejectedError:
 		title := "Rejected by the API server"
@@ -164,7 +122,7 @@ func (c *causeCollector) walk(err error) bool {
 		return true
 	case *release.PendingError, *release.BusyError:
 		c.verdict = verdictRejected
-		c.append(Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
+		c.append(causeOf(classError, "Another run may be at work", err))
 		return true
 	case *apply.StayedError:
 		for _, r := range e.Objects {
@@ -190,7 +148,7 @@ func (c *causeCollector) walk(err error) bool {
 
 // plain makes a cause of an error that isn't known: of its message.
 func (c *causeCollector) plain(err error) {
-	cause := Cause{Class: classError, Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
+	cause := causeOf(classError, "The run failed", err)
 	if errors.Is(err, context.Canceled) {
 		if slices.ContainsFunc(c.causes, func(c Cause) bool { return c.Class == classStopped }) {
 			return // each request under way ends with the same signal
@@ -206,11 +164,18 @@ func (c *causeCollector) add(of class.Class, title string, id kube.ID, source st
 	message := err.Error()
 	for i := range c.causes {
 		if known := &c.causes[i]; known.Class == of && known.Message == message && known.Title == title {
-			known.Objects = append(known.Objects, id.String())
+			known.Objects = append(known.Objects, id)
 			return
 		}
 	}
-	c.append(Cause{Class: of, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)})
+	cause := causeOf(of, title, err)
+	cause.Objects, cause.Source = []kube.ID{id}, source
+	c.append(cause)
+}
+
+// causeOf makes a cause of an error.
+func causeOf(of class.Class, title string, err error) Cause {
+	return Cause{Finding: track.Finding{Class: of, Title: title, Fatal: true, Message: err.Error(), Advice: output.Hint(err)}}
 }
 
 // inHook collects the causes of a failed hook.
@@ -239,7 +204,7 @@ func (c *causeCollector) append(cause Cause) {
 	c.causes = append(c.causes, cause)
 }
 
-func (c *causeCollector) tracked(causes []track.Cause) {
+func (c *causeCollector) tracked(causes []track.Finding) {
 	for _, from := range causes {
 		c.append(c.state.cause(from))
 	}
@@ -251,10 +216,10 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 	if errors.Is(e.Err, context.Canceled) {
 		c.verdict = verdictStopped
 	}
-	alreadyNamed := map[string]bool{}
+	alreadyNamed := map[kube.ID]bool{}
 	c.tracked(e.Causes)
 	for _, cause := range c.causes {
-		for _, o := range append(cause.Objects, cause.Blocks...) {
+		for _, o := range slices.Concat(cause.Objects, cause.Blocks) {
 			alreadyNamed[o] = true
 		}
 	}
@@ -263,66 +228,44 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 		of, title = classStopped, fmt.Sprintf("Not %s when the run was stopped", e.Goal)
 	}
 	for _, s := range e.NotReady {
-		if alreadyNamed[s.ID.String()] {
+		if alreadyNamed[s.ID] {
 			continue
 		}
-		if s.Problem != nil {
-			c.tracked([]track.Cause{{Objects: []kube.ID{s.ID}, Problem: *s.Problem, Rollout: s.Rollout}})
+		if s.Finding != nil {
+			known := *s.Finding
+			known.Objects, known.Rollout = []kube.ID{s.ID}, s.Rollout
+			c.tracked([]track.Finding{known})
 			continue
 		}
-		change := c.state.changes[s.ID]
 		message := s.Message
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
-		c.append(Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message,
-			Source: change.source, Changed: changesToBlame(change.update, "", of, c.state.op.Hidden), Next: suggestions(of, s.ID, track.Problem{})})
+		cause := c.state.cause(track.Finding{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []kube.ID{s.ID}, Message: message})
+		cause.Impact = "" // nobody has looked at its pods
+		c.append(cause)
 	}
 }
 
 // cause completes a cause of tracking by what the release changed in the object.
-func (t *runState) cause(from track.Cause) Cause {
-	p := from.Problem
+func (t *runState) cause(from track.Finding) Cause {
 	watching := t.op.Verb == deploy.Watch // nothing is being released
 	from.BeforeRelease = from.BeforeRelease && !watching
-	out := Cause{
-		Class: p.Class, Title: p.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
-		FailingPods: failingPods(p), Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
-		Objects: namesOf(from.Objects), Blocks: namesOf(from.Blocks), Since: page.Timestamp(p.Since),
-	}
-	if !p.Since.IsZero() {
-		out.lasted = t.now().Sub(p.Since)
-	}
-	for _, e := range p.Events {
-		out.Events = append(out.Events, CauseEvent{
-			Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count, Last: page.Timestamp(e.Last),
-		})
-	}
-	for _, l := range p.Logs {
-		l.Lines = append([]string{}, l.Lines...) // an empty list, not null
-		out.Logs = append(out.Logs, CauseLog(l))
-	}
 	id := from.Objects[0]
 	change := t.changes[id]
-	out.Source = change.source
-	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
+	out := Cause{Finding: inUTC(from), Source: change.source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
+		Changed: changesToBlame(change.update, from.Container, from.Class, t.op.Hidden)}
+	if watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changesToBlame(change.update, p.Container, p.Class, t.op.Hidden)
-	out.Next = suggestions(p.Class, id, p)
-	return out
-}
-
-func namesOf(ids []kube.ID) []string {
-	var out []string
-	for _, id := range ids {
-		out = append(out, id.String())
+	if !from.Since.IsZero() {
+		out.lasted = t.now().Sub(from.Since)
 	}
 	return out
 }
 
 // impact says how much of a failed object still works.
-func (t *runState) impact(from track.Cause, change changeSummary) string {
+func (t *runState) impact(from track.Finding, change changeSummary) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:

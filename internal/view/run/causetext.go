@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"deployer/internal/view/textfmt"
+	"deployer/track"
+	"deployer/track/finding"
 )
 
 // lines returns the lines of a cause, each with its label.
@@ -25,9 +27,8 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 		label = ""
 	}
 	add("where", c.where())
-	if c.Since != "" && c.lasted >= time.Second {
-		_, clock, _ := strings.Cut(strings.TrimSuffix(c.Since, "Z"), "T")
-		add("since", fmt.Sprintf("%s UTC, for %s", clock, textfmt.Duration(c.lasted)))
+	if c.lasted >= time.Second {
+		add("since", fmt.Sprintf("%s UTC, for %s", c.Since.Format(time.TimeOnly), textfmt.Duration(c.lasted)))
 	}
 	if c.ExitCode == nil {
 		add("reason", c.Reason)
@@ -39,7 +40,7 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	add("advice", c.Advice)
 	out = append(out, c.events()...)
 	for _, l := range c.Logs {
-		out = append(out, l.lines()...)
+		out = append(out, logLines(l)...)
 	}
 	return append(out, suggestionLines(c.Next)...)
 }
@@ -77,8 +78,8 @@ func (c Cause) where() string {
 		parts = append(parts, text)
 	}
 	text := strings.Join(parts, ", ")
-	if c.Suspect != "" {
-		text += "; pods on other nodes are fine: suspect node " + c.Suspect
+	if c.SuspectNode != "" {
+		text += "; pods on other nodes are fine: suspect node " + c.SuspectNode
 	}
 	return text
 }
@@ -117,7 +118,7 @@ func (c Cause) events() []string {
 
 // A distinctEvent is an event about one object and as many others.
 type distinctEvent struct {
-	CauseEvent
+	track.Event
 	others int
 }
 
@@ -129,7 +130,7 @@ func (c Cause) distinctEvents() []distinctEvent {
 		}
 		same := slices.IndexFunc(out, func(t distinctEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
 		if same < 0 {
-			out = append(out, distinctEvent{CauseEvent: e})
+			out = append(out, distinctEvent{Event: e})
 		} else {
 			out[same].others++
 		}
@@ -137,7 +138,7 @@ func (c Cause) distinctEvents() []distinctEvent {
 	return out
 }
 
-func (l CauseLog) title() string {
+func logTitle(l finding.Log) string {
 	text := textfmt.CleanLine(l.Pod + "/" + l.Container)
 	if l.Previous {
 		text += ", previous run"
@@ -145,14 +146,14 @@ func (l CauseLog) title() string {
 	return text
 }
 
-func (l CauseLog) lines() []string {
+func logLines(l finding.Log) []string {
 	n := len(l.Lines)
 	if n == 0 {
 		why := cmp.Or(l.UnavailableReason, "nothing was written")
-		return labelled("logs", l.title()+": "+textfmt.CleanLine(why))
+		return labelled("logs", logTitle(l)+": "+textfmt.CleanLine(why))
 	}
 	shown := l.Lines[max(0, n-maxLog):]
-	out := []string{fmt.Sprintf("%s, last %s:", l.title(), textfmt.Count(len(shown), "line"))}
+	out := []string{fmt.Sprintf("%s, last %s:", logTitle(l), textfmt.Count(len(shown), "line"))}
 	for _, text := range shown {
 		out = append(out, "| "+textfmt.CleanIndentedLine(text))
 	}
@@ -185,7 +186,7 @@ func (c Cause) headline() string {
 	if len(c.Objects) == 0 {
 		return text
 	}
-	return text + ": " + textfmt.First(c.Objects, 3)
+	return text + ": " + textfmt.First(c.Objects.Names(), 3)
 }
 
 // summary is the cause in one line.

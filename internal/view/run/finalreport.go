@@ -94,7 +94,7 @@ func (rep *finalReport) failure(r Result) string {
 	for i, c := range shown {
 		if c.Fatal || i == 0 {
 			lines := append([]string{c.summary()}, c.changed(rep.display.glyphs)...)
-			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), lines...))
+			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))].Names(), ""), lines...))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := string(c.Class)
@@ -125,9 +125,9 @@ func (rep *finalReport) details(b *strings.Builder, c Cause) {
 	}
 	now := rep.display.now()
 	for _, tail := range log {
-		title := "log of " + tail.title()
+		title := "log of " + logTitle(tail)
 		b.WriteString(rep.display.ci.begin(title, now))
-		for _, l := range tail.lines() {
+		for _, l := range logLines(tail) {
 			fmt.Fprintf(b, "   %s\n", l)
 		}
 		b.WriteString(rep.display.ci.end(title, now))
@@ -182,10 +182,10 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 	named := map[string]bool{}
 	var blocked, unfinished []string
 	for _, c := range r.Causes {
-		for _, o := range c.Objects {
+		for _, o := range c.Objects.Names() {
 			named[o] = true
 		}
-		for _, o := range c.Blocks {
+		for _, o := range c.Blocks.Names() {
 			if !named[o] {
 				named[o] = true
 				blocked = append(blocked, textfmt.CleanLine(o))

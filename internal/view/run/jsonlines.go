@@ -6,10 +6,8 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
-	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/track"
-	"deployer/track/class"
 )
 
 // jsonRenderer writes a run as events, one JSON document per line of standard output.
@@ -59,24 +57,13 @@ type jsonEvent struct {
 
 // StatusFields say how an object is.
 type StatusFields struct {
-	State      string   `json:"state,omitempty"`
-	Done       *int     `json:"done,omitempty"`
-	Total      *int     `json:"total,omitempty"`
-	Message    string   `json:"message,omitempty" text:"free"`
-	Unverified bool     `json:"unverified,omitempty"`
-	Notes      []string `json:"notes,omitempty" text:"free"`
-	Problem    *Problem `json:"problem,omitempty"`
-}
-
-// A Problem is what keeps an object from being ready.
-type Problem struct {
-	Class   class.Class `json:"class"`
-	Title   string      `json:"title" text:"free"`
-	Message string      `json:"message,omitempty" text:"free"`
-	FailingPods
-	Attempts int    `json:"attempts,omitempty"`
-	Limit    int    `json:"attempts_limit,omitempty"`
-	FinalAt  string `json:"final_at,omitempty"`
+	State      string         `json:"state,omitempty"`
+	Done       *int           `json:"done,omitempty"`
+	Total      *int           `json:"total,omitempty"`
+	Message    string         `json:"message,omitempty" text:"free"`
+	Unverified bool           `json:"unverified,omitempty"`
+	Notes      []string       `json:"notes,omitempty" text:"free"`
+	Problem    *track.Finding `json:"problem,omitempty"`
 }
 
 func (n *jsonRenderer) tick()  {}
@@ -200,11 +187,8 @@ func StatusFieldsOf(s track.Status) StatusFields {
 	if s.Total > 0 {
 		out.Done, out.Total = &s.Done, &s.Total
 	}
-	if p := s.Problem; p != nil {
-		out.Problem = &Problem{
-			Class: p.Class, Title: p.Title, Message: p.Message, FailingPods: failingPods(*p), Attempts: p.Attempts, Limit: p.Limit,
-			FinalAt: page.Timestamp(p.FinalAt),
-		}
+	if s.Finding != nil {
+		out.Problem = new(inUTC(*s.Finding))
 	}
 	return out
 }

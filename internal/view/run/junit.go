@@ -55,7 +55,7 @@ func junitOf(r Result) junitSuites {
 	suite := junitSuite{Name: textfmt.CleanLine(strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release))), Time: r.Seconds, Timestamp: r.Began}
 	causes := map[string]Cause{}
 	for _, c := range r.Causes {
-		for _, o := range c.Objects {
+		for _, o := range c.Objects.Names() {
 			if _, named := causes[o]; !named {
 				causes[o] = c
 			}
@@ -81,7 +81,7 @@ func junitOf(r Result) junitSuites {
 	for _, c := range r.Causes { // hooks, and failures that are no object's
 		name := "run"
 		if len(c.Objects) > 0 {
-			name = c.Objects[0]
+			name = c.Objects[0].String()
 			if _, left := causes[name]; !left {
 				continue
 			}

@@ -197,10 +197,10 @@ func (l *lineRenderer) status(s track.Status) {
 
 // problem shows a problem once, until it becomes another.
 func (l *lineRenderer) problem(s track.Status) {
-	if s.Problem == nil || s.State == track.Failed {
+	if s.Finding == nil || s.State == track.Failed {
 		return
 	}
-	p := s.Problem
+	p := s.Finding
 	key := string(p.Class) + "\x00" + p.Container + "\x00" + p.Message
 	if l.problems[s.ID] == key {
 		return

@@ -45,7 +45,7 @@ func (t *runState) actionCounts() string {
 
 // problemText is what holds an object up, on one line.
 func problemText(s track.Status) string {
-	p := s.Problem
+	p := s.Finding
 	if p == nil {
 		return textfmt.CleanLine(s.Message)
 	}
@@ -87,7 +87,7 @@ func attempts(c class.Class, n, limit int) string {
 }
 
 func reasonOf(s track.Status) string {
-	if p := s.Problem; p != nil && p.Title != "" {
+	if p := s.Finding; p != nil && p.Title != "" {
 		return textfmt.CleanLine(p.Title) // the rest was shown when it appeared
 	}
 	return problemText(s)

@@ -11,11 +11,11 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
-	"deployer/internal/kube"
 	"deployer/internal/view/output"
 	"deployer/internal/view/viewtest"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 // hookFails is a run that ends with its first hook.
@@ -33,8 +33,8 @@ func (s *studio) hookFails(t testing.TB) {
 		}}})
 	}
 	s.after(time.Second)
-	p := track.Problem{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
-	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Problem: &p})
+	p := track.Finding{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
+	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Finding: &p})
 	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
 	s.HandleEvent(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
@@ -45,15 +45,15 @@ func (s *studio) hookFails(t testing.TB) {
 // is away for a while, and nothing else is known of a custom resource.
 func (s *studio) timesOut(t testing.TB) {
 	op := s.play(t)
-	p := track.Problem{
-		Class:            class.ReadinessProbeFailed,
-		Title:            "Readiness probe fails",
-		Message:          "Readiness probe failed: HTTP probe failed with statuscode: 503",
-		ContainerFailure: track.ContainerFailure{Container: "web"},
-		AffectedPods:     track.AffectedPods{Pods: []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"}},
-		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}}},
+	p := track.Finding{
+		Class:     class.ReadinessProbeFailed,
+		Title:     "Readiness probe fails",
+		Message:   "Readiness probe failed: HTTP probe failed with statuscode: 503",
+		Container: "web",
+		Pods:      []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"},
+		Logs: []finding.Log{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}},
 	}
-	web := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Problem: &p, Waited: 36 * time.Second}
+	web := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Finding: &p, Waited: 36 * time.Second}
 	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
 	s.saw(track.ProblemSeen, web)
 	s.after(2 * time.Second)
@@ -61,8 +61,10 @@ func (s *studio) timesOut(t testing.TB) {
 	s.after(4 * time.Second)
 	s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
+	late := foundAt(p, false, viewtest.WebID())
+	late.Rollout = &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}
 	err := &track.TimeoutError{
-		Causes:   []track.Cause{{Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}}},
+		Causes:   []track.Finding{late},
 		NotReady: []track.Status{web, foo}, Total: 7, Goal: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
 	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})

@@ -158,7 +158,7 @@ func (r *Result) dropStaleSuggestions() {
 		deleted[o.Object] = o.Action == apply.Delete
 	}
 	r.dropSuggestions(func(s Suggestion, c *Cause) bool {
-		object := len(c.Objects) > 0 && deleted[c.Objects[0]]
+		object := len(c.Objects) > 0 && deleted[c.Objects[0].String()]
 		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
 		return gone[s.about]
 	})
@@ -268,8 +268,8 @@ func (t *runState) objectResult(id kube.ID, c changeSummary) ObjectResult {
 	s := o.status
 	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
 	out.Seconds = roundedSeconds(t.age(o))
-	if s.Problem != nil {
-		out.Class, out.Message = s.Problem.Class, cmp.Or(s.Message, s.Problem.Message)
+	if s.Finding != nil {
+		out.Class, out.Message = s.Finding.Class, cmp.Or(s.Message, s.Finding.Message)
 	}
 	return out
 }

@@ -265,7 +265,7 @@ func (t *runState) unready() []*awaitedObject {
 		switch {
 		case o.status.State == track.Failed:
 			return 0
-		case o.status.Problem != nil:
+		case o.status.Finding != nil:
 			return 1
 		case o.status.State == track.Progressing:
 			return 2

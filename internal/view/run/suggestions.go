@@ -52,7 +52,7 @@ func wholeLog(restarted bool) suggestionRule {
 }
 
 // suggestionRules are the rules for a class of problem.
-func suggestionRules(of class.Class, p track.Problem) []suggestionRule {
+func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 	switch of {
 	case class.ImagePullPermanent, class.InvalidImageName:
 		return []suggestionRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
@@ -89,7 +89,7 @@ func suggestionRules(of class.Class, p track.Problem) []suggestionRule {
 }
 
 // suggestions fills in the rules for a class of problem of an object.
-func suggestions(of class.Class, id kube.ID, problem track.Problem) []Suggestion {
+func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
 		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "",
@@ -105,7 +105,7 @@ func suggestions(of class.Class, id kube.ID, problem track.Problem) []Suggestion
 	if len(problem.Nodes) > 0 {
 		names["node"] = problem.Nodes[0]
 	}
-	if n := problem.MissingObject; n != nil {
+	if n := problem.Missing; n != nil {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []Suggestion

@@ -197,7 +197,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	switch {
 	case s.State == track.Failed:
 		sign, paint = t.display.glyphs.Bad, t.display.palette.Bad.Sprint
-	case s.Problem != nil:
+	case s.Finding != nil:
 		sign, paint = t.display.glyphs.Warn, t.display.palette.Warn.Sprint
 	}
 	progress := string(s.State)
@@ -209,7 +209,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	room := columns - 6 - textfmt.Width(age)
 	text = textfmt.Pad(t.display.glyphs.Fit(text, room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
-	if p := s.Problem; p != nil && len(p.Pods) > 0 {
+	if p := s.Finding; p != nil && len(p.Pods) > 0 {
 		out = append(out, t.cut("      "+t.display.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
@@ -227,12 +227,12 @@ func (t *terminalRenderer) nameCells(columns int) int {
 
 // headOf is the news about an object without its pods.
 func (t *terminalRenderer) headOf(s track.Status) string {
-	if s.Problem == nil {
+	if s.Finding == nil {
 		return textfmt.CleanLine(s.Message)
 	}
-	bare := *s.Problem
+	bare := *s.Finding
 	bare.Pods, bare.Nodes = nil, nil
-	s.Problem = &bare
+	s.Finding = &bare
 	text := problemText(s)
 	if left := bare.FinalAt.Sub(t.display.now()); left > 0 && s.State != track.Failed {
 		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
@@ -242,7 +242,7 @@ func (t *terminalRenderer) headOf(s track.Status) string {
 
 // exemplar names one pod of a problem and what still serves.
 func exemplar(s track.Status) string {
-	p := s.Problem
+	p := s.Finding
 	text := ""
 	if p.PodTotal > 0 {
 		text = fmt.Sprintf("%d of %s, first ", p.PodCount, textfmt.Count(p.PodTotal, "new pod"))

@@ -24,11 +24,11 @@ func TestTerminal(t *testing.T) {
 	s, scr := newStage(t, 110, 24)
 	s.play(t)
 	p := viewtest.Pull()
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 3}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 3}})
 	s.after(9 * time.Second)
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
-	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
 	s.HandleEvent(deploy.Ended{Operation: s.runs.current.op, Record: s.runs.current.op.Next, Err: err, Took: 12 * time.Second})
 	if err := s.end(); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTerminalSizes(t *testing.T) {
 		for i, name := range ids {
 			status := track.Status{ID: name, State: track.Progressing, Message: "0 of 3 pods ready", Total: 3}
 			if i%7 == 0 {
-				status.Problem = &p
+				status.Finding = &p
 			}
 			s.saw(track.StatusChanged, status)
 			s.after(tickEvery)

@@ -27,6 +27,7 @@ import (
 	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 // A studio records what a view writes, with a clock of its own.
@@ -110,8 +111,8 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 func (s *studio) succeed(t testing.TB) {
 	op := s.play(t)
 	p := viewtest.Pull()
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 1}})
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p}) // the same again
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 1}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p}) // the same again
 	s.after(40 * time.Second)
 	s.Warn("spec.x is deprecated")
 	s.Warn("spec.x is deprecated")
@@ -134,18 +135,20 @@ func (s *studio) succeed(t testing.TB) {
 
 func failedError() error {
 	exit := int32(1)
-	crash := track.Problem{
-		Class:            class.CrashLoop,
-		Title:            "Container crashes",
-		Message:          "back-off restarting failed container",
-		ContainerFailure: track.ContainerFailure{Container: "app", Attempts: 2, Limit: 3, ExitCode: &exit, Reason: "Error"},
-		AffectedPods:     track.AffectedPods{Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3"},
-		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}}},
+	crash := track.Finding{
+		Class:     class.CrashLoop,
+		Title:     "Container crashes",
+		Message:   "back-off restarting failed container",
+		Container: "app", Attempts: 2, Limit: 3, ExitCode: &exit, Reason: "Error",
+		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3",
+		Logs: []finding.Log{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}},
 	}
+	pull := foundAt(viewtest.Pull(), true, viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker"))
+	pull.Rollout, pull.Blocks = &track.Rollout{Desired: 3, OldServing: 3}, []kube.ID{{Kind: "APIService", Name: "v1.shop"}}
 	return &track.FailedError{
-		Causes: []track.Cause{
-			{Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
-			{Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
+		Causes: []track.Finding{
+			pull,
+			foundAt(crash, false, viewtest.ID("apps", "Deployment", "api")),
 		},
 		Waited: 15 * time.Second,
 	}
@@ -154,9 +157,9 @@ func failedError() error {
 func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	op := s.play(t)
 	p := viewtest.Pull()
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p})
 	s.after(15 * time.Second)
-	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
 	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
@@ -321,15 +324,15 @@ func (interrupted) Error() string        { return "stopped by SIGINT" }
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
 func hookFailure() error {
-	p := track.Problem{
-		Class:            class.JobFailed,
-		Title:            "Job failed",
-		Message:          "BackoffLimitExceeded",
-		ContainerFailure: track.ContainerFailure{Container: "app"},
-		AffectedPods:     track.AffectedPods{Pods: []string{"migrate-x7k2p"}},
-		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}}},
+	p := track.Finding{
+		Class:     class.JobFailed,
+		Title:     "Job failed",
+		Message:   "BackoffLimitExceeded",
+		Container: "app",
+		Pods:      []string{"migrate-x7k2p"},
+		Logs:      []finding.Log{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}},
 	}
-	return &track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
+	return &track.FailedError{Causes: []track.Finding{foundAt(p, true, viewtest.ID("batch", "Job", "migrate"))}}
 }
 
 // TestHeartbeat says after half a minute of silence what the run is at.
@@ -368,7 +371,7 @@ func TestHeartbeat(t *testing.T) {
 // TestLogOfAnEarlierRun is asked for where there was one: a Job makes new pods.
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
-		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
+		p := track.Finding{Container: "app", Attempts: crashes, Pods: []string{"migrate-x7k2p"}}
 		suggested := suggestions(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
 		if got := strings.HasSuffix(suggested[0].Command, " --previous"); got != want {
 			t.Errorf("%d crashes: %s", crashes, suggested[0].Command)
@@ -385,9 +388,9 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 	r := Result{
 		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
 		Causes: []Cause{
-			{Objects: []string{"Deployment/prod/web"}, Next: suggested()},
-			{Objects: []string{"Job/prod/kept"}, Hook: "pre-upgrade hook", Next: suggested()},
-			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: suggested()},
+			{Finding: foundAt(track.Finding{}, true, viewtest.WebID()), Next: suggested()},
+			{Finding: foundAt(track.Finding{}, true, viewtest.ID("batch", "Job", "kept")), Hook: "pre-upgrade hook", Next: suggested()},
+			{Finding: foundAt(track.Finding{}, true, viewtest.ID("batch", "Job", "dropped")), Hook: "pre-upgrade hook", Next: suggested()},
 		},
 	}
 	r.dropStaleSuggestions()
@@ -448,7 +451,7 @@ func TestNoWayBackToTheSame(t *testing.T) {
 	for action, want := range map[apply.Action]bool{apply.Unchanged: false, apply.Update: true} {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
-		err := &track.FailedError{Causes: []track.Cause{{Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}, Problem: track.Problem{Class: class.CrashLoop}}}}
+		err := &track.FailedError{Causes: []track.Finding{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}
 		s.HandleEvent(deploy.Began{Operation: op})
 		s.HandleEvent(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
 		s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
@@ -496,22 +499,22 @@ func TestEventsInjection(t *testing.T) {
 			op := viewtest.HostileOperation(t)
 			s.HandleEvent(deploy.Began{Operation: op})
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
-			p := track.Problem{
-				Class:            "x",
-				Title:            evil,
-				Message:          evil,
-				Advice:           evil,
-				ContainerFailure: track.ContainerFailure{Container: evil, Image: evil, Reason: evil},
-				AffectedPods:     track.AffectedPods{Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1},
-				Evidence:         track.Evidence{Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}}},
+			p := track.Finding{
+				Class:     "x",
+				Title:     evil,
+				Message:   evil,
+				Advice:    evil,
+				Container: evil, Image: evil, Reason: evil,
+				Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1,
+				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []finding.Log{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}},
 			}
 			s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)
-			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Problem: &p})
+			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Finding: &p})
 			s.after(35 * time.Second)
 			s.Warn(evil)
-			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
+			err := errors.Join(&track.FailedError{Causes: []track.Finding{foundAt(p, true, viewtest.WebID())}}, errors.New(evil))
 			s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
 			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
@@ -580,14 +583,14 @@ func TestEventsHide(t *testing.T) {
 			Getenv:     viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": file("summary")}),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
-		p := track.Problem{
-			Class:    "x",
-			Title:    "it says " + secret,
-			Message:  strings.Repeat("words ", 12) + secret,
-			Evidence: track.Evidence{Events: []track.Event{{Message: secret}}, Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}},
+		p := track.Finding{
+			Class:   "x",
+			Title:   "it says " + secret,
+			Message: strings.Repeat("words ", 12) + secret,
+			Events:  []track.Event{{Message: secret}}, Logs: []finding.Log{{Pod: "p", Lines: []string{"with " + secret + "."}}},
 		}
 		s.Warn("beware of " + secret)
-		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
+		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Finding{foundAt(p, true, viewtest.WebID())}}, errors.New("and "+secret)))
 		out := string(s.closed(t))
 		for _, name := range []string{"summary", "result", "junit"} {
 			data, err := os.ReadFile(file(name))
@@ -642,13 +645,13 @@ func TestReportsHide(t *testing.T) {
 	const secret = "correct-horse-battery"
 	hidden := &hide.Texts{}
 	hidden.AddValues(map[string]any{"password": secret})
-	problem := track.Problem{Class: "x", Title: "title " + secret, Message: "message " + secret, Advice: "advice " + secret}
+	problem := track.Finding{Class: "x", Title: "title " + secret, Message: "message " + secret, Advice: "advice " + secret}
 	event := track.Event{Reason: "Odd", Message: "event " + secret, Object: "Pod/web"}
 	for name, o := range map[string]Options{"lines": {Progress: "plain"}, "terminal": {}, "json": {Format: output.FormatJSON}} {
 		o.Hidden = hidden
 		s := newStudio(o, name == "terminal")
 		s.HandleEvent(deploy.Began{Operation: viewtest.Upgrade(t)})
-		status := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "status " + secret, Problem: &problem}
+		status := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "status " + secret, Finding: &problem}
 		s.saw(track.ProblemSeen, status)
 		s.after(time.Second)
 		s.saw(track.Recovered, track.Status{ID: status.ID, State: track.Progressing, Message: status.Message})
@@ -750,3 +753,9 @@ func TestEarlyWarningsAreToldOnce(t *testing.T) {
 
 // directOutputs write at once, in the goroutine of who writes.
 func directOutputs(s output.Streams) *outputs { return &outputs{data: s.Data(), messages: s.Err} }
+
+// foundAt is a finding of objects.
+func foundAt(f track.Finding, fatal bool, ids ...kube.ID) track.Finding {
+	f.Fatal, f.Objects = fatal, ids
+	return f
+}

@@ -327,17 +327,17 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 
 func WebID() kube.ID { return ID("apps", "Deployment", "web") }
 
-func Pull() track.Problem {
-	return track.Problem{
-		Class:            class.ImagePullPermanent,
-		Title:            "Image can't be pulled",
-		Message:          `failed to resolve reference "registry.example/web:1.9.9": not found`,
-		ContainerFailure: track.ContainerFailure{Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2},
-		AffectedPods:     track.AffectedPods{Pods: []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"}},
-		Evidence: track.Evidence{Events: []track.Event{
+func Pull() track.Finding {
+	return track.Finding{
+		Class:     class.ImagePullPermanent,
+		Title:     "Image can't be pulled",
+		Message:   `failed to resolve reference "registry.example/web:1.9.9": not found`,
+		Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2,
+		Pods: []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
+		Events: []track.Event{
 			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
 			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
 			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
-		}},
+		},
 	}
 }
