@@ -14,16 +14,16 @@ import (
 // disappearedStatus is the status of an object that was deleted while it was tracked. A Job
 // may have been cleaned up after it had finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func (e evaluation) disappearedStatus() Status {
-	if e.observed.object == nil {
+func (e *evaluation) disappearedStatus() Status {
+	if e.obj.observed.object == nil {
 		return e.ownFailure(class.Deleted, "it is not there")
 	}
-	if e.gk == kube.JobKind || e.gk == kube.PodKind {
-		v := e.opts.Rules.Evaluate(e.ruleInput())
+	if e.obj.gk == kube.JobKind || e.obj.gk == kube.PodKind {
+		v := e.obj.opts.Rules.Evaluate(e.ruleInput())
 		if v.Phase != rules.Progressing {
 			return statusOf(v)
 		}
-		if e.gk == kube.JobKind {
+		if e.obj.gk == kube.JobKind {
 			return e.ownFailure(class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
@@ -32,24 +32,24 @@ func (e evaluation) disappearedStatus() Status {
 
 // deletionStatus is the status of an object that is to be deleted. When another object has
 // its name by now, the one to delete is gone; nobody waits for the other one.
-func (e evaluation) deletionStatus() Status {
+func (e *evaluation) deletionStatus() Status {
 	switch {
-	case e.observed.isGone:
+	case e.obj.observed.isGone:
 		return Status{State: Gone}
-	case e.observed.unverifiable != "":
-		return Status{State: Gone, Unverified: true, Notes: []string{e.observed.unverifiable}}
-	case e.observed.object == nil:
+	case e.obj.observed.unverifiable != "":
+		return Status{State: Gone, Unverified: true, Notes: []string{e.obj.observed.unverifiable}}
+	case e.obj.observed.object == nil:
 		return Status{State: Waiting, Message: "waiting to be deleted"}
-	case e.Baseline != nil && e.Baseline.GetUID() != "" && e.observed.object.GetUID() != e.Baseline.GetUID():
+	case e.obj.Baseline != nil && e.obj.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.Baseline.GetUID():
 		return Status{State: Gone, Notes: []string{"another object of this name has been created"}}
 	}
-	status := Status{State: Progressing, Message: "being deleted", Finalizers: e.observed.object.GetFinalizers()}
-	if e.observed.object.GetDeletionTimestamp() == nil {
+	status := Status{State: Progressing, Message: "being deleted", Finalizers: e.obj.observed.object.GetFinalizers()}
+	if e.obj.observed.object.GetDeletionTimestamp() == nil {
 		status.Message = "waiting to be deleted"
 	}
 	status.Message += finalizersText(status.Finalizers)
-	if e.gk == kube.NamespaceKind {
-		status.Message += namespaceContent(e.observed.object)
+	if e.obj.gk == kube.NamespaceKind {
+		status.Message += namespaceContent(e.obj.observed.object)
 	}
 	return status
 }

@@ -16,18 +16,18 @@ const (
 )
 
 // ownFailure makes a failure of the object itself final when it has lasted.
-func (e evaluation) ownFailure(c Class, message string) Status {
+func (e *evaluation) ownFailure(c Class, message string) Status {
 	return e.failureStatus(rules.Verdict{Phase: rules.Failed, Class: c, Message: message, Grace: class.InfoOf(c).Grace})
 }
 
-func (e evaluation) failureStatus(v rules.Verdict) Status {
+func (e *evaluation) failureStatus(v rules.Verdict) Status {
 	status := statusOf(v)
 	p := status.Finding
-	p.Since = e.timers.since(v.Class, e.now)
+	p.Since = e.obj.timers.since(v.Class, e.now)
 	p.FinalAt = p.Since.Add(v.Grace)
 	if e.now.Before(p.FinalAt) {
 		status.State = Progressing
-		e.timers.recheckBy(p.FinalAt)
+		e.checkBy(p.FinalAt)
 	}
 	if found := e.podProblem(); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
@@ -40,10 +40,10 @@ func (e evaluation) failureStatus(v rules.Verdict) Status {
 
 // addProblem sets the worst problem of a workload that isn't ready, and fails it if that
 // problem is final.
-func (e evaluation) addProblem(status *Status) {
+func (e *evaluation) addProblem(status *Status) {
 	problem := worse(e.creationProblem(status.Rollout), e.podProblem())
 	if problem != nil {
-		e.timers.runningAgainSince = time.Time{}
+		e.obj.timers.runningAgainSince = time.Time{}
 	} else if problem = e.recentCrash(); problem == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func (e evaluation) addProblem(status *Status) {
 	if problem.IsFinal(e.now) {
 		status.State = Failed
 	} else {
-		e.timers.recheckBy(problem.FinalAt)
+		e.checkBy(problem.FinalAt)
 	}
 }
 
@@ -62,17 +62,17 @@ const runningAgainFor = 5 * time.Second
 
 // recentCrash returns the last crash while all containers have run for less than
 // runningAgainFor since; otherwise nil.
-func (e evaluation) recentCrash() *Finding {
-	p := e.status.Finding
+func (e *evaluation) recentCrash() *Finding {
+	p := e.obj.status.Finding
 	if p == nil || !runFailures.Has(p.Class) {
 		return nil
 	}
-	e.timers.runningAgainSince = cmp.Or(e.timers.runningAgainSince, e.now)
-	at := e.timers.runningAgainSince.Add(runningAgainFor)
+	e.obj.timers.runningAgainSince = cmp.Or(e.obj.timers.runningAgainSince, e.now)
+	at := e.obj.timers.runningAgainSince.Add(runningAgainFor)
 	if !e.now.Before(at) {
 		return nil
 	}
-	e.timers.recheckBy(at)
+	e.checkBy(at)
 	crash := *p
 	crash.FinalAt = time.Time{}
 	return &crash
@@ -88,33 +88,33 @@ func worse(a, b *Finding) *Finding {
 
 // failIfStalled fails an object that has made no progress for too long, or whose own
 // timeout is over.
-func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
-	if e.settings.timeout > 0 {
-		e.failAfter(status, class.Timeout, e.timers.appliedAt.Add(e.settings.timeout), "not ready after "+e.settings.timeout.String())
+func (e *evaluation) failIfStalled(status *Status, v rules.Verdict) {
+	if e.obj.settings.timeout > 0 {
+		e.failAfter(status, class.Timeout, e.obj.timers.appliedAt.Add(e.obj.settings.timeout), "not ready after "+e.obj.settings.timeout.String())
 	}
 	// Negative timeouts of the user count as none, that of a rule as no limit.
-	stated, ofRun := max(0, e.settings.noProgressTimeout), max(0, e.opts.NoProgressTimeout)
-	if e.gk == kube.DeploymentKind {
+	stated, ofRun := max(0, e.obj.settings.noProgressTimeout), max(0, e.obj.opts.NoProgressTimeout)
+	if e.obj.gk == kube.DeploymentKind {
 		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
 	}
 	limit := cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress)
-	if limit < 0 || rules.IsQueuedByKueue(e.observed.object) {
+	if limit < 0 || rules.IsQueuedByKueue(e.obj.observed.object) {
 		return
 	}
-	from := e.timers.progressedAt
-	if e.gk == kube.DeploymentKind && v.NoProgress > 0 && stated == 0 {
+	from := e.obj.timers.progressedAt
+	if e.obj.gk == kube.DeploymentKind && v.NoProgress > 0 && stated == 0 {
 		from = from.Add(controllerHeadStart)
 	}
 	e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())
 }
 
 // failAfter fails an object at a time, for what it is waiting for then.
-func (e evaluation) failAfter(status *Status, c Class, at time.Time, what string) {
+func (e *evaluation) failAfter(status *Status, c Class, at time.Time, what string) {
 	if status.State == Failed {
 		return
 	}
 	if e.now.Before(at) {
-		e.timers.recheckBy(at)
+		e.checkBy(at)
 		return
 	}
 	var p Finding
@@ -126,34 +126,34 @@ func (e evaluation) failAfter(status *Status, c Class, at time.Time, what string
 	if reason != "" {
 		what += ": " + reason
 	}
-	p.Class, p.Title, p.Message, p.Since, p.FinalAt = c, class.InfoOf(c).Title, what, e.timers.progressedAt, at
+	p.Class, p.Title, p.Message, p.Since, p.FinalAt = c, class.InfoOf(c).Title, what, e.obj.timers.progressedAt, at
 	status.State, status.Finding, status.Message = Failed, &p, what
 }
 
 // applyFailMode applies what the user wants to happen on failure.
-func (e evaluation) applyFailMode(status *Status) {
+func (e *evaluation) applyFailMode(status *Status) {
 	if status.State != Failed {
 		return
 	}
-	late := e.settings.failMode == failModeLate || e.opts.TolerateFailures || e.MayAppearLater
+	late := e.obj.settings.failMode == failModeLate || e.obj.opts.TolerateFailures || e.obj.MayAppearLater
 	timedOut := status.Finding != nil && status.Finding.Class == class.Timeout
 	switch {
-	case e.settings.failMode == failModeWarn || e.settings.failMode == failModeIgnore:
+	case e.obj.settings.failMode == failModeWarn || e.obj.settings.failMode == failModeIgnore:
 		status.State, status.Unverified = Ready, true
 		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
 	case late && !timedOut && e.canHeal(status):
 		status.State = Progressing
-		e.timers.recheckBy(e.now.Add(10 * time.Second))
+		e.checkBy(e.now.Add(10 * time.Second))
 	}
 }
 
 // canHeal reports whether waiting longer makes any sense.
-func (e evaluation) canHeal(status *Status) bool {
+func (e *evaluation) canHeal(status *Status) bool {
 	switch status.Finding.Class {
 	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
 		return false
 	case class.PodFailed:
-		return e.gk != kube.PodKind
+		return e.obj.gk != kube.PodKind
 	}
 	return true
 }

@@ -133,8 +133,8 @@ func (s *session) declares(id kube.ID) bool {
 // is like any other.
 func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
 	known := &missingReference{}
-	if s.release.missing != nil {
-		known = s.release.missing(missingID{s.ID.Namespace, what})
+	if s.eval.obj.release.missing != nil {
+		known = s.eval.obj.release.missing(missingID{s.eval.obj.ID.Namespace, what})
 	}
 	switch {
 	case !known.foundAt.IsZero() && g.symptom.Class != class.MountedObjectMissing:
@@ -145,20 +145,20 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		return known.foundAt.Add(mountedAgainWithin), true
 	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
 		return g.symptom.Since, true
-	case known.isPermanent || s.release.willAppear == nil || !s.release.willAppear(s.ID.Namespace, what):
+	case known.isPermanent || s.eval.obj.release.willAppear == nil || !s.eval.obj.release.willAppear(s.eval.obj.ID.Namespace, what):
 		return time.Time{}, false
 	}
-	s.timers.recheckBy(s.now.Add(pendingRecheck))
-	return s.now.Add(class.InfoOf(g.symptom.Class).Grace + 20*time.Second), true
+	s.eval.checkBy(s.eval.now.Add(pendingRecheck))
+	return s.eval.now.Add(class.InfoOf(g.symptom.Class).Grace + 20*time.Second), true
 }
 
 // awaitsPullSecret reports whether a registry denies an image while something in the release is expected to create
 // the pull secret for it.
 func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
-	if g.symptom.Class != class.ImagePullPermanent || g.symptom.Certain || s.release.willAppear == nil {
+	if g.symptom.Class != class.ImagePullPermanent || g.symptom.Certain || s.eval.obj.release.willAppear == nil {
 		return false
 	}
 	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
-		return s.release.willAppear(s.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
+		return s.eval.obj.release.willAppear(s.eval.obj.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
 	})
 }

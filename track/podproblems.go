@@ -34,7 +34,7 @@ type problemGroup struct {
 
 // podSummary counts the new pods.
 type podSummary struct {
-	evaluation
+	eval         *evaluation
 	total, ready int
 	ended        int // failed or evicted: no pods that may still get ready
 	failing      int // not ready and not ended, with a problem that fails
@@ -44,7 +44,7 @@ type podSummary struct {
 
 // podProblem returns the worst problem of the new pods; nil when there is none. FinalAt says
 // when it fails the workload.
-func (e evaluation) podProblem() *Finding {
+func (e *evaluation) podProblem() *Finding {
 	summary := e.summarizePods()
 	var worst *Finding
 	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
@@ -53,10 +53,10 @@ func (e evaluation) podProblem() *Finding {
 	return worst
 }
 
-func (e evaluation) summarizePods() *podSummary {
-	summary := &podSummary{evaluation: e, groups: map[class.Class]*problemGroup{}}
-	r := e.podPolicy()
-	for _, history := range e.newPods.byUID {
+func (e *evaluation) summarizePods() *podSummary {
+	summary := &podSummary{eval: e, groups: map[class.Class]*problemGroup{}}
+	r := e.obj.podPolicy()
+	for _, history := range e.obj.newPods.byUID {
 		if history.Pod.Deleting {
 			continue
 		}
@@ -88,8 +88,8 @@ func (e evaluation) summarizePods() *podSummary {
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
 func (s *podSummary) addFinding(f pods.Symptom, history *pods.History) bool {
-	if at := f.Since.Add(f.StartWindow); s.now.Before(at) {
-		s.timers.recheckBy(at)
+	if at := f.Since.Add(f.StartWindow); s.eval.now.Before(at) {
+		s.eval.checkBy(at)
 		return false
 	}
 	g := s.groups[f.Class]
@@ -130,15 +130,15 @@ func (s *podSummary) problemOf(g *problemGroup) *Finding {
 	}
 	if s.awaitsPullSecret(g) {
 		for _, history := range g.members {
-			history.RestartTimer(f, s.now)
+			history.RestartTimer(f, s.eval.now)
 		}
 		p.FinalAt = time.Time{}
-		s.timers.recheckBy(s.now.Add(pendingRecheck))
+		s.eval.checkBy(s.eval.now.Add(pendingRecheck))
 	}
-	if s.updatesInOrder() && !p.FinalAt.IsZero() {
+	if s.eval.obj.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
-	s.timers.recheckBy(p.FinalAt)
+	s.eval.checkBy(p.FinalAt)
 	return p
 }
 
@@ -165,12 +165,12 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	c := g.symptom.Class
 	scope := class.InfoOf(c).Scope
 	switch {
-	case s.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
-		return s.now
-	case s.gk == kube.JobKind && runFailures.Has(c) && g.symptom.Reason != notCreated:
+	case s.eval.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
+		return s.eval.now
+	case s.eval.obj.gk == kube.JobKind && runFailures.Has(c) && g.symptom.Reason != notCreated:
 		return time.Time{} // its controller counts failed runs itself
 	case c == class.Evicted && s.replacementsAreEvicted(g):
-		return s.now
+		return s.eval.now
 	case scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
 	case c == class.PodFailed:
@@ -187,7 +187,7 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 // one that replaced another was. A node that goes may take many pods with it, once.
 func (s *podSummary) replacementsAreEvicted(g *problemGroup) bool {
 	wanted := 0
-	if r := s.status.Rollout; r != nil {
+	if r := s.eval.obj.status.Rollout; r != nil {
 		wanted = r.Desired
 	}
 	return len(g.members) >= maxEvictions && len(g.members) > wanted
@@ -206,11 +206,11 @@ const notCreated = "CreateContainerError"
 // other classes all new pods must fail. In a StatefulSet that updates in order the first
 // failing pod is enough, because the update stops there.
 func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
-	if s.updatesInOrder() {
+	if s.eval.obj.updatesInOrder() {
 		return true
 	}
 	mayAffectOne := scope != class.Deterministic
-	for _, history := range s.newPods.byUID {
+	for _, history := range s.eval.obj.newPods.byUID {
 		mayAffectOne = mayAffectOne || history.HasPassed(g.symptom.Class, g.symptom.Container)
 	}
 	return !mayAffectOne || s.ready == 0 && s.failing >= s.total-s.ended
@@ -228,25 +228,25 @@ func (t *trackedObject) updatesInOrder() bool {
 
 // creationProblem returns why a controller can't create pods; nil when it can. For a
 // Deployment or ReplicaSet a condition says so, for other kinds events do.
-func (e evaluation) creationProblem(r *Rollout) *Finding {
-	if e.gk == kube.DeploymentKind || e.gk == kube.ReplicaSetKind {
-		if message := rules.PodCreationFailure(e.observed.object, e.newReplicaSet()); message != "" {
-			e.newPods.recordCreationFailure(message, e.observed.podsCreated(), e.now)
+func (e *evaluation) creationProblem(r *Rollout) *Finding {
+	if e.obj.gk == kube.DeploymentKind || e.obj.gk == kube.ReplicaSetKind {
+		if message := rules.PodCreationFailure(e.obj.observed.object, e.obj.newReplicaSet()); message != "" {
+			e.obj.newPods.recordCreationFailure(message, e.obj.observed.podsCreated(), e.now)
 		} else {
-			e.newPods.creationFailure = nil
+			e.obj.newPods.creationFailure = nil
 		}
 	}
-	failure := e.newPods.creationFailure
-	if failure == nil || e.observed.podsCreated() > failure.podsBefore {
-		e.newPods.creationFailure = nil // a pod was created after all
+	failure := e.obj.newPods.creationFailure
+	if failure == nil || e.obj.observed.podsCreated() > failure.podsBefore {
+		e.obj.newPods.creationFailure = nil // a pod was created after all
 		return nil
 	}
 	c := pods.CreationFailureClass(failure.message)
 	if c == class.QuotaExceeded && r != nil {
 		switch {
-		case r.Terminating > 0, 0 < r.Old && r.Old < r.Desired && e.gk == kube.DeploymentKind: // not every cluster counts those that terminate
+		case r.Terminating > 0, 0 < r.Old && r.Old < r.Desired && e.obj.gk == kube.DeploymentKind: // not every cluster counts those that terminate
 			c, failure.since = class.WaitingForRoom, e.now // the timer starts when they have left
-		case r.Updated == 0 && r.Old > 0 && e.gk == kube.DeploymentKind:
+		case r.Updated == 0 && r.Old > 0 && e.obj.gk == kube.DeploymentKind:
 			c = class.QuotaDeadlock
 		}
 	}

@@ -13,19 +13,23 @@ import (
 
 const slowRolloutAfter = 3 * time.Second // after this time the pods of a rollout are watched
 
-// An evaluation computes the status of an object at one time. It also updates the object's
-// timers and what is known of its new pods.
+// An evaluation computes the status of an object at one time, from what is known of the object, its pods and
+// its events. It does no I/O and reads no clock; it only keeps since when what it finds has lasted, in the object's timers.
 type evaluation struct {
-	*trackedObject
-	now time.Time
+	obj       *trackedObject
+	now       time.Time
+	nextCheck time.Time // when time alone may give another status; zero for never
 }
 
-// computeStatus computes the status at a time and keeps it. It does no I/O.
+// checkBy asks for another evaluation at a time; zero asks for nothing.
+func (e *evaluation) checkBy(at time.Time) { e.nextCheck = earliest(e.nextCheck, at) }
+
+// computeStatus computes the status at a time and keeps it, with the time of the next check.
 func (t *trackedObject) computeStatus(now time.Time) Status {
-	t.timers.isDue, t.timers.recheckAt, t.timers.computedAt = false, time.Time{}, now
 	t.updateProgress(now)
-	e := evaluation{t, now}
+	e := &evaluation{obj: t, now: now}
 	status := e.currentStatus()
+	t.timers.isDue, t.timers.recheckAt, t.timers.computedAt = false, e.nextCheck, now
 	status.ID, status.Waited = t.ID, now.Sub(t.timers.appliedAt)
 	if t.observed.object != nil {
 		status.UID = t.observed.object.GetUID()
@@ -39,58 +43,58 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 	return status
 }
 
-func (e evaluation) currentStatus() Status {
+func (e *evaluation) currentStatus() Status {
 	switch {
-	case e.Until != UntilGone && e.settings.isSkipped():
+	case e.obj.Until != UntilGone && e.obj.settings.isSkipped():
 		return Status{State: Ready}
-	case e.Until == UntilGone:
+	case e.obj.Until == UntilGone:
 		return e.deletionStatus()
-	case e.MayAppearLater && (e.observed.isGone || e.observed.object == nil) && e.observed.unverifiable == "":
+	case e.obj.MayAppearLater && (e.obj.observed.isGone || e.obj.observed.object == nil) && e.obj.observed.unverifiable == "":
 		return Status{State: Waiting, Message: "it is not there yet"}
-	case e.observed.isGone:
+	case e.obj.observed.isGone:
 		return e.disappearedStatus()
-	case e.observed.object == nil && e.observed.unverifiable != "":
-		return Status{State: Ready, Unverified: true, Notes: []string{e.observed.unverifiable}}
-	case e.observed.object == nil:
+	case e.obj.observed.object == nil && e.obj.observed.unverifiable != "":
+		return Status{State: Ready, Unverified: true, Notes: []string{e.obj.observed.unverifiable}}
+	case e.obj.observed.object == nil:
 		return Status{State: Waiting, Message: "not seen yet"}
-	case e.Baseline.GetUID() != "" && e.observed.object.GetUID() != e.Baseline.GetUID():
+	case e.obj.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.Baseline.GetUID():
 		return e.ownFailure(class.Replaced, "another object took its name during the rollout")
-	case e.observed.object.GetDeletionTimestamp() != nil:
-		return e.ownFailure(class.Terminating, "it is being deleted"+finalizersText(e.observed.object.GetFinalizers()))
-	case e.Until == UntilPresent:
+	case e.obj.observed.object.GetDeletionTimestamp() != nil:
+		return e.ownFailure(class.Terminating, "it is being deleted"+finalizersText(e.obj.observed.object.GetFinalizers()))
+	case e.obj.Until == UntilPresent:
 		return Status{State: Ready}
 	}
 	return e.liveStatus()
 }
 
 // liveStatus is the status of an object that exists and is not being deleted.
-func (e evaluation) liveStatus() Status {
-	v := e.opts.Rules.Evaluate(e.ruleInput())
+func (e *evaluation) liveStatus() Status {
+	v := e.obj.opts.Rules.Evaluate(e.ruleInput())
 	status := statusOf(v)
 	if status.Rollout != nil {
-		status.Rollout.NewReady = e.newPods.ready()
-		e.status.Rollout = status.Rollout // the pod rules look at it
+		status.Rollout.NewReady = e.obj.newPods.ready()
+		e.obj.status.Rollout = status.Rollout // the pod rules look at it
 	}
 	if v.RecheckAfter > 0 {
-		e.timers.recheckBy(e.now.Add(v.RecheckAfter))
+		e.checkBy(e.now.Add(v.RecheckAfter))
 	}
 	switch v.Phase {
 	case rules.Ready:
-		if e.gk == kube.CRDKind && !e.observed.isServed {
+		if e.obj.gk == kube.CRDKind && !e.obj.observed.isServed {
 			return Status{State: Progressing, Message: notServedMessage}
 		}
 		if v.Grace > 0 {
 			// The empty class: nothing is wrong.
-			if finalAt := e.timers.since("", e.now).Add(v.Grace); e.now.Before(finalAt) {
-				e.timers.recheckBy(finalAt)
+			if finalAt := e.obj.timers.since("", e.now).Add(v.Grace); e.now.Before(finalAt) {
+				e.checkBy(finalAt)
 				status.State = Progressing
 				return status
 			}
 		}
-		clear(e.timers.failingSince)
-		status.Notes = append(status.Notes, e.newPods.resizeNotes()...)
+		clear(e.obj.timers.failingSince)
+		status.Notes = append(status.Notes, e.obj.newPods.resizeNotes()...)
 		if left := e.stabilityLeft(status); left > 0 {
-			e.timers.recheckBy(e.now.Add(left))
+			e.checkBy(e.now.Add(left))
 			status.State, status.Message = Progressing, status.Message+"; confirming that it stays ready"
 			status.Finding = e.recentCrash()
 		}
@@ -98,9 +102,9 @@ func (e evaluation) liveStatus() Status {
 	case rules.Failed:
 		return e.failureStatus(v)
 	}
-	e.timers.rolloutSeen, e.timers.readySince = true, time.Time{}
-	if e.observed.unverifiable != "" {
-		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{e.observed.unverifiable}}
+	e.obj.timers.rolloutSeen, e.obj.timers.readySince = true, time.Time{}
+	if e.obj.observed.unverifiable != "" {
+		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{e.obj.observed.unverifiable}}
 	}
 	e.addProblem(&status)
 	e.failIfStalled(&status, v)
@@ -108,20 +112,20 @@ func (e evaluation) liveStatus() Status {
 }
 
 // ruleInput is what the rule of the object's kind may look at.
-func (e evaluation) ruleInput() rules.Input {
-	in := rules.Input{Object: e.observed.object, Baseline: e.Baseline, Changed: e.Changed,
-		MustComplete: (e.Until == UntilComplete || e.settings.trackAs == "job") && e.settings.trackAs != "service",
-		MustServe:    e.settings.trackAs == "service", AppliedAt: e.timers.appliedAt, Now: e.now,
-		HasStatusSubresource: e.observed.hasStatusSubresource, RolloutRequired: e.settings.rolloutRequired, Events: e.events.counts,
-		Override: cmp.Or(e.settings.override, e.kindOverride)}
-	if e.settings.rolloutRequired != "" {
-		e.updateRevision() // the pods of a new one are looked for after the status was computed
-		if _, revision, owner := e.newPodsQuery(); owner != "" && revision == e.newPods.revision {
-			in.NewReady = e.newPods.ready()
+func (e *evaluation) ruleInput() rules.Input {
+	in := rules.Input{Object: e.obj.observed.object, Baseline: e.obj.Baseline, Changed: e.obj.Changed,
+		MustComplete: (e.obj.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
+		MustServe:    e.obj.settings.trackAs == "service", AppliedAt: e.obj.timers.appliedAt, Now: e.now,
+		HasStatusSubresource: e.obj.observed.hasStatusSubresource, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
+		Override: cmp.Or(e.obj.settings.override, e.obj.kindOverride)}
+	if e.obj.settings.rolloutRequired != "" {
+		e.obj.updateRevision() // the pods of a new one are looked for after the status was computed
+		if _, revision, owner := e.obj.newPodsQuery(); owner != "" && revision == e.obj.newPods.revision {
+			in.NewReady = e.obj.newPods.ready()
 		}
 	}
-	if e.release.workloads != nil && !e.isWorkload() {
-		in.Workloads = e.release.workloads()
+	if e.obj.release.workloads != nil && !e.obj.isWorkload() {
+		in.Workloads = e.obj.release.workloads()
 	}
 	return in
 }
@@ -136,12 +140,12 @@ const stableFor = 2 * time.Second
 // stabilityLeft returns how much longer a workload must stay ready before that is believed:
 // a container that crashes at its start looks ready for a moment. It is zero for a workload
 // that was ready from the start.
-func (e evaluation) stabilityLeft(status Status) time.Duration {
-	if !e.timers.rolloutSeen || !e.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.observed.object) {
+func (e *evaluation) stabilityLeft(status Status) time.Duration {
+	if !e.obj.timers.rolloutSeen || !e.obj.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.obj.observed.object) {
 		return 0
 	}
-	e.timers.readySince = cmp.Or(e.timers.readySince, e.now)
-	return stableFor - e.now.Sub(e.timers.readySince)
+	e.obj.timers.readySince = cmp.Or(e.obj.timers.readySince, e.now)
+	return stableFor - e.now.Sub(e.obj.timers.readySince)
 }
 
 // waiveStability accepts a ready workload at the deadline without waiting for stableFor,

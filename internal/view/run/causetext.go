@@ -17,7 +17,7 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	var out []string
 	add := func(label, text string) {
 		if text != "" {
-			out = append(out, labelled(label, textfmt.CleanLine(text))...)
+			out = append(out, labelled(label, text)...)
 		}
 	}
 	add("image", c.Image)
@@ -45,11 +45,12 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	return append(out, suggestionLines(c.Next)...)
 }
 
-// labelled puts a label before the first of several lines, and as much space before the others.
+// labelled puts a label before the first of several lines, and as much space before the others. It makes them
+// harmless: what a cluster says may have control characters.
 func labelled(label string, lines ...string) []string {
 	out := make([]string, 0, len(lines))
 	for _, l := range lines {
-		out = append(out, textfmt.Pad(label, 8)+" "+l)
+		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanIndentedLine(l))
 		label = ""
 	}
 	return out
@@ -86,13 +87,13 @@ func (c Cause) where() string {
 
 func (c Cause) changed(g textfmt.Glyphs) []string {
 	if len(c.Changed) == 0 && c.Source != "" {
-		return labelled("template", textfmt.CleanLine(c.Source))
+		return labelled("template", c.Source)
 	}
 	var out []string
 	for i, text := range c.Changed {
-		text = strings.ReplaceAll(textfmt.CleanLine(text), " -> ", " "+g.Arrow+" ")
+		text = strings.ReplaceAll(text, " -> ", " "+g.Arrow+" ")
 		if i == 0 && c.Source != "" {
-			text += "   (" + textfmt.CleanLine(c.Source) + ")"
+			text += "   (" + c.Source + ")"
 		}
 		out = append(out, text)
 	}
@@ -111,7 +112,7 @@ func (c Cause) events() []string {
 		if t.Object != "" {
 			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
 		}
-		out = append(out, textfmt.CleanLine(text))
+		out = append(out, text)
 	}
 	return labelled("events", out...)
 }
@@ -150,12 +151,12 @@ func logLines(l finding.Log) []string {
 	n := len(l.Lines)
 	if n == 0 {
 		why := cmp.Or(l.UnavailableReason, "nothing was written")
-		return labelled("logs", logTitle(l)+": "+textfmt.CleanLine(why))
+		return labelled("logs", logTitle(l)+": "+why)
 	}
 	shown := l.Lines[max(0, n-maxLog):]
 	out := []string{fmt.Sprintf("%s, last %s:", logTitle(l), textfmt.Count(len(shown), "line"))}
 	for _, text := range shown {
-		out = append(out, "| "+textfmt.CleanIndentedLine(text))
+		out = append(out, "| "+text)
 	}
 	return labelled("logs", out...)
 }
@@ -168,9 +169,9 @@ func suggestionLines(suggestions []Suggestion) []string {
 	}
 	var out []string
 	for _, s := range suggestions {
-		text := textfmt.CleanLine(s.What)
+		text := s.What
 		if s.Command != "" {
-			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.CleanLine(s.Command)
+			text = textfmt.Pad(text+":", longest+1) + "  " + s.Command
 		}
 		out = append(out, text)
 	}

@@ -105,9 +105,9 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 	switch {
 	case e.Step == deploy.StepHook || c.Action == apply.Unchanged:
 	case c.Action == apply.Keep:
-		l.gather("kept", textfmt.CleanLine(c.ID.String()), c.Reason)
+		l.gather("kept", c.ID.String(), c.Reason)
 	case c.Action == apply.GiveBack:
-		l.gather("returned", textfmt.CleanLine(c.ID.String()), c.Reason)
+		l.gather("returned", c.ID.String(), c.Reason)
 	case e.Step == deploy.StepPrune:
 		l.gather("removed", actionDone(c.Action, c.ID), "")
 	default:
@@ -120,10 +120,10 @@ func (l *lineRenderer) hookRan(e deploy.HookRan) {
 	switch {
 	case e.Err == nil:
 		for _, name := range names {
-			l.say("hook", fmt.Sprintf("%s succeeded in %s", textfmt.CleanLine(name), textfmt.Duration(e.Took)))
+			l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 		}
 	case !failureReported: // else the line of its object has
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.CleanLine(textfmt.List(names)), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.List(names), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 	}
 }
 
@@ -141,7 +141,7 @@ func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
 }
 
 func (l *lineRenderer) handleReport(r track.Report) {
-	id := textfmt.CleanLine(r.Status.ID.String())
+	id := r.Status.ID.String()
 	switch r.Kind {
 	case track.StatusChanged:
 		l.status(r.Status)
@@ -149,12 +149,12 @@ func (l *lineRenderer) handleReport(r track.Report) {
 		l.problem(r.Status)
 	case track.Recovered:
 		delete(l.problems, r.Status.ID)
-		l.say("recovered", strings.TrimSpace(id+" "+textfmt.CleanLine(r.Status.Message)))
+		l.say("recovered", strings.TrimSpace(id+" "+r.Status.Message))
 	case track.LogWritten:
 		l.log(r.Log)
 	case track.EventSeen:
 		if r.ShowEvent && r.Event != nil {
-			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, textfmt.CleanLine(r.Event.Reason), textfmt.CleanLine(r.Event.Message), textfmt.CleanLine(r.Event.Object)))
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, r.Event.Reason, r.Event.Message, r.Event.Object))
 		}
 	case track.Warned:
 		l.warn(r.Text)
@@ -166,7 +166,7 @@ func (l *lineRenderer) handleReport(r track.Report) {
 }
 
 func (l *lineRenderer) status(s track.Status) {
-	id := textfmt.CleanLine(s.ID.String())
+	id := s.ID.String()
 	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // how a hook ended has a line of its own
 	}
@@ -179,7 +179,7 @@ func (l *lineRenderer) status(s track.Status) {
 			id += " (unverified)"
 		}
 		for _, note := range s.Notes {
-			id += " (" + textfmt.CleanLine(note) + ")"
+			id += " (" + note + ")"
 		}
 		if o := l.runs.current.tracked[s.ID]; o != nil && o.took >= time.Second {
 			id += " " + textfmt.Duration(o.took)
@@ -206,7 +206,7 @@ func (l *lineRenderer) problem(s track.Status) {
 		return
 	}
 	l.problems[s.ID] = key
-	l.say("problem", textfmt.CleanLine(s.ID.String())+" "+problemText(s))
+	l.say("problem", s.ID.String()+" "+problemText(s))
 }
 
 func (l *lineRenderer) log(entry *track.LogLine) {
@@ -334,7 +334,7 @@ func (l *lineRenderer) sayWaiting() {
 	}
 	var parts []string
 	for _, o := range unready[:min(len(unready), maxWaiting)] {
-		text := textfmt.CleanLine(o.status.ID.String())
+		text := o.status.ID.String()
 		if o.status.Total > 0 {
 			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
 		}

@@ -16,7 +16,7 @@ import (
 var actionsDone = map[apply.Action]string{apply.Create: "created", apply.Update: "updated", apply.Recreate: "recreated", apply.Delete: "deleted", apply.GiveBack: "given back", apply.Keep: "kept", apply.Unchanged: "unchanged"}
 
 func actionDone(action apply.Action, id kube.ID) string {
-	return actionsDone[action] + " " + textfmt.CleanLine(id.String())
+	return actionsDone[action] + " " + id.String()
 }
 
 func allObjectsText(n int) string {
@@ -47,7 +47,7 @@ func (t *runState) actionCounts() string {
 func problemText(s track.Status) string {
 	p := s.Finding
 	if p == nil {
-		return textfmt.CleanLine(s.Message)
+		return s.Message
 	}
 	text := cmp.Or(p.Title, string(p.Class))
 	if p.Message != "" {
@@ -64,7 +64,7 @@ func problemText(s track.Status) string {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
 	more = append(more, attempts(p.Class, p.Attempts, p.Limit))
-	return textfmt.CleanLine(textfmt.WithNotes(text, more...))
+	return textfmt.WithNotes(text, more...)
 }
 
 // attempts says how often something was tried, and how often makes it final:
@@ -88,7 +88,7 @@ func attempts(c class.Class, n, limit int) string {
 
 func reasonOf(s track.Status) string {
 	if p := s.Finding; p != nil && p.Title != "" {
-		return textfmt.CleanLine(p.Title) // the rest was shown when it appeared
+		return p.Title // the rest was shown when it appeared
 	}
 	return problemText(s)
 }

@@ -207,7 +207,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
-	text = textfmt.Pad(t.display.glyphs.Fit(text, room), min(room, maxText))
+	text = textfmt.Pad(t.display.glyphs.Fit(textfmt.CleanIndentedLine(text), room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
 	if p := s.Finding; p != nil && len(p.Pods) > 0 {
 		out = append(out, t.cut("      "+t.display.glyphs.Branch+" "+exemplar(s), columns))
@@ -228,7 +228,7 @@ func (t *terminalRenderer) nameCells(columns int) int {
 // headOf is the news about an object without its pods.
 func (t *terminalRenderer) headOf(s track.Status) string {
 	if s.Finding == nil {
-		return textfmt.CleanLine(s.Message)
+		return s.Message
 	}
 	bare := *s.Finding
 	bare.Pods, bare.Nodes = nil, nil
@@ -254,7 +254,7 @@ func exemplar(s track.Status) string {
 	if s.Rollout != nil && s.Rollout.OldServing > 0 {
 		text += fmt.Sprintf("; old revision still serves with %s", textfmt.Count(s.Rollout.OldServing, "pod"))
 	}
-	return textfmt.CleanLine(text)
+	return text
 }
 
 // footer counts what is done.
@@ -276,5 +276,5 @@ func (t *terminalRenderer) footer(columns int) string {
 }
 
 func (t *terminalRenderer) cut(text string, columns int) string {
-	return t.display.glyphs.Fit(text, columns-1)
+	return t.display.glyphs.Fit(textfmt.CleanIndentedLine(text), columns-1)
 }
