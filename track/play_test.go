@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,7 +73,7 @@ type actor struct {
 	Init    bool // all this is about an init container
 	Old     bool // older than the release
 	Gone    bool
-	Memory  string
+	Memory  string // limit of the whole pod
 	Probe   bool
 	Ended   []any // code, reason, message: its state now
 	Restart string
@@ -131,6 +132,9 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 	}
 	if a.Volume != "" {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: a.Volume}}}}
+	}
+	if a.Memory != "" {
+		p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(a.Memory)}}
 	}
 	if len(a.Resize) > 0 {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: a.Resize[0], Message: a.Resize[1]})

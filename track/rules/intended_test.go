@@ -25,7 +25,7 @@ func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 // TestIntendedStates: what somebody intends is waited for neither until the timeout nor until it fails. A note says
 // what it is.
 func TestIntendedStates(t *testing.T) {
-	const unready = "status: {conditions: [{type: Ready, status: 'False', reason: ReconcileError}, {type: Synced, status: 'False', reason: ReconcilePaused}]}"
+	const unready = "status: {conditions: [{type: Ready, status: 'False', reason: ReconcileError}, {type: Synced, status: 'False', reason: ReconcileError}]}"
 	for name, test := range map[string]struct {
 		object string
 		note   string // empty: it is waited for, or has failed
@@ -49,6 +49,10 @@ func TestIntendedStates(t *testing.T) {
 		"any other operator":      {"{apiVersion: db.example.com/v1, kind: Database, metadata: {annotations: {db.example.com/skip-reconcile: 'true'}}, " + unready + "}", "paused"},
 		"any kind with a field":   {"{apiVersion: db.example.com/v1, kind: Database, spec: {suspend: true}, " + unready + "}", "suspended"},
 		"any kind without status": {"{apiVersion: db.example.com/v1, kind: Database, spec: {paused: true}}", "paused"},
+		"told by a condition":     {"{apiVersion: db.example.com/v1, kind: Database, status: {conditions: [{type: Paused, status: 'True'}, {type: Ready, status: 'False'}]}}", "paused"},
+		"told by a reason":        {"{apiVersion: db.example.com/v1, kind: Database, status: {conditions: [{type: Ready, status: Unknown, reason: ReconciliationPaused}]}}", "paused"},
+		"shut down":               {"{apiVersion: postgres-operator.crunchydata.com/v1beta1, kind: PostgresCluster, spec: {shutdown: true}, " + unready + "}", "stopped"},
+		"not paused by condition": {"{apiVersion: db.example.com/v1, kind: Database, status: {conditions: [{type: Paused, status: 'False'}, {type: Ready, status: 'False'}]}}", ""},
 		"queued by Kueue":         {"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {labels: {kueue.x-k8s.io/queue-name: a}}, spec: {suspend: true}, " + unready + "}", ""},
 		"scaled to zero":          {"{apiVersion: db.example.com/v1, kind: Database, spec: {replicas: 0}, status: {replicas: 0, conditions: [{type: Ready, status: 'False', reason: NoReplicas}]}}", "scaled to zero"},
 		"not scaled to zero yet":  {"{apiVersion: db.example.com/v1, kind: Database, spec: {replicas: 0}, status: {replicas: 1, conditions: [{type: Ready, status: 'False', reason: ScalingDown}]}}", ""},
@@ -125,5 +129,14 @@ func TestFailureOfBeforeTheChange(t *testing.T) {
 	}
 	if in.Workloads.Busy = false; (*Set)(nil).Evaluate(in).Phase != Failed {
 		t.Error("it isn't failed when they are")
+	}
+}
+
+// TestPausedNoMore: that it was paused before the change is no news.
+func TestPausedNoMore(t *testing.T) {
+	obj := objectOf(t, "{apiVersion: db.example.com/v1, kind: Database, status: {conditions: [{type: Paused, status: 'True'}, {type: Ready, status: 'False', reason: Paused}]}}")
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	if v := (*Set)(nil).Evaluate(Input{Baseline: obj, Object: obj, Changed: true, AppliedAt: begin, Now: begin.Add(time.Minute)}); v.Phase != Progressing {
+		t.Errorf("%+v, want progress", v)
 	}
 }
