@@ -65,6 +65,8 @@ func TestFailureClasses(t *testing.T) {
 			class: class.OOMKilled, from: 10 * time.Second, to: 20 * time.Second, says: "64Mi"},
 		"out of memory, on each node": {object: limited(workload("DaemonSet", "web", 0, kubetest.OOM(), "")),
 			class: class.OOMKilled, from: 10 * time.Second, to: 20 * time.Second, says: "64Mi"},
+		"container that isn't started again": {object: strings.Replace(workload("Deployment", "web", 1, kubetest.Script{{State: kubetest.Terminated(3, "Error")}}, ""), container, container+"restartPolicy: Never, ", 1),
+			class: class.ContainerEnded, from: 4 * time.Second, to: 12 * time.Second, says: "exit code 3"},
 		"crash of a StatefulSet": {object: workload("StatefulSet", "web", 2, kubetest.Crash(), ""),
 			class: class.CrashLoop, from: 10 * time.Second, to: 20 * time.Second, says: "exit code 1"},
 		"crash of an init container": {object: with(workload("Deployment", "web", 1, initCrashes(), ""), "      initContainers: [{name: prepare, image: r/x}]\n"),

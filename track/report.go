@@ -9,16 +9,16 @@ import (
 // ReportKind says what a Report is about.
 type ReportKind string
 
-// The kinds of report. Which fields of a Report are set follows from its kind.
+// The kinds of report, by the names of their events in JSON. Which fields of a Report are set follows from its kind.
 const (
-	StatusChanged ReportKind = "status"       // Status: state, counts or message changed
-	ProblemSeen   ReportKind = "problem"      // Status: a problem appeared or became another one; it may heal
-	Recovered     ReportKind = "recovered"    // Status: the problem is over
-	LogWritten    ReportKind = "log"          // Log: a line of a hook, a Job, or what was asked for
-	EventSeen     ReportKind = "event"        // Event: a warning about a tracked object or its new pods
-	Warned        ReportKind = "warning"      // Text: once per Wait, such as a missing permission
-	APILost       ReportKind = "api_lost"     // Text: the API server is unreachable; timers pause
-	APIRegained   ReportKind = "api_regained" // Lost: how long it was
+	StatusChanged ReportKind = "status_changed" // Status: state, counts or message changed
+	ProblemSeen   ReportKind = "problem_seen"   // Status: a problem appeared or became another one; it may heal
+	Recovered     ReportKind = "recovered"      // Status: the problem is over
+	LogWritten    ReportKind = "log_written"    // Log: a line of a hook, a Job, or what was asked for
+	EventSeen     ReportKind = "event_seen"     // Event: a warning about a tracked object or its new pods
+	Warned        ReportKind = "warned"         // Text: once per Wait, such as a missing permission
+	APILost       ReportKind = "api_lost"       // Text: the API server is unreachable; timers pause
+	APIRegained   ReportKind = "api_regained"   // Lost: how long it was
 )
 
 // A Report is one thing that happened during Wait.

@@ -143,14 +143,8 @@ func (n *jsonRenderer) applied(e deploy.Applied) {
 	n.write(out)
 }
 
-// reportEvents are the names of the events that reports of tracking become.
-var reportEvents = map[track.ReportKind]string{
-	track.StatusChanged: "status_changed", track.ProblemSeen: "problem_seen", track.Recovered: "recovered", track.LogWritten: "log_written",
-	track.EventSeen: "event_seen", track.Warned: "warned", track.APILost: "api_lost", track.APIRegained: "api_regained",
-}
-
 func (n *jsonRenderer) writeTracked(r track.Report) {
-	out := jsonEvent{Event: reportEvents[r.Kind]}
+	out := jsonEvent{Event: string(r.Kind)}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
 	}
