@@ -50,8 +50,9 @@ func applyCommand(e *env) *command {
 
 Other fields, status, and replicas that an autoscaler owns may be different.
 
-A plan that was saved without --encrypt-to holds no values and no Secrets. To
-apply it, give the same CHART, values and rendering flags again.`,
+A plan with Secrets or values that may be confidential doesn't hold them, unless
+it was saved with --encrypt-to. To apply it, give the same CHART, values and
+rendering flags again: plan has printed the command.`,
 		examples: `deployer apply web.plan --identity key.txt
 deployer apply web.plan ./chart -f values.yaml
 deployer apply web.plan --dry-run`,
@@ -91,14 +92,14 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 // rerenderFunc returns what decides from chart and values, for plans that
 // don't have them; nil for others.
 func (o *applyOptions) rerenderFunc(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
-	if f.Content.Mode != planfile.ContentRerendered {
-		if len(args) > 1 || len(o.sources) > 0 {
-			return nil, usagef("apply", "%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])
-		}
+	given := len(args) > 1 || len(o.sources) > 0
+	switch mode := f.Content.Mode; {
+	case !given && mode != planfile.ContentRerendered:
 		return nil, nil
-	}
-	if len(args) < 2 {
-		return nil, program.WithHint(fmt.Errorf("%s contains no values and no Secrets: the chart must be rendered again", args[0]),
+	case mode == planfile.ContentStored, mode == planfile.ContentEncrypted, mode == planfile.ContentPlain && len(args) < 2:
+		return nil, usagef("apply", "%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])
+	case len(args) < 2:
+		return nil, program.WithHint(fmt.Errorf("%s doesn't hold its confidential values and Secrets: the chart must be rendered again", args[0]),
 			fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]))
 	}
 	loaded, values, err := o.readInTime(ctx, e, args[1], o.settings.Timeout)

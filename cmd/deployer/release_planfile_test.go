@@ -212,15 +212,25 @@ func TestApplySavedPlan(t *testing.T) {
 	t.Run("it can't be carried out twice", func(t *testing.T) {
 		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "release web: planned based on no revision; the latest is revision 1, deployed")
 	})
-	t.Run("an upgrade with values is rendered again", func(t *testing.T) {
-		mustHave(t, p.plan("colour=blue", "old=false"), "\nto apply it, run: deployer apply "+p.file+" "+p.chart+" --set colour=blue --set old=false --kubeconfig ")
+	t.Run("so has an upgrade with values that aren't confidential", func(t *testing.T) {
+		mustHave(t, p.plan("colour=green"), "\nto apply it, run: deployer apply "+p.file+" --kubeconfig ")
+		p.run(0, "apply", p.file, "--wait=false")
+		if got := p.colour(); got != "green" {
+			t.Errorf("colour is %q, want green", got)
+		}
+		p.plan("colour=red")
+		p.apply(3, "colour=blue") // a chart that is given has to come to the same
+		p.apply(0, "colour=red")
+	})
+	t.Run("an upgrade with a password is rendered again", func(t *testing.T) {
+		mustHave(t, p.plan("colour=blue", "old=false", "password=s3cret-word"), "\nto apply it, run: deployer apply "+p.file+" "+p.chart+" --set colour=blue --set old=false --set 'password=(hidden)' --kubeconfig ")
 		mustHave(t, p.run(1, "apply", p.file), "the chart must be rendered again", "--encrypt-to")
-		mustHave(t, p.apply(3, "colour=green", "old=false"), "something else than was planned", "values", "ConfigMap/conf")
-		mustHave(t, p.run(0, "apply", p.file, p.chart, "--set", "colour=blue,old=false", "--dry-run"), "ConfigMap/"+p.ns+"/conf")
+		mustHave(t, p.apply(3, "colour=green", "old=false", "password=s3cret-word"), "something else than was planned", "values", "ConfigMap/conf")
+		mustHave(t, p.run(0, "apply", p.file, p.chart, "--set", "colour=blue,old=false,password=s3cret-word", "--dry-run"), "ConfigMap/"+p.ns+"/conf")
 		if p.colour() != "red" {
 			t.Error("--dry-run has changed something")
 		}
-		p.apply(0, "colour=blue", "old=false")
+		p.apply(0, "colour=blue", "old=false", "password=s3cret-word")
 		if got := p.colour(); got != "blue" {
 			t.Errorf("colour is %q, want blue", got)
 		}

@@ -120,7 +120,7 @@ func (p *Plan) operationForLock() *deploy.Operation {
 }
 
 // Decide decides the planned operation again, by the current state of the cluster, and
-// compares. It only reads. If the plan's mode is ContentRerendered, it calls render to
+// compares. It only reads. If the plan's mode is ContentRerendered, or render isn't nil, it calls render to
 // make the operation from chart and values.
 //
 // The error is a *StaleError if anything has changed, or a *ContentMismatchError if the
@@ -154,7 +154,7 @@ func (p *Plan) decideAsPlanned(ctx context.Context, d *deploy.Deployer, render d
 		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})
 	case p.Verb == deploy.Uninstall:
 		return d.Uninstall(ctx, deploy.UninstallRequest{Name: p.Release, KeepHistory: p.KeepHistory, Description: p.Description})
-	case p.Content.Mode == ContentRerendered:
+	case render != nil: // also of content that is in the file: then the chart has to come to that
 		op, err := render(ctx, d)
 		if op != nil && op.Next != nil {
 			op.Next.Labels, op.Next.Info.Description = p.Labels, p.Description

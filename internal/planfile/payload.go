@@ -88,11 +88,11 @@ func unpack(data []byte) (payload, error) {
 }
 
 // hasConfidential reports whether an operation has content that must not be stored in clear
-// text: values given by the user, texts that templates have read from Secrets, or objects with
+// text: values of the user that may be confidential, texts that templates have read from Secrets, or objects with
 // confidential fields, also those of hooks.
 func hasConfidential(op *deploy.Operation) (bool, error) {
 	// Helm's records have no journal.
-	if len(op.Next.Config) > 0 || op.Next.Journal != nil && len(op.Next.Journal.Confidential) > 0 {
+	if hide.MayBeConfidential(op.Next.Config) || op.Next.Journal != nil && len(op.Next.Journal.Confidential) > 0 {
 		return true, nil
 	}
 	manifests, err := chart.Parse(op.Next.Manifest)

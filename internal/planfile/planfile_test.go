@@ -201,7 +201,8 @@ func TestWhereContentIs(t *testing.T) {
 		want ContentMode
 	}{
 		{"defaults", operation(nil, ""), nil, ContentPlain},
-		{"values", operation(map[string]any{"a": 1}, ""), nil, ContentRerendered},
+		{"ordinary values", operation(map[string]any{"a": 1}, ""), nil, ContentPlain},
+		{"a password", operation(map[string]any{"password": "x"}, ""), nil, ContentRerendered},
 		{"a Secret", operation(nil, secretManifest), nil, ContentRerendered},
 		{"encrypted", operation(nil, secretManifest), []age.Recipient{id.Recipient()}, ContentEncrypted},
 	}
