@@ -7,7 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/client-go/kubernetes/scheme"
+
 	"deployer/apply/definition"
+	"deployer/apply/ordering"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -77,18 +80,17 @@ func (p *prerequisites) expectHook(id kube.ID) {
 // mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
 // object that can't be changed and may be deleted, for the lack of something that may be made, by a webhook that doesn't
 // answer, or by the schema of a custom resource.
-func (p *prerequisites) mayBeMendedByHooks(err error) bool {
+func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	if len(p.hooks) == 0 {
 		return false
 	}
-	if errors.As(err, new(*ImmutableError)) {
+	isInvalid := errors.As(err, new(*InvalidError)) || verify.KindOf(err) == verify.Schema
+	switch kind := verify.KindOf(err); {
+	case errors.As(err, new(*ImmutableError)), kind == verify.Missing, kind == verify.WebhookDown:
 		return true
+	default:
+		return isInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) && !ordering.IsBuiltinGroup(t.id.Group)
 	}
-	switch verify.KindOf(err) {
-	case verify.Missing, verify.WebhookDown:
-		return true
-	}
-	return false
 }
 
 // untilHooksRan returns the deferral of what hooks may mend.

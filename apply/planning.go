@@ -313,7 +313,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 		case len(until) > 0 && order.putAfter(t, until):
 			p.letPass(ctx, t, p.prerequisites.untilAdmitted(until, err), Update)
 		case t.rejected == nil: // denied: see CheckPermissions
-		case p.prerequisites.mayBeMendedByHooks(err) && !(t.isHook && isFirst):
+		case p.prerequisites.mayBeMendedByHooks(t, err) && !(t.isHook && isFirst):
 			action := Update
 			if verify.KindOf(err) == verify.Missing {
 				action = Create

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -91,7 +92,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 			isDenied := t.rejected == nil && t.decided.denied != nil
 			return t.rejected == nil && !isDenied || t.deferral == nil || !t.deferral.admission
 		})
-		if len(targets) == 0 || time.Since(began) > admissionLag && !p.isCounting(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
+		if len(targets) == 0 || time.Since(began) > admissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil
 		}
 		if err := kube.Sleep(ctx, pause); err != nil {
@@ -100,9 +101,12 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 	}
 }
 
-// isCounting reports whether the controller of a ResourceQuota that a target waits for hasn't dealt with it yet.
-func (p *planning) isCounting(ctx context.Context, targets []*target) bool {
+// isSettling reports whether a controller hasn't dealt yet with a ResourceQuota or policy that a target waits for.
+func (p *planning) isSettling(ctx context.Context, targets []*target) bool {
 	for _, t := range targets {
+		if t.rejected != nil && verify.IsUnsettled(t.rejected) {
+			return true
+		}
 		for _, id := range t.deferral.Until {
 			quota := p.targetsByID[id]
 			if quota == nil || id.Group != "" || id.Kind != "ResourceQuota" {

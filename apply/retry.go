@@ -40,7 +40,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 		switch {
 		case t.progress.refusalIsFinal && verify.RefusesWrite(err):
 			return false
-		case verify.QuotaUnknown(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
+		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
 			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
 		case verify.Transient(err):
 			return !t.failsConversion(err)

@@ -62,6 +62,12 @@ var movingGates = []movingGate{
 		again: []string{`checked again after ConfigMap/NS/params`},
 	},
 	{
+		name:   "a webhook that doesn't answer is let go",
+		before: labelled(configMap("a", "1")) + "---\n" + deadWebhook("UNIQUE", "Fail"),
+		after:  labelled(configMap("a", "2")) + "---\n" + deadWebhook("UNIQUE", "Ignore"),
+		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE`},
+	},
+	{
 		name:   "a policy changes",
 		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "1")),
 		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "2")),
@@ -93,6 +99,23 @@ spec:
 `
 }
 
+// deadWebhook is a webhook about labelled ConfigMaps of the namespace that nobody answers for.
+func deadWebhook(name, failurePolicy string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: ` + name + `}
+webhooks:
+- name: dead.example.com
+  failurePolicy: ` + failurePolicy + `
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  objectSelector: {matchLabels: {checked: "true"}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
+  clientConfig: {service: {namespace: NS, name: nobody}}
+`
+}
+
 func labelled(manifest string) string {
 	return replaceOnce(manifest, "metadata:\n", "metadata:\n  labels: {checked: \"true\"}\n")
 }
@@ -105,6 +128,9 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(31900+i)).Replace
 			name := w.unique()
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
+			if strings.Contains(c.before, "kind: PersistentVolumeClaim") {
+				w.eventually("the claim is bound", func() bool { return field(w.must("persistentvolumeclaims", "data"), "status.phase") == "Bound" })
+			}
 			second := w.chart(fill(c.after))
 			var plan result
 			w.eventually("the server refuses the change", func() bool {
