@@ -99,11 +99,9 @@ var refusals = []struct {
 // typedPatchFailed is the API server's word for an apply that doesn't fit the schema.
 const typedPatchFailed = "failed to create typed patch object"
 
-// IsUnsettled reports whether admission doesn't know yet what a new ResourceQuota or policy allows: a controller is about
-// to say so.
+// IsUnsettled reports whether admission doesn't know yet what a new ResourceQuota allows: its controller is about to say so.
 func IsUnsettled(err error) bool {
-	kind := KindOf(err)
-	return (kind == Quota || kind == Policy) && contains(err.Error(), []string{"status unknown for quota", "failed to configure "})
+	return KindOf(err) == Quota && strings.Contains(err.Error(), "status unknown for quota")
 }
 
 // Blames returns the names in a refusal of what has refused it: ResourceQuotas, a webhook, or an admission policy and

@@ -54,35 +54,20 @@ var movingGates = []movingGate{
 		again: []string{`checked again after Service/NS/a`},
 	},
 	{
-		name: "the parameters of a policy change",
-		before: policyOf("UNIQUE", "object.metadata.name.startsWith('deployer-') || object.data.key == params.data.key") +
-			"---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "1")),
-		after: policyOf("UNIQUE", "object.metadata.name.startsWith('deployer-') || object.data.key == params.data.key") +
-			"---\n" + configMap("params", "2") + "---\n" + labelled(configMap("a", "2")),
-		again: []string{`checked again after ConfigMap/NS/params`},
-	},
-	{
-		name:   "a webhook that doesn't answer is let go",
-		before: labelled(configMap("a", "1")) + "---\n" + deadWebhook("UNIQUE", "Fail"),
-		after:  labelled(configMap("a", "2")) + "---\n" + deadWebhook("UNIQUE", "Ignore"),
-		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE`},
-	},
-	{
 		name:   "a policy changes",
-		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "1")),
-		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + configMap("params", "1") + "---\n" + labelled(configMap("a", "2")),
+		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + labelled(configMap("a", "1")),
+		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + labelled(configMap("a", "2")),
 		again:  []string{`checked again after ValidatingAdmissionPolicy/UNIQUE`},
 	},
 }
 
-// policyOf is a policy about labelled ConfigMaps of the namespace, with its binding to the parameters in ConfigMap/params.
+// policyOf is a policy about labelled ConfigMaps of the namespace, with its binding.
 func policyOf(name, expression string) string {
 	return `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: ` + name + `}
 spec:
   failurePolicy: Fail
-  paramKind: {apiVersion: v1, kind: ConfigMap}
   matchConstraints:
     objectSelector: {matchLabels: {checked: "true"}}
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
@@ -92,27 +77,7 @@ spec:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: ` + name + `}
-spec:
-  policyName: ` + name + `
-  paramRef: {name: params, namespace: NS, parameterNotFoundAction: Deny}
-  validationActions: [Deny]
-`
-}
-
-// deadWebhook is a webhook about labelled ConfigMaps of the namespace that nobody answers for.
-func deadWebhook(name, failurePolicy string) string {
-	return `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: ` + name + `}
-webhooks:
-- name: dead.example.com
-  failurePolicy: ` + failurePolicy + `
-  sideEffects: None
-  admissionReviewVersions: [v1]
-  objectSelector: {matchLabels: {checked: "true"}}
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
-  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
-  clientConfig: {service: {namespace: NS, name: nobody}}
+spec: {policyName: ` + name + `, validationActions: [Deny]}
 `
 }
 
