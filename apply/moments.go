@@ -45,7 +45,9 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 		case at == first:
 			plan.PruneFirst = ordered
 		case at == atEnd:
-			plan.Prune = ordered
+			if plan.Prune, plan.PruneLast, err = p.splitOwnAccess(ctx, ordered); err != nil {
+				return err
+			}
 		default:
 			plan.Waves[at].PruneFirst = ordered
 		}

@@ -70,6 +70,9 @@ func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []o
 			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
 		}
 	}
+	if err := p.protectContents(ctx, out, present); err != nil {
+		return nil, nil, err
+	}
 	return out, present, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
 		if c.execution == nil {

@@ -17,6 +17,7 @@ type Plan struct {
 	PruneFirst []Change // what would act on the changes, see decide.Before: Delete, in the order of deletion
 	Waves      []Wave   // all main objects, unchanged ones too
 	Prune      []Change // the other orphans: Delete, Keep or GiveBack, with the reason, in the order of deletion
+	PruneLast  []Change // the permissions by which the run acts: Delete, when all else is done and recorded
 	Hooks      []Change // Create, with the server's verdict; Run doesn't take these
 
 	Warnings []Warning
@@ -49,7 +50,7 @@ func (p *Plan) lists() [][]Change {
 	for _, wave := range p.Waves {
 		lists = append(lists, wave.PruneFirst, wave.Changes)
 	}
-	return append(lists, p.Prune)
+	return append(lists, p.Prune, p.PruneLast)
 }
 
 // Orphans are the changes of objects that the chart no longer has, in the order they are made.
@@ -58,5 +59,5 @@ func (p *Plan) Orphans() [][]Change {
 	for _, wave := range p.Waves {
 		lists = append(lists, wave.PruneFirst)
 	}
-	return append(lists, p.Prune)
+	return append(lists, p.Prune, p.PruneLast)
 }

@@ -166,7 +166,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	}
 	p.claims = decide.Claims{
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
-		BackTo: req.BackTo, Undo: req.Undo,
+		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs == UpgradeCRDs,
 	}
 	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}

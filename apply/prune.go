@@ -48,22 +48,37 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 		c.DependsOn = append(c.DependsOn, d.Dependencies...)
 		out = append(out, c)
 	}
+	holdForFinalizers(out)
 	return out, nil
 }
 
 // PruneFirst is Prune for what must be gone before other objects change. It returns when it is.
 func (a *Applier) PruneFirst(ctx context.Context, changes []Change, onDone func(*Change)) error {
-	return a.prune(ctx, changes, true, onDone)
+	return a.prune(ctx, changes, untilGone, onDone)
 }
 
 // Prune carries out a list of deletions of a plan, one turn after the other, and ensures that the deleted objects
 // stay gone. onDone, ctx and the error are as for Run. A change in the slice is replaced
 // where its object was kept or given back; Live of the others becomes the object that was deleted.
 func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Change)) error {
-	return a.prune(ctx, changes, false, onDone)
+	return a.prune(ctx, changes, untilNotBack, onDone)
 }
 
-func (a *Applier) prune(ctx context.Context, changes []Change, awaitsGone bool, onDone func(*Change)) error {
+// PruneLast is Prune for the permissions by which the run acts: once they are deleted, nothing can be looked at.
+func (a *Applier) PruneLast(ctx context.Context, changes []Change, onDone func(*Change)) error {
+	return a.prune(ctx, changes, untilDeleted, onDone)
+}
+
+// An assurance is how far a deletion is followed.
+type assurance int
+
+const (
+	untilDeleted assurance = iota // the API server has accepted it
+	untilNotBack                  // and nobody has recreated the object as the release's
+	untilGone                     // and it is gone
+)
+
+func (a *Applier) prune(ctx context.Context, changes []Change, until assurance, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
@@ -97,10 +112,10 @@ func (a *Applier) prune(ctx context.Context, changes []Change, awaitsGone bool, 
 			}
 		}
 	}
-	if awaitsGone && ended == nil {
+	if until == untilGone && ended == nil {
 		errs = append(errs, d.awaitAll(ctx, changes)...)
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && until != untilDeleted {
 		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}

@@ -34,6 +34,8 @@ type Claims struct {
 	TakeOwnership     bool     // objects of no release may be adopted
 	TakeOwnershipFrom []string // releases whose objects may be adopted, as "namespace/name"; "*" means any
 
+	ReplaceInCRDs bool // objects of crds/ that belong to nobody are updated
+
 	BackTo int  // the revision that is rolled back to; 0 for none
 	Undo   bool // a failed run is rolled back to BackTo: nothing is adopted
 }
@@ -46,6 +48,8 @@ func (c Claims) DecideExisting(e Existing) Decision {
 	switch {
 	case c.isOthersInCRDs(e) && !deleting:
 		return keepOwned(e.Live)
+	case e.FromCRDs && !e.ID.IsCRD() && !deleting && !c.ReplaceInCRDs && c.OwnerOf(e.Live) == (provenance.Owner{}):
+		return keep("exists already and belongs to no release: what is in crds/ and defines no kind is only created")
 	case c.AdoptedSince(e):
 		return Decision{Action: GiveBack, Reason: e.Provenance.WhyGivenBack()}
 	case !permitted && c.adoptedByFailedRunsSince(e) && e.Provenance.HadOwnerOf(e.Live): // an earlier try has given it back

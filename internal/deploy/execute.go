@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	defer cancelCleanup()
 	switch r.op.Verb {
 	case Uninstall:
-		return r.uninstall(ctx)
+		record, err := r.uninstall(ctx)
+		return record, cmp.Or(err, r.pruneLast(ctx, err))
 	case Test:
 		return r.test(ctx)
 	}
@@ -72,8 +74,8 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 		return nil, err
 	}
 	r.emit(Recorded{Record: r.op.Next})
-	err := r.deployObjects(ctx)
-	return r.finish(ctx, err)
+	record, err := r.finish(ctx, r.deployObjects(ctx))
+	return record, cmp.Or(err, r.pruneLast(ctx, err))
 }
 
 // deployObjects carries out the operation's plan and runs its hooks.
@@ -155,6 +157,14 @@ func (r *run) prune(ctx context.Context) error {
 	return r.runStep(ctx, StepPrune, len(changes), func() error {
 		return r.applier.Prune(ctx, changes, r.reportApplied(StepPrune))
 	})
+}
+
+// pruneLast deletes the permissions by which the run acts, if all else has succeeded and is recorded.
+func (r *run) pruneLast(ctx context.Context, failure error) error {
+	if failure != nil || len(r.op.Plan.PruneLast) == 0 {
+		return nil
+	}
+	return r.applier.PruneLast(ctx, r.op.Plan.PruneLast, r.reportApplied(StepPrune))
 }
 
 // finish records how the run ended. A deployed revision stays deployed until

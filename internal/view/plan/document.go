@@ -165,6 +165,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		d.addWait(op)
 	}
 	d.addHooks(op, plan, after, op.Hooks.After)
+	d.add(string(deploy.StepPrune)+" last", deploy.StepPrune, objectsOf(plan.PruneLast, describe))
 	d.addWarnings(op, plan)
 	d.countObjects()
 	for _, v := range op.Rendered.Generated {

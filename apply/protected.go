@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/decide"
+	"deployer/apply/definition"
+	"deployer/apply/ordering"
+	"deployer/internal/kube"
+)
+
+// protectContents keeps the namespaces and definitions with which something would be deleted that stays.
+func (p *planning) protectContents(ctx context.Context, changes []Change, list []orphan) error {
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != Delete || c.Live == nil || c.Live.GetDeletionTimestamp() != nil || !c.ID.IsNamespace() && !c.ID.IsCRD() {
+			continue
+		}
+		inside, err := p.keptInside(ctx, list[i], changes)
+		if err != nil {
+			return err
+		}
+		if inside != (kube.ID{}) {
+			*c = Change{ID: c.ID, Source: c.Source, Action: Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true,
+				Reason: fmt.Sprintf("%s stays, and would be deleted with it", inside)}
+		}
+	}
+	return nil
+}
+
+// keptInside returns an object that stays, and that the deletion of a namespace or definition would delete; the zero ID
+// when there is none.
+func (p *planning) keptInside(ctx context.Context, o orphan, changes []Change) (kube.ID, error) {
+	isInside := func(id kube.ID) bool { return id.Namespace == o.ID.Name }
+	var collections []collection
+	if o.ID.IsCRD() {
+		crd := o.Declared
+		if crd == nil {
+			live, err := p.a.get(ctx, definition.Mapping, o.ID)
+			if err != nil && !apierrors.IsForbidden(err) {
+				return kube.ID{}, &ObjectError{ID: o.ID, Source: o.source, Doing: "reading", Err: err}
+			}
+			if crd = live; crd == nil {
+				return kube.ID{}, nil
+			}
+		}
+		kind := definition.Kind(crd)
+		isInside = func(id kube.ID) bool { return id.GroupKind() == kind }
+		if mapping, err := p.a.cluster.Mapping(ctx, kind.WithVersion(""), true); err == nil {
+			collections = []collection{{mapping: mapping}}
+		}
+	} else {
+		for _, kind := range []string{"PersistentVolumeClaim", "Secret", "ConfigMap"} { // what earlier revisions may have had
+			if mapping, err := p.a.cluster.Mapping(ctx, kube.ID{Kind: kind}.GroupKind().WithVersion("v1"), true); err == nil {
+				collections = append(collections, collection{mapping: mapping, namespace: o.ID.Name})
+			}
+		}
+	}
+	for _, c := range changes {
+		if (c.Action == Keep || c.Action == GiveBack) && c.Live != nil && isInside(c.ID) && c.Live.GetDeletionTimestamp() == nil &&
+			metav1.GetControllerOf(c.Live) == nil {
+			return c.ID, nil
+		}
+	}
+	for _, at := range collections {
+		if id, err := p.annotatedToStay(ctx, at); err != nil || id != (kube.ID{}) {
+			return id, err
+		}
+	}
+	return kube.ID{}, nil
+}
+
+// annotatedToStay returns an object of a collection whose annotation keeps it; the zero ID when there is none, and when the
+// account may not list them.
+func (p *planning) annotatedToStay(ctx context.Context, at collection) (kube.ID, error) {
+	opts := metav1.ListOptions{Limit: 500}
+	for {
+		page, err := p.observer.listMetaPage(ctx, at, opts)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+			return kube.ID{}, nil
+		case err != nil:
+			return kube.ID{}, listError(at, err)
+		}
+		for _, item := range page.Items {
+			if decide.IsKept(item.Annotations) && item.DeletionTimestamp == nil {
+				gvk := at.mapping.GVK
+				return kube.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: item.Namespace, Name: item.Name}, nil
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return kube.ID{}, nil
+		}
+	}
+}
+
+// holdForFinalizers lets what is deleted after a custom resource with finalizers wait until that is gone: whoever
+// removes them may be among it.
+func holdForFinalizers(changes []Change) {
+	var held []Change
+	for i := range changes {
+		c := &changes[i]
+		if c.Action != Delete || c.Live == nil {
+			continue
+		}
+		for _, h := range held {
+			if h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
+				c.deletion.WaitsForGone = append(c.deletion.WaitsForGone, h.ID)
+				if gone := (ordering.Dependency{ID: h.ID, State: ordering.Gone}); c.ID.Group == "apps" && !slices.Contains(c.DependsOn, gone) {
+					c.DependsOn = append(c.DependsOn, gone)
+				}
+			}
+		}
+		if !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
+			held = append(held, *c)
+		}
+	}
+}
+
+// splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and
+// accounts that they name.
+func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
+	const rbac = "rbac.authorization.k8s.io"
+	isOurs := map[kube.ID]bool{}
+	var us *authenticationv1.UserInfo
+	for _, c := range changes {
+		if c.Action != Delete || c.execution == nil || c.ID.Group != rbac || c.ID.Kind != "RoleBinding" && c.ID.Kind != "ClusterRoleBinding" {
+			continue
+		}
+		binding := c.execution.orphan.Declared
+		if binding == nil {
+			continue
+		}
+		if us == nil {
+			found, err := p.account(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			us = &found
+		}
+		subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+		for _, s := range subjects {
+			subject, _ := s.(map[string]any)
+			if !isSubject(*us, subject) {
+				continue
+			}
+			role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
+			namespace := c.ID.Namespace
+			if role["kind"] == "ClusterRole" {
+				namespace = ""
+			}
+			isOurs[c.ID], isOurs[kube.ID{Group: rbac, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
+			if subject["kind"] == "ServiceAccount" {
+				ns, _ := subject["namespace"].(string)
+				name, _ := subject["name"].(string)
+				isOurs[kube.ID{Kind: "ServiceAccount", Namespace: ns, Name: name}] = true
+			}
+		}
+	}
+	if len(isOurs) == 0 {
+		return changes, nil, nil
+	}
+	for _, c := range changes {
+		if c.Action == Delete && isOurs[c.ID] {
+			c.deletion = ordering.Deletion{Node: c.deletion.Node} // at once: without one of them the others can't be deleted any more
+			c.Reason += "; at the very end: the run acts by it"
+			own = append(own, c)
+			continue
+		}
+		c.deletion.WaitsForGone = slices.DeleteFunc(slices.Clone(c.deletion.WaitsForGone), func(id kube.ID) bool { return isOurs[id] })
+		others = append(others, c)
+	}
+	return others, own, nil
+}
+
+// account is who we are for the API server; nobody where it can't say.
+func (p *planning) account(ctx context.Context) (authenticationv1.UserInfo, error) {
+	typed, err := p.a.cluster.Typed()
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	answer, err := answerTo(ctx, p.a.requester, func() (*authenticationv1.SelfSubjectReview, error) {
+		return typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return authenticationv1.UserInfo{}, nil
+	}
+	if err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("asking which account this is: %w", err)
+	}
+	return answer.Status.UserInfo, nil
+}

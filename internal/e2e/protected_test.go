@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestKeptInsideWhatGoes: an object that a release never deletes keeps its namespace and its kind.
+func TestKeptInsideWhatGoes(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	const keep = "\n  annotations: {helm.sh/resource-policy: keep}"
+	ns := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + w.ns + "-%s}\n"
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: data\n  namespace: " + w.ns + "-held" + keep + "\nspec: {storageClassName: none, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	chart := w.chart(widgetCRD(name), fmt.Sprintf(ns, "held"), fmt.Sprintf(ns, "free"), claim, replaceOnce(widget(name), "{name: w}", "{name: w, annotations: {helm.sh/resource-policy: keep}}"))
+	t.Cleanup(func() {
+		for _, suffix := range []string{"-held", "-free"} {
+			_ = w.in("namespaces").Delete(w.bound(), w.ns+suffix, metav1.DeleteOptions{})
+		}
+		_ = w.in("customresourcedefinitions").Delete(w.bound(), "widgets."+name+".deployer.io", metav1.DeleteOptions{})
+	})
+	w.ok("install", "x", "--wait=false", chart)
+	w.says(w.ok("plan", "--uninstall", "x"), "stdout", `Namespace/`+w.ns+`-held\s+keep: PersistentVolumeClaim/\S+/data stays`, `CustomResourceDefinition/\S+\s+keep: Widget/\S+ stays`, `Namespace/`+w.ns+`-free\s+delete`)
+	w.ok("uninstall", "x")
+	if held := w.must("namespaces", w.ns+"-held"); held.GetDeletionTimestamp() != nil {
+		t.Error("the namespace of what is kept is being deleted")
+	}
+	if w.get("namespaces", w.ns+"-free") != nil {
+		t.Error("the other namespace is left")
+	}
+}
+
+// TestUninstallWaitsForFinalizers: who removes the finalizer of a custom resource goes when that is gone, and a second
+// uninstall ends what the first one could not.
+func TestUninstallWaitsForFinalizers(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	w.create("customresourcedefinitions", "test", widgetCRD(name))
+	t.Cleanup(func() {
+		_ = w.in("customresourcedefinitions").Delete(w.bound(), "widgets."+name+".deployer.io", metav1.DeleteOptions{})
+	})
+	finalized := replaceOnce(widget(name), "{name: w}", "{name: w, finalizers: [example.com/x]}")
+	w.cluster.Eventually(t, time.Minute, "the kind to be served", func(context.Context) error {
+		if r := w.try(deployerBinary, "install", "x", w.chart(finalized, deployment("operator", "operator", ""))); r.code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	w.says(w.ok("plan", "--uninstall", "x"), "stdout", `after Widget/\S+ is deleted`)
+	w.says(w.exits(1, "uninstall", "x", "--timeout", "5s"), "stderr", `must be deleted first`, `example.com/x`)
+	w.there("deployments", map[string]bool{"operator": true})
+	go func() { // the operator
+		widgets := w.cluster.Dynamic().Resource(widgetsOf(name)).Namespace(w.ns)
+		list, err := widgets.List(w.bound(), metav1.ListOptions{})
+		if err == nil {
+			for _, item := range list.Items {
+				_, _ = widgets.Patch(w.bound(), item.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			}
+		}
+	}()
+	w.ok("uninstall", "x", "--timeout", "30s")
+	w.nothingLeft()
+}
+
+// TestObjectsOfCRDsDirectoryStay: what is in crds/, defines no kind and belongs to nobody is only created, as by Helm.
+func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {key: tuned}\n")
+	chart := func(n string) string {
+		return w.chartOf(map[string]string{"crds/x.yaml": configMap("settings", n) + "---\n" + configMap("made", n), "templates/a.yaml": configMap("a", n)})
+	}
+	w.ok("install", "x", chart("1"))
+	w.patch("configmaps", "made", "application", `{"data":{"key":"state"}}`)
+	w.ok("upgrade", "x", chart("2"))
+	for name, want := range map[string]string{"settings": "tuned", "made": "state", "a": "2"} {
+		if got := field(w.must("configmaps", name), "data.key"); got != want {
+			t.Errorf("ConfigMap/%s has %v, want %s", name, got, want)
+		}
+	}
+}
