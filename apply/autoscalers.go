@@ -31,6 +31,7 @@ type autoscalers struct {
 	targetsByID map[kube.ID]*target
 	warnings    *warnings
 	found       memo[string, scaledWorkloads] // by namespace
+	others      memo[string, scaledWorkloads] // by custom resources of other kinds, by namespace
 }
 
 // scaledWorkloads are the workloads of a namespace that are scaled by something.
@@ -106,7 +107,7 @@ func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Pa
 }
 
 // scaledBy returns what scales a target, as the manager that has set the number by the scale subresource, if
-// one has; zero when only people and charts scale it.
+// one has; zero when only people, charts and what doesn't exist any more have scaled it: then the number is a field as any other.
 func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (ownership.FieldManager, error) {
 	known, err := s.found.get(t.id.Namespace, func() (scaledWorkloads, error) {
 		return s.find(ctx, t.id.Namespace)
@@ -122,10 +123,19 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 			e.Manager = by.Manager
 			return e.FieldManager, nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
-		case !known.incomplete && (e.Manager == "kube-controller-manager" || strings.HasPrefix(e.Manager, "keda")):
-			// The autoscaler no longer exists: the chart's number is applied again.
+		case e.Manager == "kube-controller-manager" || strings.HasPrefix(e.Manager, "keda"):
+			if known.incomplete {
+				return e.FieldManager, nil
+			}
 		default:
-			return e.FieldManager, nil
+			others, err := s.others.get(t.id.Namespace, func() (scaledWorkloads, error) { return s.findOthers(ctx, t.id.Namespace) })
+			if err != nil {
+				return ownership.FieldManager{}, err
+			}
+			if name := others.names[t.id]; name != "" || known.incomplete || others.incomplete {
+				e.Manager = cmp.Or(name, e.Manager)
+				return e.FieldManager, nil
+			}
 		}
 	}
 	return by, nil
@@ -163,6 +173,33 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 	return out, nil
 }
 
+// findOthers finds what custom resources scale whose kinds are called after it, such as a WatermarkPodAutoscaler or a CronHPA.
+func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledWorkloads, error) {
+	out := scaledWorkloads{names: map[kube.ID]string{}}
+	kinds, err := s.a.cluster.Kinds(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, m := range kinds {
+		kind := strings.ToLower(m.GVK.Kind)
+		scales := strings.Contains(kind, "scal") || strings.HasSuffix(kind, "hpa")
+		if !scales || !m.Namespaced || scheme.Scheme.IsGroupRegistered(m.GVK.Group) || slices.Contains(autoscalerKinds, m.GVK.GroupKind()) {
+			continue
+		}
+		live, err := s.a.list(ctx, collection{mapping: m, namespace: namespace})
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err):
+			out.incomplete = true
+		case err != nil:
+			return out, err
+		}
+		for i := range live {
+			out.add(&live[i])
+		}
+	}
+	return out, nil
+}
+
 // isDropped reports whether this release deletes an autoscaler: the chart no longer has
 // it, or no longer has the ScaledObject that it was made for.
 func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
@@ -184,7 +221,10 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 
 // add notes what an autoscaler scales.
 func (s scaledWorkloads) add(scaler *unstructured.Unstructured) {
-	ref, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
+	ref, named, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
+	if !named {
+		ref, _, _ = unstructured.NestedMap(scaler.Object, "spec", "targetRef")
+	}
 	name := fields.AsString(ref["name"])
 	gv, err := schema.ParseGroupVersion(cmp.Or(fields.AsString(ref["apiVersion"]), "apps/v1")) // KEDA's defaults
 	if err != nil || name == "" {

@@ -60,7 +60,7 @@ func fingerprintOf(manifestHash string, obj metav1.Object) Fingerprint {
 		case e.Subresource != "":
 		case ownership.IsOurApply(e):
 			ours = &obj.GetManagedFields()[i]
-		case ownership.ClassOf(e.Manager) == ownership.Helm:
+		case ownership.MayHoldChart(e):
 			return Fingerprint{}
 		}
 	}

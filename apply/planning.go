@@ -193,6 +193,13 @@ func (p *planning) resolveTemplates(ctx context.Context, crds []*target) (mains,
 	for i, t := range hooks {
 		t.isHook, t.isPostHook = true, i >= p.req.PreHooks
 	}
+	for _, t := range hooks {
+		// A chart may have an object twice: for its pre-hooks, and for the release.
+		if object := p.targetsByID[t.id]; object != nil && decide.IsPreHook(t.obj) && !t.id.IsCRD() && !t.id.IsNamespace() {
+			p.prerequisites.expect(t.id)
+			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
+		}
+	}
 	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(crds, mains, hooks))...)
 	return mains, hooks, errors.Join(err1, err2)
 }

@@ -246,8 +246,8 @@ func duplicateObjects(targets []*target) []Rejection {
 	var bad []Rejection
 	for _, t := range targets {
 		first, ok := seen[t.id]
-		if !ok || t.id.Name == "" || first.isHook && t.isHook {
-			seen[t.id] = t
+		if !ok || t.id.Name == "" || t.isHook {
+			seen[t.id] = cmp.Or(first, t)
 			continue
 		}
 		text := "is rendered twice"

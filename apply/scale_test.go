@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/apply"
 	"deployer/internal/kubetest"
 )
 
@@ -32,7 +33,6 @@ spec:
 	}
 	s.t.Cleanup(func() { _ = client.Delete(bg, crd.GetName(), deleteNow) })
 	s.eventually("ScaledObject is served", func() error {
-		s.cluster.ForgetKinds()
 		if _, err := s.cluster.Mapping(s.t.Context(), scaledObject, true); err != nil {
 			return err
 		}
@@ -99,9 +99,10 @@ func TestReplicasOfCustomResources(t *testing.T) {
 			size := func() any { return at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec.size") }
 			s.patch(s.ns+".example.com/v1", "Foo0", "f", types.MergePatchType, `{"spec":{"replicas":6}}`, "some-controller", "scale")
 			p := s.deploy(crd + foo(0, "size: 2, maybe: b"))
-			if got := size(); got != int64(6) || outcomes(p) != "spec.size: 6 -> 2 (yielded by some-controller)" {
+			if got := size(); got != int64(2) || outcomes(p) != "spec.size: 6 -> 2 (taken by some-controller)" {
 				t.Errorf("size %v, conflicts %s", got, outcomes(p))
 			}
+			s.patch(s.ns+".example.com/v1", "Foo0", "f", types.MergePatchType, `{"spec":{"replicas":6}}`, "some-controller", "scale")
 			p = s.deploy(crd + foo(0, "maybe: b, replicas: 3"))
 			if got := size(); got != int64(6) {
 				t.Errorf("size %v when the chart has none, conflicts %s", got, outcomes(p))
@@ -159,5 +160,32 @@ func TestReplicasStayWhenTheAutoscalerIsKept(t *testing.T) {
 	}
 	if got := s.replicas(); got != int64(7) {
 		t.Errorf("replicas: %v, want the 7 of the autoscaler", got)
+	}
+}
+
+// A number that something has set that can't be seen any more is a conflict like others; what a custom resource scales stays.
+func TestScalerThatIsGone(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	scalers := strings.NewReplacer("Foo0", "CronHPA", "foo0", "cronhpa", "required: [size]", "x-kubernetes-preserve-unknown-fields: true").Replace(definition(0, "")) + "---\n"
+	s.deploy(scalers + scaled)
+	s.scale(7, "some-autoscaler")
+	s.opts.Conflicts = apply.FailOnConflict
+	if err := s.refuse(scalers + scaled); !strings.Contains(err.Error(), "some-autoscaler") {
+		t.Errorf("fail: %v", err)
+	}
+	s.opts.Conflicts = apply.YieldConflicts
+	s.deploy(scalers + scaled)
+	if got := s.replicas(); got != int64(7) {
+		t.Errorf("yield: replicas %v", got)
+	}
+	s.opts.Conflicts = ""
+	if got := outcomes(s.deploy(scalers + scaled)); got != "spec.replicas: 7 -> 2 (taken by some-autoscaler)" || s.replicas() != int64(2) {
+		t.Errorf("replicas %v, conflicts %s", s.replicas(), got)
+	}
+	s.scale(7, "some-autoscaler")
+	s.post(s.manifests("apiVersion: NS.example.com/v1\nkind: CronHPA\nmetadata: {name: web}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}")[0].Object, "x")
+	if got := outcomes(s.deploy(scalers + scaled)); got != "spec.replicas: 7 -> 2 (yielded by CronHPA/web)" || s.replicas() != int64(7) {
+		t.Errorf("with the scaler: replicas %v, conflicts %s", s.replicas(), got)
 	}
 }

@@ -58,6 +58,7 @@ var inside = map[string][]string{
 	"apply/definition":         {"apply/fields", "apply/verify"},
 	"apply/inspect":            {"apply", "apply/compare", "apply/fields", "apply/ownership"},
 	"apply/manifest":           {"apply/builtin", "apply/fields"},
+	"apply/ownership":          {"apply/fields"},
 	"apply/predict":            {"apply/builtin", "apply/compare", "apply/fields", "apply/manifest", "apply/ownership"},
 	"apply/provenance":         {"apply/compare", "apply/fields", "apply/ownership"},
 	"track/finding":            {"track/class", "track/rules"},

@@ -118,10 +118,10 @@ func hasKey(item any, key value.FieldList) bool {
 	}
 	for _, f := range key {
 		v, ok := m[f.Name]
-		if d := kube.KeyDefault(f.Name); !ok && d != "" {
-			v, ok = d, true
+		if !ok {
+			v = kube.KeyDefault(f.Name)
 		}
-		if !ok || !value.Equals(value.NewValueInterface(v), f.Value) {
+		if !value.Equals(value.NewValueInterface(v), f.Value) {
 			return false
 		}
 	}

@@ -88,7 +88,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 		f.Owner = e.FieldManager
 	}
 	switch {
-	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
+	case e == nil || e.Class() == ownership.Helm:
 		if f.Revision = l.revisionWithLiveValue(path); f.Revision > 0 {
 			f.Origin = OriginFailedRelease
 			return
@@ -112,7 +112,7 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 	}
 	var best *ownership.Entry
 	better := func(e *ownership.Entry) bool {
-		ours, was := ownership.ClassOf(e.Manager) == ownership.Helm, ownership.ClassOf(best.Manager) == ownership.Helm
+		ours, was := e.Class() == ownership.Helm, best.Class() == ownership.Helm
 		if ours != was {
 			return was
 		}
@@ -167,7 +167,7 @@ func (l *fieldList) addRelinquished() {
 func (l *fieldList) addAdditions() {
 	for i := range l.entries {
 		e := &l.entries[i]
-		if ownership.ClassOf(e.Manager) == ownership.Helm || e.Subresource == "status" {
+		if e.Class() == ownership.Helm || e.Subresource == "status" {
 			continue
 		}
 		person := ownership.MayBePerson(e.Manager)

@@ -108,6 +108,9 @@ func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) 
 	}
 }
 
+// localReference is the type of items that may name nothing, such as those of imagePullSecrets.
+const localReference = "io.k8s.api.core.v1.LocalObjectReference"
+
 // FieldType returns the type of a field of a structure, or of a key of a map; false when there can be no such.
 func FieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	if f, ok := t.FindField(key); ok {
@@ -177,6 +180,11 @@ func (n *normaliser) defaultKeys(at string, item any, t *schema.List) {
 		if v, has := m[key]; !has || v == nil {
 			f, ok := atom.Map.FindField(key)
 			if !ok || slices.Contains([]any{nil, "", 0, int64(0), 0.0}, f.Default) {
+				if t.ElementType.NamedType == nil || *t.ElementType.NamedType != localReference {
+					continue
+				}
+				delete(m, key) // a reference to no Secret, which the API server accepts
+				found++
 				continue
 			}
 			m[key] = f.Default

@@ -45,7 +45,7 @@ func FuzzMigrateAsSent(f *testing.F) {
 		}
 		folded := Migrate(s)
 		for _, e := range entries {
-			if e.Subresource != "" || s.Adopting || ClassOf(e.Manager) != Helm || e.isOurApply() {
+			if e.Subresource != "" || s.Adopting || e.Class() != Helm || matches(embedderManagers, e.Manager) || e.isOurApply() {
 				continue
 			}
 			if lost := e.Set.Intersection(s.Live).Difference(folded.Ours); !lost.Empty() {

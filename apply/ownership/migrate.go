@@ -102,7 +102,11 @@ func (r *migrationRun) takeFrom(e Entry) {
 	}
 	r.from = append(r.from, e.Label())
 	r.gained = r.gained.Union(lost)
-	if left := e.Set.Difference(lost); !left.Empty() && !dropRest {
+	left := e.Set.Difference(lost)
+	if dropRest {
+		left = e.Set.Difference(e.withoutOwnMetadata(r.chart))
+	}
+	if !left.Empty() {
 		r.rest = append(r.rest, e.With(left))
 	}
 }
@@ -120,7 +124,7 @@ func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 	case class == Helm && r.Adopting:
 		return e.Set.Intersection(r.Desired)
 	case class == Helm:
-		return e.Set
+		return e.withoutOwnMetadata(r.chart)
 	case class == Ambiguous && isUpdate:
 		return e.Set.Intersection(r.chart).Difference(r.Relinquished)
 	case class == Person && isUpdate:

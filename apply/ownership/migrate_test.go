@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 func set(paths ...string) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	for _, p := range paths {
 		var parts []any
-		for _, x := range strings.Split(p, ".") {
+		for _, x := range strings.SplitN(p, ".", 3) {
 			parts = append(parts, x)
 		}
 		out.Insert(fieldpath.MakePathOrDie(parts...))
@@ -50,7 +51,7 @@ func show(entries []Entry) string {
 }
 
 func TestMigrate(t *testing.T) {
-	all := set("spec.a", "spec.b", "spec.c", "spec.d", "spec.replicas", "status.x")
+	all := set("metadata.finalizers", "metadata.annotations.own", "metadata.annotations.x", "spec.a", "spec.b", "spec.c", "spec.d", "spec.replicas", "status.x")
 	served := func(v string) bool { return v == "apps/v1" }
 	scale := update("kube-controller-manager", "apps/v1", "spec.replicas")
 	scale.Subresource = "scale"
@@ -68,7 +69,24 @@ func TestMigrate(t *testing.T) {
 		},
 		"several names": {
 			Migration{Entries: []Entry{update("Helm", "apps/v1", "spec.a"), update("terraform-provider-helm_v2.9", "apps/v1", "spec.b"), update("nginx-controller", "apps/v1", "spec.c")}, Desired: set("spec.a")},
-			"helm (Apply) apps/v1: spec.a spec.b\nnginx-controller (Update) apps/v1: spec.c",
+			"helm (Apply) apps/v1: spec.a\nnginx-controller (Update) apps/v1: spec.c\nterraform-provider-helm_v2.9 (Update) apps/v1: spec.b",
+		},
+		"a program that contains Helm and has applied": {
+			Migration{Entries: []Entry{applied("helm-controller", "apps/v1", "spec.a", "spec.b")}, Desired: set("spec.a")},
+			"helm (Apply) apps/v1: spec.a spec.b",
+		},
+		"a program that contains Helm, as itself": {
+			Migration{Entries: []Entry{update("helm-controller", "apps/v1", "spec.c", "metadata.finalizers")}, Desired: set("spec.a"), Declared: set("spec.b")},
+			"helm (Apply) apps/v1: spec.b\nhelm-controller (Update) apps/v1: metadata.finalizers spec.c",
+		},
+		"a program that contains Helm, as both": {
+			Migration{Entries: []Entry{update("helm-controller", "apps/v1", "spec.a", "spec.b", "metadata.finalizers", "metadata.annotations.own", "metadata.annotations.x", "metadata.annotations."+kube.ReleaseNameAnnotation)},
+				Desired: set("spec.a", "metadata.annotations.x")},
+			"helm (Apply) apps/v1: metadata.annotations.x spec.a spec.b\nhelm-controller (Update) apps/v1: metadata.annotations.\"meta.helm.sh/release-name\" metadata.annotations.own metadata.finalizers",
+		},
+		"adopting from a program that contains Helm": {
+			Migration{Entries: []Entry{applied("helm-controller", "apps/v1", "spec.a", "spec.b", "metadata.finalizers")}, Desired: set("spec.a"), Terms: Terms{Adopting: true}},
+			"helm (Apply) apps/v1: spec.a\nhelm-controller (Apply) apps/v1: metadata.finalizers",
 		},
 		"ambiguousManagers by history": {
 			Migration{Entries: []Entry{update("before-first-apply", "apps/v1", "spec.a", "spec.b", "spec.c")}, Desired: set("spec.a"), Declared: set("spec.b")},

@@ -30,7 +30,7 @@ type Conflict struct {
 // owners of entries, as the API server finds them. Entries of ours and of
 // Helm's older names don't count.
 func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, error) {
-	others := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.isOurApply() || ClassOf(e.Manager) == Helm })
+	others := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.isOurApply() || e.Class() == Helm })
 	if len(others) == 0 {
 		return nil, nil
 	}

@@ -124,6 +124,19 @@ func (c *Cluster) MappingsFor(ctx context.Context, word string) ([]Mapping, erro
 	return out, nil
 }
 
+// Kinds returns all kinds that the API server serves, each in its preferred version, in no order.
+func (c *Cluster) Kinds(ctx context.Context) ([]Mapping, error) {
+	d, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Mapping, 0, len(d.preferred))
+	for _, gvk := range d.preferred {
+		out = append(out, d.kinds[gvk])
+	}
+	return out, nil
+}
+
 // ForgetKinds drops the cached discovery and schemas. Call it after a
 // CustomResourceDefinition has changed.
 func (c *Cluster) ForgetKinds() {
