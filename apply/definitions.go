@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/definition"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -105,11 +106,11 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 	})
 }
 
-// immutableFields returns the fields that a refusal says are immutable; see
-// definition.ImmutableFields.
+// immutableFields returns the fields that a refusal by the API server's own validation says are immutable, not one by
+// a policy or a webhook, which may forbid the change for another reason; see definition.ImmutableFields.
 func (d *definitions) immutableFields(ctx context.Context, t *target, refusal error) ([]string, error) {
 	var status apierrors.APIStatus
-	if !errors.As(refusal, &status) {
+	if !errors.As(refusal, &status) || verify.IsFromAdmission(refusal) {
 		return nil, nil
 	}
 	s := status.Status()

@@ -122,6 +122,7 @@ type ImmutableError struct {
 	Fields []string
 	Text   string // the server's
 	Never  bool   // recreating it isn't offered
+	Custom bool   // it is a custom resource
 	Advice string // what to do, where more is known than that recreating may help
 }
 
@@ -136,6 +137,9 @@ func (e *ImmutableError) Hint() string {
 		return fmt.Sprintf("%s can't be changed like this, and deployer never recreates it: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
 		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
+	}
+	if e.Custom {
+		return fmt.Sprintf("recreating %s may destroy the data of what stands behind it: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
 	}
 	return fmt.Sprintf("to recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
 }

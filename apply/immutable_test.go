@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"deployer/apply"
 )
 
@@ -138,7 +140,92 @@ func TestImmutableByRule(t *testing.T) {
 		}
 	}
 	s.opts.AllowRecreate = true
-	s.expect(s.deploy(crds+foo(0, "size: 6")+foo(1, "size: 6")), "recreate Foo0/f", "recreate Foo1/f")
+	s.refuse(crds + foo(0, "size: 6") + foo(1, "size: 6")) // what stands behind them may hold data
+	consents := func(chart string) string {
+		return strings.ReplaceAll(chart, "metadata: {name: f}", `metadata: {name: f, annotations: {deployer.io/recreate: "true"}}`)
+	}
+	s.expect(s.deploy(crds+consents(foo(0, "size: 6")+foo(1, "size: 6"))), "recreate Foo0/f", "recreate Foo1/f")
+}
+
+// A policy that forbids a change, in whatever words, isn't circumvented by deleting the object.
+func TestPolicyThatSaysImmutable(t *testing.T) {
+	s := begin(t)
+	chart := strings.Replace(config("a"), "name: a", "labels: {tier: gold}, name: a", 1)
+	s.deploy(chart)
+	silver := strings.Replace(chart, "gold", "silver", 1)
+	s.policy(s.ns, "configmaps", "object.metadata.labels.tier == 'gold'", "the label tier is immutable in this cluster", s.dryRunOf(strings.Replace(silver, "name: a", "name: probe", 1)))
+	s.opts.AllowRecreate = true
+	if err := s.refuse(silver); errors.As(err, new(*apply.ImmutableError)) || !strings.Contains(err.Error(), "tier is immutable") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A claim that a pod uses isn't deleted: the deletion would wait for the pod, and the data be lost when that is gone.
+func TestClaimInUseIsNotRecreated(t *testing.T) {
+	s := begin(t)
+	claim := func(class string) string {
+		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {deployer.io/recreate: 'true'}}\nspec: {accessModes: [ReadWriteOnce], storageClassName: " + class + ", resources: {requests: {storage: 1Gi}}}\n"
+	}
+	s.deploy(claim("a"))
+	s.opts.AllowRecreate = true
+	user := s.manifests("apiVersion: v1\nkind: Pod\nmetadata: {name: user}\nspec: {containers: [{name: c, image: x}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}")[0].Object
+	s.post(user, "x")
+	err := s.refuse(claim("b"))
+	rejected, _ := errors.AsType[*apply.RejectedError](err)
+	if got := strings.Join(hints(rejected), ""); !strings.Contains(got, "Pod/"+s.ns+"/user") {
+		t.Errorf("%v (%s)", err, got)
+	}
+	if err := s.client("v1", "Pod").Delete(t.Context(), "user", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the pod is gone", func() error {
+		if s.get("v1", "Pod", "user") != nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	s.expect(s.deploy(claim("b")), "recreate PersistentVolumeClaim/data")
+}
+
+// A StatefulSet whose selector changes takes its pods along: the new one couldn't adopt them, nor create others of their names.
+func TestStatefulSetWithOtherSelector(t *testing.T) {
+	s := begin(t)
+	set := func(labels string) string {
+		return "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {serviceName: db, selector: {matchLabels: {" + labels + "}}, template: {metadata: {labels: {" + labels + "}}, spec: {containers: [{name: c, image: x}]}}}\n"
+	}
+	s.deploy(set("app: db"))
+	var old types.UID
+	pod := func(is func(types.UID) bool) func() error {
+		return func() error {
+			if p := s.get("v1", "Pod", "db-0"); p == nil || !is(p.GetUID()) {
+				return errors.New("not yet")
+			} else if old == "" {
+				old = p.GetUID()
+			}
+			return nil
+		}
+	}
+	s.eventually("the pod is there", pod(func(types.UID) bool { return true }))
+	s.opts.AllowRecreate = true
+	s.expect(s.deploy(set("app: db, component: x")), "recreate StatefulSet/db")
+	s.eventually("the pod is another one", pod(func(uid types.UID) bool { return uid != old }))
+}
+
+// The Secret of a token comes after its account: a controller deletes it otherwise.
+func TestTokenSecretComesAfterItsAccount(t *testing.T) {
+	s := begin(t)
+	p := s.plan("apiVersion: v1\nkind: Secret\nmetadata: {name: token, annotations: {kubernetes.io/service-account.name: robot}}\ntype: kubernetes.io/service-account-token\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}")
+	var order []string
+	for _, w := range p.Waves {
+		for _, c := range w.Changes {
+			order = append(order, c.ID.Kind)
+		}
+		order = append(order, "|")
+	}
+	if got := strings.Join(order, " "); got != "ServiceAccount | Secret |" {
+		t.Errorf("order: %s", got)
+	}
+	s.run(p)
 }
 
 // However many objects are refused, the definition of their kind is read once,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -111,7 +112,8 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 }
 
 // addImplied adds the implied dependencies: an object waits for its namespace and for its
-// CRD.
+// CRD, and the Secret of a ServiceAccount's token for the account, without which a controller deletes it.
+// k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
 func (o *releaseOrder) addImplied() {
 	for i, t := range o.targets {
 		if j, ok := o.index[namespaceID(t.id.Namespace)]; ok {
@@ -119,6 +121,10 @@ func (o *releaseOrder) addImplied() {
 		}
 		if j, ok := o.index[t.definition()]; ok {
 			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which defines its kind"})
+		}
+		account := kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}
+		if j, ok := o.index[account]; ok && t.obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
+			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "whose token it holds"})
 		}
 	}
 }

@@ -185,8 +185,10 @@ func TestTwiceInOneRelease(t *testing.T) {
 	if !strings.Contains(err.Error(), "is rendered twice, here and in web/templates/1.yaml") {
 		t.Errorf("got %v", err)
 	}
-	s.hooks = config("a")
-	s.refuse(config("a"))
+	s.hooks = strings.Replace(config("a"), "name: a", `annotations: {"helm.sh/hook": pre-install}, name: a`, 1)
+	if p := s.plan(config("a")); len(p.Waves) != 1 || p.Waves[0].Changes[0].Unverified != "a hook of the same name runs first" {
+		t.Errorf("the object isn't decided about after the hook: %s", summary(p))
+	}
 }
 
 // Changes made one after the other are told in turn, and the rest isn't begun

@@ -10,7 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/compare"
 	"deployer/apply/decide"
@@ -23,10 +26,11 @@ import (
 // immutable.
 func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, immutableFields []string) (Change, error) {
 	p, t := u.p, u.t
-	immutable := &ImmutableError{ID: t.id, Fields: immutableFields, Text: verify.AsServerError(t.obj, refusal).Error()}
+	immutable := &ImmutableError{ID: t.id, Fields: immutableFields, Text: verify.AsServerError(t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(t.id.Group)}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
+		Custom: immutable.Custom,
 	}.Permission()
 	immutable.Never = permission == decide.NeverPermitted
 	may := permission == decide.Permitted
@@ -34,6 +38,11 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	if may {
 		if may, err = p.permissions.surviveRecreation(ctx, u.live, immutable); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+		}
+	}
+	if may && t.id.GroupKind() == kube.PersistentVolumeClaimKind {
+		if may, err = p.a.isUnused(ctx, immutable); err != nil {
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for pods that use", Err: err}
 		}
 	}
 	if !may {
@@ -62,7 +71,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 		c.Reason += "; the adopted object can't be given back after that"
 	}
 	c.execution = p.executionOf(t,
-		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live)},
+		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live, c.Desired)},
 		write{verb: awaitGone, precondition: u.unchangedSince()},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
@@ -82,17 +91,69 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 }
 
 // replacementPropagation says what becomes of the dependents of an object that another one takes the place of: a
-// StatefulSet leaves its pods to the new one. For other kinds the new object must not find pods of the old one at
+// StatefulSet leaves its pods to the new one if that selects them. For other kinds the new object must not find pods of the old one at
 // work. Those of a Job that has ended aren't, and may be on a node that is gone.
-func replacementPropagation(old *unstructured.Unstructured) metav1.DeletionPropagation {
+func replacementPropagation(old, desired *unstructured.Unstructured) metav1.DeletionPropagation {
 	ended, _ := endOf(old)
 	switch kind := kube.IDOf(old).GroupKind(); {
-	case kind == kube.StatefulSetKind:
+	case kind == kube.StatefulSetKind && selectsPodsOf(desired, old):
 		return metav1.DeletePropagationOrphan
 	case kind == kube.JobKind && ended:
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground
+}
+
+// selectsPodsOf reports whether a StatefulSet selects the pods that another one has made.
+func selectsPodsOf(set, other *unstructured.Unstructured) bool {
+	selector, _, _ := unstructured.NestedMap(set.Object, "spec", "selector")
+	labelSelector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, labelSelector); err != nil {
+		return false
+	}
+	selects, err := metav1.LabelSelectorAsSelector(labelSelector)
+	pods, _, _ := unstructured.NestedStringMap(other.Object, "spec", "template", "metadata", "labels")
+	return err == nil && selects.Matches(labels.Set(pods))
+}
+
+// isUnused reports whether no pod uses the claim that immutable is about. Otherwise its deletion would wait for the pods, and its
+// data be lost as soon as they are gone; immutable then names them. Without permission to list pods, the claim may be in use.
+func (a *Applier) isUnused(ctx context.Context, immutable *ImmutableError) (bool, error) {
+	m, err := a.cluster.Mapping(ctx, kube.PodKind.WithVersion("v1"), true)
+	if err != nil {
+		return false, err
+	}
+	pods, err := a.list(ctx, collection{mapping: m, namespace: immutable.ID.Namespace})
+	if apierrors.IsForbidden(err) {
+		immutable.Advice = "deployer recreates a claim only if no pod uses it, and has no permission to list pods: allow that, or delete the claim yourself"
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var users []string
+	for i := range pods {
+		if usesClaim(&pods[i], immutable.ID.Name) {
+			users = append(users, kube.IDOf(&pods[i]).String())
+		}
+	}
+	if len(users) > 0 {
+		immutable.Advice = fmt.Sprintf("the claim is used by %s, and can't be deleted before these are gone: scale down what has made them, then deploy again", strings.Join(users, ", "))
+	}
+	return len(users) == 0, nil
+}
+
+// usesClaim reports whether a pod that hasn't ended mounts a claim.
+// k8s.io/kubernetes/pkg/controller/volume/pvcprotection
+func usesClaim(pod *unstructured.Unstructured, claim string) bool {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(volumes, func(v any) bool {
+		m, _ := v.(map[string]any)
+		name, named, _ := unstructured.NestedString(m, "persistentVolumeClaim", "claimName")
+		_, ephemeral := m["ephemeral"].(map[string]any)
+		return named && name == claim || ephemeral && pod.GetName()+"-"+fields.ItemName(m) == claim
+	})
 }
 
 // asScaled returns the desired object, with the live replica count if the chart states none, or

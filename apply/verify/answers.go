@@ -48,6 +48,7 @@ var immutableMessages = []string{
 	"primary clusterIP can not be unset",
 	"pod updates may not change fields other than",
 	"updates to parameters are forbidden",
+	"updates to driverName are forbidden",
 	"updates to provisioner are forbidden",
 	"updates to reclaimPolicy are forbidden",
 	"updates to volumeBindingMode are forbidden",
@@ -94,8 +95,12 @@ func CannotRenameForDryRun(err error) bool {
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 // k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go
 func FailsValidation(err error) bool {
-	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !RefusesDryRun(err) &&
-		!contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
+	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !RefusesDryRun(err) && !IsFromAdmission(err)
+}
+
+// IsFromAdmission reports whether a webhook or a policy has refused an object, in whatever words.
+func IsFromAdmission(err error) bool {
+	return err != nil && contains(err.Error(), []string{"admission webhook", "AdmissionPolicy"})
 }
 
 // NamesMissingPrerequisite reports whether a request is refused because another object, called
