@@ -119,7 +119,7 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 		c.Predicted, t.progress.wasAbsent = result, true
 		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result)
 		return c, err
-	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+	case kube.IsConflict(err) || kube.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, s)
 	case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:
 		return p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it"), nil

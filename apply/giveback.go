@@ -41,7 +41,7 @@ func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapp
 		return err
 	}
 	t, r, err := p.a.beginRestoration(ctx, *c)
-	if apierrors.IsConflict(err) || err == nil && r == nil {
+	if kube.IsConflict(err) || err == nil && r == nil {
 		return nil // it has just changed: the run decides again
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *Applier) removeOurEntry(ctx context.Context, t *target, result *unstruc
 			return err
 		}
 		_, err = a.sendJSONPatch(ctx, t, result.GetResourceVersion(), []patchOperation{managedFieldsOperation(owners)}, asWrite)
-		if !apierrors.IsConflict(err) {
+		if !kube.IsConflict(err) {
 			return err
 		}
 		pauseAfterRace(ctx, attempt)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
 	"deployer/apply/verify"
+	"deployer/internal/kube"
 )
 
 // decideHook asks the server whether it would create one hook.
@@ -54,7 +54,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 func (p *planning) dryRunHook(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
 	for try := 0; ; try++ {
 		predicted, err := p.a.post(ctx, t, c.Desired, asDryRun)
-		exists := apierrors.IsAlreadyExists(err)
+		exists := kube.IsAlreadyExists(err)
 		if !exists && !verify.IsHeldByAnother(err) || try == maxAttempts {
 			return predicted, err
 		}

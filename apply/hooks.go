@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -48,7 +47,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	for {
 		obj, err := a.post(ctx, t, desired, asWrite)
-		if !apierrors.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
+		if !kube.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
 			return obj, objectError(t, "creating", err)
 		}
 		live, err := p.makeWayForHook(ctx, t, run)
@@ -207,7 +206,7 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 // precondition is left alone.
 func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondition, how metav1.DeletionPropagation) error {
 	err := a.delete(ctx, t.mapping, t.id, condition, how)
-	if apierrors.IsConflict(err) {
+	if kube.IsConflict(err) {
 		return nil
 	}
 	if err == nil {

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -50,5 +49,5 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	case verify.FailsValidation(err):
 		return false, t.reject(verify.AsServerError(t.obj, err))
 	}
-	return err == nil || apierrors.IsAlreadyExists(err), nil // the name is compared after the validation
+	return err == nil || kube.IsAlreadyExists(err), nil // the name is compared after the validation
 }

@@ -204,7 +204,10 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 		opts.LabelSelector = provenance.ManagedByHelmSelector
 	}
 	metas = map[string]*metav1.PartialObjectMetadata{}
-	for len(metas) < most {
+	for range maxPages {
+		if len(metas) >= most {
+			break
+		}
 		page, err := o.listMetaPage(ctx, at, opts)
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
@@ -276,6 +279,9 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 // megabyte.
 const pageSize = 250
 
+// maxPages is how many pages of a list are read. A server that always has another one would be asked without end.
+const maxPages = 400
+
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
 	client, err := o.a.cluster.ResourceClient(at.mapping, at.namespace)
 	if err != nil {
@@ -286,7 +292,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		byName[t.id.Name] = t
 	}
 	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
-	for {
+	for range maxPages {
 		list, err := answerTo(ctx, o.a.requester, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
 		if apierrors.IsResourceExpired(err) {
 			break // the list expired between two pages: the rest is read one by one

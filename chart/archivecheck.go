@@ -15,13 +15,14 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/helmpath"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
 	"sigs.k8s.io/yaml"
+
+	"deployer/chart/internal/limits"
 )
 
 // An archiveCheck compares each chart archive that is fetched with what was asked for:
@@ -272,7 +273,7 @@ func (i chartIndex) resolvesTo(urls []string, u *url.URL) bool {
 // loading of the chart then reports. It uses Helm's loader, because an archive may have several, and
 // another reader may take one that doesn't count for Helm.
 func archiveMetadata(data []byte) *helmchart.Metadata {
-	loaded, err := loader.LoadArchive(bytes.NewReader(data))
+	loaded, err := limits.LoadArchive(data)
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -175,7 +176,7 @@ func (o httpOptions) client(stats *TransferStats, href string) (*http.Client, er
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: stats.count(redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin}), Timeout: o.timeout}, nil
+	return &http.Client{Transport: stats.count(redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin, sent: new(atomic.Int32)}), Timeout: o.timeout}, nil
 }
 
 // httpTransport is one as Helm's HTTP getter makes it.

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
 
+	"deployer/chart/internal/limits"
 	"deployer/chart/internal/yamltext"
 )
 
@@ -126,7 +126,7 @@ func loadLocal(ctx context.Context, given string, opts LoadOptions) (*Chart, err
 
 // readChart runs Helm's own loader.
 func readChart(path string) (*helmchart.Chart, error) {
-	c, err := loader.Load(path)
+	c, err := limits.Load(path)
 	if err == nil {
 		return c, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // What a server may send. Helm's loader unpacks at most 100 MiB of a chart; the largest
@@ -15,6 +16,9 @@ import (
 const (
 	maxAnswer = 128 << 20
 	maxIndex  = 64 << 20
+
+	// maxRequests is how many requests one client makes. A chart takes fewer than ten, its dependencies as many each.
+	maxRequests = 1000
 )
 
 // A redirectGuard sends requests by sameOrigin, and those that were redirected to another
@@ -23,10 +27,14 @@ const (
 // Answers that are too large are errors.
 type redirectGuard struct {
 	sameOrigin, otherOrigin http.RoundTripper
-	hosts                   []string // only requests to these go by sameOrigin; nil means all
+	sent                    *atomic.Int32 // requests so far
+	hosts                   []string      // only requests to these go by sameOrigin; nil means all
 }
 
 func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
+	if g.sent.Add(1) > maxRequests {
+		return nil, fmt.Errorf("%s: more than %d requests: it redirects, or has more pages, without end", withoutSecrets(*q.URL), maxRequests)
+	}
 	transport := g.sameOrigin
 	if leftOrigin(q) {
 		transport = g.otherOrigin

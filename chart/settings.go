@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/getter"
@@ -84,7 +85,7 @@ func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string)
 	if err != nil {
 		return nil, nil, err
 	}
-	guard := redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin}
+	guard := redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin, sent: new(atomic.Int32)}
 	if !a.PassCredentials {
 		guard.hosts = registryHosts(refs...)
 	}

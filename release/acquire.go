@@ -71,12 +71,12 @@ func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *co
 			}
 		}
 		created, createErr := l.client.Create(ctx, newLease(l.namespace, l.release, l.holder, l.opts.Duration), metav1.CreateOptions{})
-		forbidden := apierrors.IsForbidden(createErr) && !apierrors.HasStatusCause(createErr, "NamespaceTerminating")
+		refused := l.leaseError(createErr)
 		switch {
 		case createErr == nil:
 			found = created
 			return nil
-		case !forbidden && !apierrors.IsAlreadyExists(createErr):
+		case refused == nil && !kube.IsAlreadyExists(createErr):
 			return fmt.Errorf("creating Lease/%s/%s: %w", l.namespace, name, createErr)
 		}
 		// It is somebody's, or ours when the answer to the first try was lost.
@@ -84,8 +84,8 @@ func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *co
 		switch {
 		case err != nil || found != nil:
 			return err
-		case forbidden:
-			return fmt.Errorf("%w: %w", errNoLease, createErr)
+		case refused != nil:
+			return refused
 		}
 		return errRetry
 	})
@@ -115,10 +115,11 @@ func (l *heldLease) takeOverLease(ctx context.Context, found *coordinationv1.Lea
 	case err == nil:
 		l.holder.Since = holder.Since
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case kube.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: %w", errNoLease, err)
+	}
+	if refused := l.leaseError(err); refused != nil {
+		return refused
 	}
 	return fmt.Errorf("taking over Lease/%s/%s: %w", l.namespace, lease.Name, err)
 }

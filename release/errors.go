@@ -134,6 +134,23 @@ func (e *HistoryChangedError) Hint() string {
 	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
+// LeaseRefusedError says that admission, such as a quota or a policy, refuses the Lease of a release.
+type LeaseRefusedError struct {
+	Namespace, Name string
+	Err             error
+}
+
+func (e *LeaseRefusedError) Error() string {
+	return fmt.Sprintf("release %s/%s can't be locked: Lease/%s/%s is refused: %v", e.Namespace, e.Name, e.Namespace, leaseName(e.Name), e.Err)
+}
+
+func (e *LeaseRefusedError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *LeaseRefusedError) Hint() string {
+	return "let the quota or policy admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock"
+}
+
 // LockLostError says that this run may no longer change the release: it couldn't renew
 // its Lease for too long, or another run took over. It stops the run.
 type LockLostError struct {
@@ -171,6 +188,24 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 // Hint says what to do about it.
 func (e *CorruptError) Hint() string {
 	return fmt.Sprintf("restore it from a backup; or, to forget this revision: kubectl -n %s delete secret %s", e.Namespace, e.Secret)
+}
+
+// StoredElsewhereError says that the record of a release is in another namespace than the release. Flux stores it in that of
+// the HelmRelease, or in its storageNamespace. deployer reads such a release, and leaves changing it to the tool that has it.
+type StoredElsewhereError struct {
+	Name              string
+	Revision          int
+	Stored, Namespace string // of the record and of the release
+}
+
+func (e *StoredElsewhereError) Error() string {
+	return fmt.Sprintf("revision %d of release %s is stored in namespace %s, but its objects are in namespace %s, as of a HelmRelease of Flux with targetNamespace or storageNamespace, or of a backup that was restored elsewhere",
+		e.Revision, e.Name, e.Stored, e.Namespace)
+}
+
+// Hint says what to do about it.
+func (e *StoredElsewhereError) Hint() string {
+	return fmt.Sprintf("change the release with the tool that has it: kubectl -n %s get helmreleases; a record that belongs to namespace %s can be moved there", e.Stored, e.Namespace)
 }
 
 // SizeError says that a record is too large even for several Secrets.

@@ -98,7 +98,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	lease := l.current.Load()
 	for {
 		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
+		if kube.IsConflict(err) {
 			// The answer to an earlier heartbeat was lost, or somebody took over.
 			lease, err = getLease(ctx, l.client, lease.Name)
 			if err != nil {

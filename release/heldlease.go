@@ -112,7 +112,7 @@ func (l *heldLease) delete(ctx context.Context, lease *coordinationv1.Lease) err
 			return nil
 		case apierrors.IsForbidden(err):
 			return l.clearHolder(ctx, lease)
-		case !apierrors.IsConflict(err):
+		case !kube.IsConflict(err):
 			return fmt.Errorf("deleting Lease/%s/%s: %w", l.namespace, lease.Name, err)
 		}
 		// The conflict comes from a heartbeat whose answer was lost, or from another run.
@@ -133,7 +133,7 @@ func (l *heldLease) clearHolder(ctx context.Context, lease *coordinationv1.Lease
 	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = nil
 	_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) || kube.IsConflict(err) {
 		return nil
 	}
 	return fmt.Errorf("clearing Lease/%s/%s: %w", l.namespace, lease.Name, err)

@@ -96,6 +96,18 @@ func (t *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) ti
 	return now.Sub(t.since)
 }
 
+// leaseError returns what an error of a request that writes a Lease means: errNoLease without permission, a *LeaseRefusedError if
+// admission refuses it, and nil if it is another error.
+func (l *heldLease) leaseError(err error) error {
+	switch {
+	case apierrors.IsForbidden(err) && kube.DeniedRequest(err.Error()) != nil:
+		return fmt.Errorf("%w: %w", errNoLease, err)
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"), kube.IsDenial(err):
+		return &LeaseRefusedError{Namespace: l.namespace, Name: l.release, Err: err}
+	}
+	return nil
+}
+
 // errNoLease says that we may not use Leases here.
 var errNoLease = errors.New("no permission for leases")
 

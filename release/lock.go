@@ -37,6 +37,9 @@ type LockOptions struct {
 	TakeoverPending bool
 	Grace           time.Duration
 
+	// NoLease takes no Lease: only the Secret of the next revision excludes other runs.
+	NoLease bool
+
 	OnWaiting func(Holder) // called when we begin to wait for somebody; may be nil
 	Warn      func(string) // called for what is odd but doesn't stop us; may be nil; from any goroutine
 }
@@ -74,7 +77,8 @@ type Lock struct {
 // *BusyError; one heartbeat interval is needed to see that the other is alive. A dead
 // holder is replaced: at once if it was a process of this machine, else after its Lease
 // was unchanged for the duration that it states. Without permission for Leases, Lock
-// warns, and only the Secret of the next revision excludes other runs.
+// warns, and only the Secret of the next revision excludes other runs. If a quota or an admission policy
+// refuses the Lease, the error is a *LeaseRefusedError.
 func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
@@ -89,7 +93,10 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
 		client: client.CoordinationV1().Leases(s.namespace),
 	}
-	acquired, err := lease.acquire(ctx)
+	var acquired *coordinationv1.Lease
+	if !opts.NoLease {
+		acquired, err = lease.acquire(ctx)
+	}
 	if errors.Is(err, errNoLease) {
 		opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
 			s.namespace, leaseName(name), err))

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientretry "k8s.io/client-go/util/retry"
 
@@ -659,4 +661,33 @@ func TestClocksDiffer(t *testing.T) {
 			unlock(t, l)
 		})
 	}
+}
+
+// A quota that refuses the Lease isn't a missing permission: the run must not go on without a lock unasked.
+func TestLeaseRefusedByQuota(t *testing.T) {
+	s := newSite(t)
+	ctx := t.Context()
+	quotas := s.Client().CoreV1().ResourceQuotas(s.namespace)
+	none := corev1.ResourceList{"count/leases.coordination.k8s.io": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "no-leases"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Eventually(t, 10*time.Second, "the quota is in force", func(ctx context.Context) error {
+		found, err := quotas.Get(ctx, "no-leases", metav1.GetOptions{})
+		if err == nil && len(found.Status.Hard) == 0 {
+			err = errors.New("it has no status")
+		}
+		return err
+	})
+	var warned warnings
+	_, err := s.store.Lock(ctx, "web", quick(t, LockOptions{Warn: warned.add}))
+	if refused := (*LeaseRefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "exceeded quota: no-leases") || warned.String() != "" {
+		t.Errorf("Lock = %v, want a *LeaseRefusedError with the quota's words; warned %q", err, &warned)
+	}
+	without := lock(t, s.store, "web", LockOptions{NoLease: true})
+	if without.hasLease() {
+		t.Error("it has a Lease with NoLease")
+	}
+	unlock(t, without)
 }

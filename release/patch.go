@@ -10,6 +10,8 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/internal/kube"
 )
 
 // A recordPatch is a change of some fields of a stored record. All else stays as it is,
@@ -53,7 +55,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		}
 		_, err = s.write(ctx, patched)
 		switch {
-		case apierrors.IsConflict(err):
+		case kube.IsConflict(err):
 			return errRetry
 		case apierrors.IsNotFound(err):
 			return nil

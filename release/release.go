@@ -52,6 +52,7 @@ type Record struct {
 // stored identifies the Secret that a record was read from or last written to. The zero
 // value means that it isn't stored.
 type stored struct {
+	namespace       string // of the Secret; not that of the release if another tool has stored it elsewhere
 	uid             types.UID
 	resourceVersion string
 	created         string      // Helm's label createdAt
@@ -139,6 +140,14 @@ type Adoption struct {
 	// Prior is the former state of the object, as encoded by package apply; it may have
 	// confidential values.
 	Prior json.RawMessage `json:"prior,omitempty"`
+}
+
+// CheckStoredInPlace returns a *StoredElsewhereError if the record is in another namespace than its release.
+func (rec *Record) CheckStoredInPlace() error {
+	if stored := rec.stored.namespace; stored != "" && stored != rec.Namespace {
+		return &StoredElsewhereError{Name: rec.Name, Revision: rec.Version, Stored: stored, Namespace: rec.Namespace}
+	}
+	return nil
 }
 
 // isUnfinished reports whether a run is working on a revision of this status, or was when it

@@ -72,7 +72,10 @@ func tryOnce(ctx context.Context, do func(context.Context) error) error {
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		if details := status.Status().Details; apierrors.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
+		if kube.IsDenial(err) {
+			return false // with whatever code
+		}
+		if details := status.Status().Details; kube.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
 			return true // another object is being counted
 		}
 		return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||

@@ -145,6 +145,9 @@ type Summary struct {
 	// that weren't read. The fields above, except the names, may then be incomplete.
 	Unreadable *CorruptError
 
+	// ReleaseNamespace is that of the release if the record is in another one; see StoredElsewhereError.
+	ReleaseNamespace string
+
 	// UID is that of the revision's Secret. It distinguishes the revision from one
 	// with the same number that was created after this one was deleted.
 	UID string
@@ -196,6 +199,9 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 func (s *Summary) setDetails(rec *Record) {
 	s.HasDetails = true
 	s.Status = rec.Info.Status
+	if rec.Namespace != s.Namespace {
+		s.ReleaseNamespace = rec.Namespace
+	}
 	s.Updated = rec.Info.LastDeployed.Time
 	s.Description = truncate(rec.Info.Description, maxDescription)
 	if rec.Chart != nil && rec.Chart.Metadata != nil {

@@ -26,6 +26,9 @@ const (
 	// pageSize is how many Secrets' metadata one answer of the server has.
 	pageSize = 500
 
+	// maxPages is more than the records of any cluster fill. A server that always has another page would be asked without end.
+	maxPages = 400
+
 	// maxRereads is how often a large record is read again when its parts were
 	// replaced between reading its head and them.
 	maxRereads = 4
@@ -198,12 +201,10 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 		return nil, bad("its content is damaged", err)
 	case rec.Name != summary.Name || rec.Version != summary.Revision:
 		return nil, bad(fmt.Sprintf("it holds revision %d of release %q", rec.Version, rec.Name), nil)
-	case rec.Namespace != "" && rec.Namespace != secret.Namespace:
-		return nil, bad(fmt.Sprintf("it holds a release of namespace %q", rec.Namespace), nil)
 	}
-	rec.Namespace = secret.Namespace
+	rec.Namespace = cmp.Or(rec.Namespace, secret.Namespace)
 	rec.Labels = summary.Labels
-	rec.stored = stored{uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], bundles: summary.bundles}
+	rec.stored = stored{namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], bundles: summary.bundles}
 	return rec, nil
 }
 
@@ -265,7 +266,7 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector stri
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 	var out []metav1.PartialObjectMetadata
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
+	for range maxPages {
 		page, err := secrets.List(ctx, opts)
 		if apierrors.IsResourceExpired(err) && opts.Continue != "" {
 			out, opts.Continue = nil, "" // the server no longer has the snapshot; begin again
@@ -280,6 +281,7 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector stri
 		}
 		opts.Continue = page.Continue
 	}
+	return nil, fmt.Errorf("listing Secrets %s in namespace %q: the API server has more than %d pages of %d, or says so without end", selector, namespace, maxPages, pageSize)
 }
 
 // Delete deletes the Secret of a revision, but no other Secret of the same name. It
@@ -307,7 +309,7 @@ func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 		opts.Preconditions = metav1.NewUIDPreconditions(uid)
 	}
 	err = secrets.Delete(ctx, name, opts)
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || apierrors.IsNotFound(err) || kube.IsConflict(err) {
 		return nil // the one we knew is gone
 	}
 	return fmt.Errorf("deleting Secret %s: %w", name, err)

@@ -66,7 +66,7 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 	case err == nil:
 		rec.stored.set(written, enc)
 		return nil
-	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
+	case creating && kube.IsAlreadyExists(err), !creating && kube.IsConflict(err):
 		return l.checkRefusedWrite(ctx, rec, enc, secret)
 	case !creating && apierrors.IsNotFound(err):
 		if err := l.lease.askIfHeld(ctx); err != nil {
@@ -144,7 +144,7 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 	return kube.ForEach(len(parts), kube.ParallelRequests, func(i int) error {
 		return retry(ctx, func(ctx context.Context) error {
 			_, err := l.store.write(ctx, parts[i])
-			if apierrors.IsAlreadyExists(err) {
+			if kube.IsAlreadyExists(err) {
 				return nil
 			}
 			return err
@@ -196,7 +196,7 @@ func (l *Lock) replace(ctx context.Context, rec *Record) error {
 	return l.writeWithParts(ctx, rec, enc, func() error {
 		written, err := l.store.write(ctx, newSecret(rec, enc, time.Now()))
 		switch {
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		case kube.IsConflict(err), apierrors.IsNotFound(err):
 			return errRetry
 		case err != nil:
 			return err

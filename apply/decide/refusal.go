@@ -54,7 +54,7 @@ func (r Refusal) Next() Reaction {
 		return ReadAgain // such as a Job by its TTL
 	case r.BuiltinSchema && verify.LacksField(r.Err):
 		return AskForSchema // ours is of a newer Kubernetes than the server
-	case r.MayReadAgain && apierrors.IsConflict(r.Err):
+	case r.MayReadAgain && kube.IsConflict(r.Err):
 		return ReadAgainAfterPause // such as by a controller that writes its status
 	case !errors.As(r.Err, new(apierrors.APIStatus)):
 		return Fail

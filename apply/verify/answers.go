@@ -16,7 +16,7 @@ import (
 // WasModified says that a request failed because the object isn't any more what the
 // decision was about: somebody has changed, made or deleted it.
 func WasModified(err error, id kube.ID) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
+	return kube.IsConflict(err) || kube.IsAlreadyExists(err) || IsVanished(err, id)
 }
 
 // RefusesWrite reports whether the API server doesn't allow a request about an object as it is: permissions, validation, a

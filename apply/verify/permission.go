@@ -3,9 +3,11 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"deployer/internal/kube"
 	"deployer/internal/lazyregexp"
 )
 
@@ -40,10 +42,6 @@ func (e *PermissionError) Hint() string {
 	return "the account deployer runs as needs the permissions named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
 }
 
-// denial is how the API server words what its authorizer refuses.
-// k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
-var denial = lazyregexp.New(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
-
 // denialOfCreate is how older API servers word that an account may patch but not create, when an
 // apply would create the object: with what the authorizer gives as its reason, which RBAC mostly
 // doesn't.
@@ -57,8 +55,8 @@ func MissingPermission(err error, namespace string) *PermissionError {
 	if !ok || !apierrors.IsForbidden(err) {
 		return nil
 	}
-	if m := denial().FindStringSubmatch(err.Error()); m != nil {
-		return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
+	if denied := kube.DeniedRequest(err.Error()); denied != nil {
+		return &PermissionError{Verb: denied.Verb, Resource: path.Join(denied.Resource, denied.Subresource), Group: denied.Group, Namespace: denied.Namespace}
 	}
 	about := answer.ErrStatus.Details
 	if about == nil || !denialOfCreate().MatchString(answer.ErrStatus.Message) {

@@ -34,7 +34,7 @@ var transientMessages = []string{
 // webhook: it may come from a proxy or an overloaded server.
 func Unexplained(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages) && !strings.Contains(err.Error(), "failed calling webhook")
+	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages) && !strings.Contains(err.Error(), "failed calling webhook") && !kube.IsDenial(err)
 }
 
 // Transient reports whether the same request may succeed later.
@@ -45,6 +45,9 @@ func Transient(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
 		return networkFailure(err)
+	}
+	if kube.IsDenial(err) {
+		return false
 	}
 	text := err.Error()
 	switch code := answer.ErrStatus.Code; {
@@ -90,7 +93,7 @@ func contains(text string, words []string) bool {
 // QuotaConflict reports whether admission failed to update a ResourceQuota because
 // somebody else did so at the same time, which is transient.
 func QuotaConflict(err error) bool {
-	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
+	return kube.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
 		strings.Contains(err.Error(), "object has been modified")
 }
 

@@ -10,7 +10,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"deployer/chart/internal/limits"
 )
 
 // A Dependency is an entry of Chart.yaml and what charts/ has for it.
@@ -25,7 +26,7 @@ type Dependency struct {
 // are of charts that Chart.yaml doesn't name. A nil list is a Chart.yaml
 // without dependencies. (helm.sh/helm/v3/pkg/action/dependency.go)
 func Dependencies(path string) ([]Dependency, []string, error) {
-	c, err := loader.Load(path)
+	c, err := limits.Load(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("loading chart %s: %w", path, err)
 	}
@@ -57,7 +58,7 @@ func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart
 		}
 	}
 	if len(archives) == 1 {
-		c, err := loader.Load(archives[0])
+		c, err := limits.Load(archives[0])
 		switch {
 		case err != nil:
 			return "corrupt"
@@ -105,7 +106,7 @@ func undeclaredCharts(path string, wanted []*helmchart.Dependency) []string {
 		if !info.IsDir() && filepath.Ext(file) != ".tgz" {
 			continue
 		}
-		c, err := loader.Load(file)
+		c, err := limits.Load(file)
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("%q is not a chart.", file))
 			continue

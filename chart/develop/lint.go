@@ -104,7 +104,7 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 	}); err != nil {
 		return report, err
 	}
-	if loaded, err := loader.Load(dir); err == nil { // what is wrong with it has been said
+	if loaded, err := limits.Load(dir); err == nil { // what is wrong with it has been said
 		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/provenance"
@@ -19,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/uploader"
 
 	"deployer/chart"
+	"deployer/chart/internal/limits"
 	"deployer/internal/interruptible"
 )
 
@@ -88,7 +88,7 @@ func unpack(ref, archive string, opts PullOptions) error {
 		dir = "."
 	}
 	name := path.Base(filepath.ToSlash(ref))
-	if c, err := loader.Load(archive); err == nil { // otherwise unpacking may say what is wrong with it
+	if c, err := limits.Load(archive); err == nil { // otherwise unpacking may say what is wrong with it
 		name = c.Name()
 	}
 	target := filepath.Join(dir, name)

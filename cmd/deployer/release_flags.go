@@ -24,6 +24,7 @@ func (o *operationFlags) flags(e *env) []*flag {
 		{name: "dry-run", group: group, usage: "show the plan and change nothing; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
 		{name: "history-max", group: group, usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
 		lockTimeoutFlag(group, &o.lockTimeout),
+		noLockFlag(s, group),
 		takeoverFlag(s, group),
 		conflictsFlag(s, group),
 		{name: "allow-recreate", also: "force force-replace", group: group, usage: "delete and recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
@@ -86,7 +87,7 @@ func takeoverFlag(s *deploy.Settings, group string) *flag {
 
 // storedHooksFlag is the one of every command that may run hooks that only a record has.
 func storedHooksFlag(s *deploy.Settings) *flag {
-	return &flag{name: "allow-stored-hooks", group: "Deploying", usage: "in a rollback or uninstall, also run recorded hooks that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&s.AllowStoredHooks)}
+	return &flag{name: "allow-stored-hooks", group: "Deploying", usage: "in a rollback or uninstall, also run recorded hooks that are cluster-scoped or in another namespace; in a rollback, also create such objects that no other revision has", is: rare | risky, value: toggle(&s.AllowStoredHooks)}
 }
 
 // revisionFlags are those of every command that deploys after other revisions.
@@ -136,4 +137,9 @@ func generatedFlag(e *env, s *deploy.Settings) *flag {
 // lockTimeoutFlag is for each command that holds the lock of a release.
 func lockTimeoutFlag(group string, timeout *time.Duration) *flag {
 	return &flag{name: "lock-timeout", group: group, usage: "how long to wait while another run holds the release; by default, fail at once", is: rare | safe, value: duration(timeout)}
+}
+
+// noLockFlag is for each command that has lockTimeoutFlag.
+func noLockFlag(s *deploy.Settings, group string) *flag {
+	return &flag{name: "no-lock", group: group, usage: "take no Lease, as where a quota or a policy refuses it: only the release record keeps other runs out", is: rare | risky, value: toggle(&s.NoLock)}
 }

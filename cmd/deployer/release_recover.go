@@ -25,6 +25,7 @@ deployer recover web --takeover-pending`,
 			takeoverFlag(&settings, ""),
 			{name: "timeout", usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", is: common | safe, value: duration(&settings.Timeout, time.Hour)},
 			lockTimeoutFlag("", &lockTimeout),
+			noLockFlag(&settings, ""),
 		},
 		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)

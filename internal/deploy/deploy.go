@@ -30,7 +30,7 @@ type Policies struct {
 	// recorded; empty keeps them.
 	Generated generated.Policy `json:"generated,omitempty"`
 	// AllowStoredHooks lets uninstalls, rollbacks and tests run hooks of records that are
-	// cluster-scoped or in another namespace than the release.
+	// cluster-scoped or in another namespace than the release, and rollbacks create such objects.
 	AllowStoredHooks bool `json:"allow_stored_hooks,omitempty"`
 }
 
@@ -44,6 +44,7 @@ type Settings struct {
 	MaxHistory int           // revisions to keep; 0 keeps all
 	// TakeoverPending recovers what another tool left pending, whatever its age.
 	TakeoverPending bool
+	NoLock          bool // take no Lease: only the release record keeps other runs out
 	Track           track.Options
 }
 
@@ -63,8 +64,9 @@ type Deployer struct {
 	// ForShow says that what is decided is going to be shown, and not carried out.
 	ForShow bool
 
-	undoing        bool                // what is carried out undoes a run that failed
-	failedRunHooks []*helmrelease.Hook // with undoing: the hooks of that run's chart
+	undoing           bool                // what is carried out undoes a run that failed
+	failedRunHooks    []*helmrelease.Hook // with undoing: the hooks of that run's chart
+	prunedByFailedRun []kube.ID           // with undoing: objects of the release that that run has deleted, or was going to
 }
 
 // New returns a deployer for the releases that are stored in namespace.

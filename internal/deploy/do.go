@@ -172,8 +172,8 @@ func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool 
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
 		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Duration: leaseDuration, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
-		TakeoverPending: l.Settings.TakeoverPending,
-		OnWaiting:       func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
+		TakeoverPending: l.Settings.TakeoverPending, NoLease: l.Settings.NoLock,
+		OnWaiting: func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
 	})
 	return err
 }

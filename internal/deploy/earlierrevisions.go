@@ -31,6 +31,9 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 func revisionsOf(records []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
 	var earlier []apply.Revision
 	for _, r := range records {
+		if err := r.CheckStoredInPlace(); err != nil {
+			return nil, err
+		}
 		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
 		var err error
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {

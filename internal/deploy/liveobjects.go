@@ -44,7 +44,7 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 	}
 	out := make([]LiveObject, len(manifests))
 	_ = kube.ForEach(len(manifests), kube.ParallelRequests, func(i int) error {
-		out[i] = d.readLiveObject(ctx, manifests[i].Object) // its status says what can't be read
+		out[i] = d.readLiveObject(ctx, record.Namespace, manifests[i].Object) // its status says what can't be read
 		return nil
 	})
 	if ctx.Err() != nil {
@@ -87,7 +87,8 @@ func (d *Deployer) hideIn(objects []LiveObject) {
 	}
 }
 
-func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unstructured) LiveObject {
+// readLiveObject reads an object of a release in a namespace.
+func (d *Deployer) readLiveObject(ctx context.Context, namespace string, object *unstructured.Unstructured) LiveObject {
 	id := kube.IDOf(object)
 	mapping, err := d.Cluster.Mapping(ctx, object.GroupVersionKind(), true)
 	if err == nil {
@@ -95,7 +96,7 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 		case !mapping.Namespaced:
 			id.Namespace = ""
 		case id.Namespace == "":
-			id.Namespace = d.Namespace
+			id.Namespace = namespace
 		}
 	}
 	live, err := d.Cluster.Get(ctx, id)

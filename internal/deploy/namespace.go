@@ -41,7 +41,7 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.Namespace, Labels: map[string]string{"name": l.Namespace}}}
 	made, err := typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		// Somebody else has created it: decide again, for an existing namespace.
 		l.op = nil
 	case err != nil:

@@ -77,6 +77,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := cmp.Or(err, access.Wait()); err != nil {
 		return err
 	}
+	if err := d.checkStoredObjects(ctx, op, history); err != nil {
+		return err
+	}
 	if d.Settings.Wait {
 		op.WaitsFor = d.waitsFor(op)
 	}

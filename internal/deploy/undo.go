@@ -41,6 +41,9 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	undo := *l.Deployer
 	undo.Settings.Wait, undo.undoing = true, true
 	op := failed.Operation
+	for _, c := range op.Plan.Prune {
+		undo.prunedByFailedRun = append(undo.prunedByFailedRun, c.ID)
+	}
 	if op.Verb == Install || op.Verb == Upgrade {
 		undo.failedRunHooks = op.Next.Hooks
 	}

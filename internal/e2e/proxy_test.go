@@ -290,7 +290,9 @@ func (p *proxy) refusal(n int, r *http.Request) int {
 
 // refuse answers as the API server does.
 func refuse(w http.ResponseWriter, code int) {
-	reason := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden}[code]
+	reason := map[int]metav1.StatusReason{
+		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusNotFound: metav1.StatusReasonNotFound,
+	}[code]
 	text, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Message: "refused by the test", Reason: reason, Code: int32(code),

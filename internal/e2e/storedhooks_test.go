@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // reachingHook is a hook outside of the release's namespace: a ClusterRole, or in the
@@ -103,4 +105,59 @@ func TestAtomicRunsNoStoredHooks(t *testing.T) {
 	if ran[stored] || !ran[same] {
 		t.Errorf("the hook that only the record has ran: %t; the chart's: %t", ran[stored], ran[same])
 	}
+}
+
+// TestStoredObjectsNeedConsent: a rollback doesn't create a ClusterRole that only the record of its target has, where somebody
+// may have written it. What another revision has too is no question.
+func TestStoredObjectsNeedConsent(t *testing.T) {
+	w := newWorld(t)
+	role := func(name string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + "}\n"
+	}
+	once, twice := w.unique()+"-once", w.unique()+"-twice"
+	w.ok("install", "x", w.chart(configMap("a", "1"), role(twice)))
+	w.ok("upgrade", "x", w.chart(configMap("a", "2"), role(twice), role(once)))
+	w.ok("upgrade", "x", w.chart(configMap("a", "3")))
+	r := w.exits(1, "rollback", "x", "2")
+	w.says(r, "stderr", "revision 2 of release x would create objects outside of namespace "+w.ns, "ClusterRole/"+once, "--allow-stored-hooks")
+	if strings.Contains(r.err, twice) {
+		t.Errorf("an object that two revisions have is asked about:\n%s", r)
+	}
+	w.statuses("x", "superseded", "superseded", "deployed")
+	w.ok("rollback", "x", "1")
+	w.ok("rollback", "x", "2", "--allow-stored-hooks")
+	w.ok("uninstall", "x")
+}
+
+// TestRecordsThatAreElsewhere: Flux stores the record in the namespace of its HelmRelease. Such a release is listed and shown as
+// what it is, and left to Flux.
+func TestRecordsThatAreElsewhere(t *testing.T) {
+	w := newWorld(t)
+	other := w.beside()
+	chart := other.chart(configMap("a", "1"))
+	other.helm("install", "x", chart)
+	record := other.must("secrets", "sh.helm.release.v1.x.v1")
+	moved := record.DeepCopy()
+	moved.SetNamespace(w.ns)
+	moved.SetResourceVersion("")
+	moved.SetUID("")
+	moved.SetManagedFields(nil)
+	if _, err := w.in("secrets").Create(t.Context(), moved, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.in("secrets").Delete(t.Context(), record.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.says(w.ok("list"), "stdout", `x\s+`+other.ns+`\s+1\s.*deployed\s+c-1.0.0`)
+	w.says(w.ok("history", "x"), "stdout", `1\s.*deployed\s+c-1.0.0`)
+	w.says(w.ok("status", "x", "--show-resources"), "stdout", "NAMESPACE: "+other.ns, "ConfigMap/"+other.ns+"/a")
+	for _, args := range [][]string{{"upgrade", "x", chart}, {"rollback", "x", "1"}, {"uninstall", "x"}, {"plan", "x", chart}, {"test", "x"}} {
+		r := w.exits(1, args...)
+		w.says(r, "stderr", "stored in namespace "+w.ns+", but its objects are in namespace "+other.ns)
+		if strings.Contains(r.err, "delete secret") {
+			t.Errorf("it advises to delete the record:\n%s", r)
+		}
+	}
+	w.statuses("x", "deployed")
+	other.must("configmaps", "a")
 }

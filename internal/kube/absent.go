@@ -31,7 +31,7 @@ func (e *UnservedError) Hint() string {
 // k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
 func NamesMissingObject(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsNotFound(err) {
+	if !ok || !apierrors.IsNotFound(err) || IsDenial(err) {
 		return false
 	}
 	details := answer.ErrStatus.Details

@@ -2,14 +2,18 @@ package kube
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -122,6 +126,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
 	requests := newRequestLimit()
+	sendBy(config, limitAnswer)
 	sendBy(config, wrapUnreachable)
 	sendBy(config, callWriteHook)
 	sendBy(config, requests.send) // around the hook: a run makes sure of its lock when it has a slot
@@ -155,6 +160,13 @@ func newClients(config *rest.Config) (clients, error) {
 	if err != nil {
 		return clients{}, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
 	}
+	reviews, err := authorizationclient.NewForConfigAndClient(config, &http.Client{Transport: client.Transport})
+	if err != nil {
+		return clients{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	client.Transport = &shortFaults{next: client.Transport, review: func(ctx context.Context, review *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+		return reviews.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	}}
 	inProtobuf := rest.CopyConfig(config)
 	inProtobuf.ContentType = "application/vnd.kubernetes.protobuf"
 	inProtobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -190,8 +202,19 @@ func (c *Cluster) Namespace() string { return c.namespace }
 // Host is the address of the API server.
 func (c *Cluster) Host() string { return c.config.Host }
 
-// Config returns a copy of the client configuration.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+// Config returns a configuration for other clients, which use the connection and the credentials of this one.
+func (c *Cluster) Config() *rest.Config {
+	clients, err := c.clients()
+	base, _, ofAddress := rest.DefaultServerUrlFor(c.config)
+	if err != nil || ofAddress != nil {
+		return rest.CopyConfig(c.config) // other clients get the same error
+	}
+	return &rest.Config{
+		Host: base.String(), Transport: clients.http.Transport, Timeout: c.config.Timeout, UserAgent: c.config.UserAgent,
+		QPS: c.config.QPS, RateLimiter: c.config.RateLimiter,
+		WarningHandler: c.config.WarningHandler, WarningHandlerWithContext: c.config.WarningHandlerWithContext,
+	}
+}
 
 // Typed returns the client for built-in kinds. It speaks protobuf.
 func (c *Cluster) Typed() (kubernetes.Interface, error) {

@@ -168,8 +168,13 @@ func (l *requestLimit) send(next http.RoundTripper, r *http.Request) (*http.Resp
 // long; the question whether the server is ready; and requests for the Lease, which a run must renew in
 // time, also while it holds a slot.
 func isUnlimited(r *http.Request) bool {
+	return lastsLong(r) || r.URL.Path == "/readyz" || strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/")
+}
+
+// lastsLong reports whether a request is a watch, or a log that is followed.
+func lastsLong(r *http.Request) bool {
 	query := r.URL.Query()
-	return query.Has("watch") || query.Has("follow") || r.URL.Path == "/readyz" || strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/")
+	return query.Has("watch") || query.Has("follow")
 }
 
 // isRejection reports whether priority and fairness, or a proxy on the way, has rejected a request. Such a

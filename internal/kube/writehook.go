@@ -77,13 +77,17 @@ const (
 	stopLimit = 5 * time.Second
 )
 
-// isWrite reports whether a request changes anything. Reviews, of the groups for permissions and accounts, are POST requests
-// but don't.
+// isWrite reports whether a request changes anything. Reviews are POST
+// requests but don't.
 func isWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	isReview := strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
-	return !isReview && !slices.Contains(r.URL.Query()["dryRun"], "All")
+	return !isReview(r) && !slices.Contains(r.URL.Query()["dryRun"], "All")
+}
+
+// isReview reports whether a request asks about permissions or accounts.
+func isReview(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"filippo.io/age"
@@ -60,7 +61,7 @@ func newFile(op *deploy.Operation, o Options, from origin) (*File, error) {
 	if op.Next == nil {
 		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)
 	}
-	f.Revision, f.Labels = op.Next.Version, op.Next.Labels
+	f.Revision, f.Labels = op.Next.Version, shownLabels(op)
 	f.Description = op.Removal.Description
 	if op.Verb != deploy.Uninstall && op.Next.Info != nil {
 		f.Description = op.Next.Info.Description
@@ -71,6 +72,17 @@ func newFile(op *deploy.Operation, o Options, from origin) (*File, error) {
 	}
 	f.Objects, f.Parts = objectsOf(k, op), partsOf(k, op)
 	return f, f.sign(k)
+}
+
+// shownLabels are the labels of the next record without confidential texts.
+func shownLabels(op *deploy.Operation) map[string]string {
+	labels := maps.Clone(op.Next.Labels)
+	if op.Hidden != nil {
+		for name, value := range labels {
+			labels[name] = op.Hidden.Hide(value)
+		}
+	}
+	return labels
 }
 
 // setContent sets the content, or leaves it out, and returns the key.
@@ -90,8 +102,15 @@ func (f *File) setContent(op *deploy.Operation, encryptTo []age.Recipient, from 
 		f.Content.Mode = ContentPlain
 	}
 	c := payloadOf(op)
-	if f.Content.Mode == ContentEncrypted {
-		c.Key = randomBytes()
+	hidesLabels := !maps.Equal(f.Labels, op.Next.Labels)
+	switch {
+	case f.Content.Mode == ContentEncrypted:
+		if c.Key = randomBytes(); hidesLabels {
+			c.Labels = op.Next.Labels
+		}
+	case f.Content.Mode != ContentStored && hidesLabels:
+		return nil, program.WithHint(errors.New("a label of the release record repeats a confidential value, which the plan would show"),
+			"leave it out of --labels, or encrypt the plan with --encrypt-to")
 	}
 	var k key
 	if f.Cluster, k, err = newCluster(from.server, from.uids, c.Key); err != nil {

@@ -81,7 +81,9 @@ func (p *Plan) authenticate(known clusterUIDs, digest string, with []age.Identit
 		}
 	}
 	if p.payload.Record != nil {
-		p.payload.Record.Labels = p.Labels
+		if p.payload.Record.Labels = p.Labels; p.payload.Labels != nil {
+			p.payload.Record.Labels = p.payload.Labels
+		}
 	}
 	return nil
 }

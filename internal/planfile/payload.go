@@ -29,6 +29,8 @@ type payload struct {
 	Key    []byte          `json:"key,omitempty"` // random; only in encrypted content
 	Record *release.Record `json:"record"`
 	CRDs   []definition    `json:"crds,omitempty"`
+	// Labels are those of the record if they have confidential texts; only in encrypted content.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // A definition is an object of the chart's crds/ directory. These are stored separately

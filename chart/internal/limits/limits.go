@@ -20,13 +20,13 @@ const (
 
 	// heapLimit and stackLimit are how much more memory the program may need while it
 	// renders. Go ends a program whose stack needs 512 MiB.
-	heapLimit  = 1 << 30
+	heapLimit  = 512 << 20
 	stackLimit = 128 << 20
 
 	// minHeap is what a rendering may need wherever it runs.
 	minHeap = 96 << 20
 
-	// limitCheckInterval is short, because a template can fill a gigabyte in half a second, and Go then
+	// limitCheckInterval is short, because a template can fill half a gigabyte in a quarter of a second, and Go then
 	// may be unable to stop it until it has.
 	limitCheckInterval = time.Millisecond
 )

@@ -48,9 +48,9 @@ func TestRenderingMayUseHalfOfItsContainer(t *testing.T) {
 		want       uint64
 		says       string
 	}{
-		"no limit":                         {math.MaxInt64, 1, used + 1<<30, "needs more than 1024 MiB of memory"},
-		"two at once":                      {math.MaxInt64, 2, used + 2<<30, "needs more than 1024 MiB of memory"},
-		"a large container":                {8 << 30, 1, used + 1<<30, "needs more than 1024 MiB of memory"},
+		"no limit":                         {math.MaxInt64, 1, used + 512<<20, "needs more than 512 MiB of memory"},
+		"two at once":                      {math.MaxInt64, 2, used + 1<<30, "needs more than 512 MiB of memory"},
+		"a large container":                {8 << 30, 1, used + 512<<20, "needs more than 512 MiB of memory"},
 		"a container":                      {2 << 30, 2, 1 << 30, "needs more than 974 MiB of the 2048 MiB that this process may use"},
 		"a container of next to no memory": {64 << 20, 1, used + 96<<20, "needs more than 96 MiB of the 64 MiB that this process may use"},
 	} {

@@ -3,6 +3,7 @@
 package helm
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -53,7 +54,7 @@ func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 		}
 		status, why := statusWord(r)
 		elements = append(elements, listEntry{
-			Name: r.Name, Namespace: r.Namespace, Revision: strconv.Itoa(r.Revision), Updated: timestamp(r.Updated, o.TimeFormat),
+			Name: r.Name, Namespace: cmp.Or(r.ReleaseNamespace, r.Namespace), Revision: strconv.Itoa(r.Revision), Updated: timestamp(r.Updated, o.TimeFormat),
 			Status: status, Chart: chartWords(r), AppVersion: r.AppVersion, Error: why,
 		})
 	}

@@ -40,16 +40,18 @@ type stream struct {
 
 	mu           sync.Mutex
 	firstError   error
+	hasWritten   bool
 	ignoreErrors bool // failures are remembered, but not returned by Write
 }
 
 func (s *stream) Write(data []byte) (int, error) {
 	n, err := s.to.Write(data)
-	if err == nil {
-		return n, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil {
+		s.hasWritten = s.hasWritten || n > 0
+		return n, nil
+	}
 	err = &WriteError{What: s.name, Err: SystemError(err)}
 	if s.firstError == nil {
 		s.firstError = err
@@ -88,13 +90,18 @@ func (s Streams) IgnoreWriteErrors(on bool) {
 }
 
 // WriteErrors joins the first failures of standard output and standard error, as
-// *WriteErrors. It is nil when all could be written.
+// *WriteErrors. It is nil when all could be written, and when standard output, which was written to, has the result: what is
+// told on standard error beside it may be missing.
 func (s Streams) WriteErrors() error {
 	var all []error
-	for _, sink := range s.sinks {
+	for i, sink := range s.sinks {
 		sink.mu.Lock()
-		all = append(all, sink.firstError)
+		err, hasWritten := sink.firstError, sink.hasWritten
 		sink.mu.Unlock()
+		if isOut := i == 0; isOut && err == nil && hasWritten {
+			return nil
+		}
+		all = append(all, err)
 	}
 	return errors.Join(all...)
 }

@@ -20,8 +20,7 @@ func CheckWritable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("writing %s: it is a directory", path)
 	}
-	path, isStream := outcomeTarget(path)
-	if isStream {
+	if isStream(path) {
 		return nil // opening a pipe waits for its reader
 	}
 	f, err := createBeside(path)
@@ -31,20 +30,15 @@ func CheckWritable(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// outcomeTarget returns the file that a path leads to, and whether it is written as a stream: a
-// pipe, a device or an open file such as /dev/stdout can't be replaced.
-func outcomeTarget(path string) (string, bool) {
+// isStream reports whether a path is written as a stream: a pipe, a device or an open file such as /dev/stdout can't be
+// replaced. A symbolic link to any other file is replaced, and the file stays as it is: another user may have made the link.
+func isStream(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
-		return path, false
+		return false
 	}
-	if full, err := filepath.Abs(path); !info.Mode().IsRegular() || err == nil && (strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/proc/")) {
-		return path, true
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	return path, false
+	full, err := filepath.Abs(path)
+	return !info.Mode().IsRegular() || err == nil && (strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/proc/"))
 }
 
 // createBeside makes a file of mode 0600 next to path.
@@ -59,12 +53,11 @@ func createBeside(path string) (*os.File, error) {
 // writeOutcomeFile writes a file. A regular file is replaced in one step, so that a reader never finds
 // half of it, and only its owner may read it. Its errors are *WriteErrors.
 func writeOutcomeFile(path string, data []byte) error {
-	target, isStream := outcomeTarget(path)
 	write := replaceFile
-	if isStream {
+	if isStream(path) {
 		write = appendTo
 	}
-	if err := write(target, data); err != nil {
+	if err := write(path, data); err != nil {
 		return &output.WriteError{What: path, Err: output.SystemError(err)}
 	}
 	return nil
