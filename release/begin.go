@@ -43,7 +43,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	l.signRecord(next)
 	next.ApplyMethod = ApplySSA
 	next.stored = stored{}
-	enc, err := l.store.encode(next)
+	enc, err := encode(next)
 	if err != nil {
 		return err
 	}

@@ -51,9 +51,6 @@ func (e *encoded) partsAfter(growth growth) int {
 	return n
 }
 
-// A packFunc packs the head of a record, and measures it.
-type packFunc func(*Record) ([]byte, *meter, error)
-
 // encode packs a record in the first of these forms into which it fits:
 //
 //   - whole, in one Secret
@@ -61,10 +58,9 @@ type packFunc func(*Record) ([]byte, *meter, error)
 //   - the same two without what a rollback doesn't need of the chart
 //   - without its body, which is in parts; with the entries of its journal in parts, too
 //
-// It doesn't change rec. It takes from charts what was packed before, and leaves there what it
-// packs. The error is a *SizeError if the record doesn't fit at all.
-func encode(rec *Record, charts *packedCharts) (*encoded, error) {
-	enc, err := encodeWhole(rec, charts)
+// It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
+func encode(rec *Record) (*encoded, error) {
+	enc, err := encodeWhole(rec)
 	if enc == nil && err == nil {
 		enc, err = splitRecord(slim(rec))
 	}
@@ -74,25 +70,22 @@ func encode(rec *Record, charts *packedCharts) (*encoded, error) {
 	return enc, nil
 }
 
-// encode is the function encode with the charts that the store has packed or read.
-func (s *Store) encode(rec *Record) (*encoded, error) {
-	s.usePrefetchedChart()
-	return encode(rec, s.charts)
-}
-
 // encodeWhole encodes a record with its body in the head; nil if it doesn't fit. A record that was
 // split once stays split: its parts are stored.
-func encodeWhole(rec *Record, charts *packedCharts) (*encoded, error) {
+func encodeWhole(rec *Record) (*encoded, error) {
 	if rec.stored.has(labelBody) {
 		return nil, nil
 	}
-	enc, leastSize, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) { return packRecord(r, charts) })
+	enc, leastSize, err := encodeHead(rec, wholeRecord)
 	if enc != nil || err != nil || leastSize-slimmedSize(rec)*4/3 > maxSecret {
 		return enc, err
 	}
-	enc, _, err = encodeHead(slim(rec), func(r *Record) ([]byte, *meter, error) { return packRecord(r, &packedCharts{}) })
+	enc, _, err = encodeHead(slim(rec), wholeRecord)
 	return enc, err
 }
+
+func wholeRecord(rec *Record) any       { return rec }
+func recordWithoutBody(rec *Record) any { return headOf(rec) }
 
 // splitRecord encodes a record with its body in parts.
 func splitRecord(rec *Record) (*encoded, error) {
@@ -100,9 +93,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	enc, _, err := encodeHead(rec, func(r *Record) ([]byte, *meter, error) {
-		return packWith(func(w *jsonWriter) { w.writeHead(headOf(r)) })
-	})
+	enc, _, err := encodeHead(rec, recordWithoutBody)
 	if err != nil {
 		return nil, err
 	}
@@ -123,21 +114,21 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 			return bundle{bundleRef: ref}, true, nil
 		}
 	}
-	packed, m, err := packWith(func(w *jsonWriter) { w.writeBody(bodyOf(rec)) })
+	packed, m, err := pack(bodyOf(rec))
 	if err != nil {
 		return bundle{}, false, err
 	}
 	return newBundle(labelBody, packed), m.tooLarge(maxSplitJSON) == "", nil
 }
 
-// encodeHead packs the head of a record with the entries of its journal if both fit into
+// encodeHead packs the head of a record, in a form, with the entries of its journal if both fit into
 // one Secret, otherwise with the entries in parts. If it doesn't fit even so, enc is nil, and the
 // head has at least leastSize bytes in either form.
-func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err error) {
+func encodeHead(rec *Record, form func(*Record) any) (enc *encoded, leastSize int, err error) {
 	growth := growthOf(rec)
 	sizeWithEntries := 0 // unknown if their growth alone is too large
 	if growth.bytes <= maxSecret {
-		packed, m, err := pack(rec)
+		packed, m, err := pack(form(rec))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -151,7 +142,7 @@ func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err er
 	if rec.Journal == nil {
 		return nil, sizeWithEntries, nil
 	}
-	entries, m, err := packEntries(rec)
+	entries, m, err := pack(entriesOf(rec))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -160,7 +151,7 @@ func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err er
 	if leastSize > maxSecret || m.tooLarge(maxSplitJSON) != "" {
 		return nil, leastSize, nil
 	}
-	packed, m, err := pack(withoutEntries(rec))
+	packed, m, err := pack(form(withoutEntries(rec)))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,10 +161,6 @@ func encodeHead(rec *Record, pack packFunc) (enc *encoded, leastSize int, err er
 		return nil, sizeWithoutEntries, nil
 	}
 	return enc, sizeWithoutEntries, nil
-}
-
-func packEntries(rec *Record) ([]byte, *meter, error) {
-	return packWith(func(w *jsonWriter) { w.journal(entriesOf(rec)) })
 }
 
 // A growth is the room that a record must leave for what is known only later in its run; zero when

@@ -71,7 +71,7 @@ func wantFits(t testing.TB, enc *encoded) {
 
 func encodes(t testing.TB, rec *Record) *encoded {
 	t.Helper()
-	enc, err := encode(rec, &packedCharts{})
+	enc, err := encode(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +183,11 @@ func TestLargestRecords(t *testing.T) {
 	if got := enc.partsAfter(growthOf(ofSize(0))); got != maxParts {
 		t.Errorf("it has %d parts at its end, want %d: then this test is about the limit", got, maxParts)
 	}
-	if _, err := encode(ofSize(maxParts-1.5), &packedCharts{}); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(ofSize(maxParts - 1.5)); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError: there is no place for the journal at its end", err)
 	}
 	entries := ofObjects(maxElements / entryElements)
-	if _, err := encode(entries, &packedCharts{}); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(entries); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError: the journal will have more values than are read", err)
 	}
 }
@@ -220,7 +220,7 @@ func TestFormsHoldAll(t *testing.T) {
 
 func packedEntries(t *testing.T, rec *Record) bundle {
 	t.Helper()
-	packed, _, err := packEntries(rec)
+	packed, _, err := pack(entriesOf(rec))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func stillDeployed(_ *Record, secret *corev1.Secret) (bool, error) {
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	superseded := recordPatch{status: helmrelease.StatusSuperseded}
 	if known := l.store.takePrefetched(of); known != nil {
-		patched, err := patchSecret(known, false, &superseded, l.store.charts.lastManifest())
+		patched, err := patchSecret(known, false, &superseded)
 		if err == nil {
 			err = retry(ctx, func(ctx context.Context) error {
 				_, err := l.store.write(ctx, patched)

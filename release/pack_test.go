@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -49,7 +51,7 @@ func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.ApplyMethod = ApplySSA
 	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r", Step: "main"}, Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
-	enc, err := encode(rec, &packedCharts{})
+	enc, err := encode(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestTooLargeSaysWhy(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(40 << 20)
-	_, err := encode(rec, &packedCharts{})
+	_, err := encode(rec)
 	var size *SizeError
 	if !errors.As(err, &size) || !strings.Contains(size.Size, "before packing: manifest ") {
 		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
@@ -100,7 +102,7 @@ func TestTooLargeSaysWhy(t *testing.T) {
 
 func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
-	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}}, nil)
+	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 		t.Errorf("editJSON = %s, want %s", data, want)
 	}
 	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
-		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}}, nil)
+		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +126,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed), &packedCharts{})
+	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -140,13 +142,13 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		// Whatever we accept, we must be able to write again.
-		if _, err := encode(rec, &packedCharts{}); err != nil {
+		if _, err := encode(rec); err != nil {
 			t.Errorf("encode(decode(%q)): %v", text, err)
 		}
 		if _, err := splitRecord(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
-		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}, nil); err != nil {
+		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}); err != nil {
 			t.Errorf("editJSON(%q): %v", text, err)
 		}
 	})
@@ -192,5 +194,29 @@ func TestAnnotationsHoldNoValues(t *testing.T) {
 	}
 	if _, err := time.Parse(time.RFC3339Nano, annotations(rec)[annotationUpdated]); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRecordsOfOthersAreRead: testdata/records has what Helm and older builds of deployer have written.
+func TestRecordsOfOthersAreRead(t *testing.T) {
+	for name, journal := range map[string]bool{"chart-packed-by-itself": true, "helm-4": false} {
+		text, err := os.ReadFile(filepath.Join("testdata", "records", name+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := decode(text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if rec.Chart.Name() != "web" || !strings.Contains(rec.Manifest, "kind: Deployment") || len(rec.Chart.Templates) == 0 || rec.ApplyMethod != ApplySSA {
+			t.Errorf("%s: chart %q with %d templates, applied by %q, and the manifest\n%s", name, rec.Chart.Name(), len(rec.Chart.Templates), rec.ApplyMethod, rec.Manifest)
+		}
+		if got := rec.Journal != nil && len(rec.Journal.Objects) > 0; got != journal {
+			t.Errorf("%s: a journal with objects: %v, want %v", name, got, journal)
+		}
+		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

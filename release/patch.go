@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -49,7 +48,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		if ok, err := allowed(rec, secret); !ok || err != nil {
 			return err
 		}
-		patched, err := patchSecret(secret, rec.stored.has(labelBody), &change, nil)
+		patched, err := patchSecret(secret, rec.stored.has(labelBody), &change)
 		if err != nil {
 			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 		}
@@ -64,11 +63,10 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 	})
 }
 
-// patchSecret returns the Secret of a record with a change. isSplit says that the body is in parts. known is a packed
-// manifest that the record may have; nil for none.
-func patchSecret(secret *corev1.Secret, isSplit bool, change *recordPatch, known *packedManifest) (*corev1.Secret, error) {
+// patchSecret returns the Secret of a record with a change. isSplit says that the body is in parts.
+func patchSecret(secret *corev1.Secret, isSplit bool, change *recordPatch) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	text, err := editJSON(secret.Data[dataKey], change.edits(isSplit), known)
+	text, err := editJSON(secret.Data[dataKey], change.edits(isSplit))
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +80,8 @@ func patchSecret(secret *corev1.Secret, isSplit bool, change *recordPatch, known
 }
 
 // editJSON changes fields of members in the JSON of data.release. All else stays as it
-// is, also fields unknown to our types. It adds no member; a record without info is an error. known is a packed
-// manifest that it may have; nil for none.
-func editJSON(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
-	if edited, err := editBesidePackedChart(text, edits, known); err == nil {
-		return edited, nil
-	}
+// is, also fields unknown to our types. It adds no member; a record without info is an error.
+func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	data, err := unpack(text)
 	if err != nil {
 		return nil, err
@@ -96,31 +90,7 @@ func editJSON(text []byte, edits map[string]map[string]any, known *packedManifes
 	if err != nil {
 		return nil, err
 	}
-	packed, err := pack(record)
-	if err != nil {
-		return nil, err
-	}
-	return toText(packed), nil
-}
-
-// editBesidePackedChart is editJSON for what appendRest has made. It fails for everything else.
-func editBesidePackedChart(text []byte, edits map[string]map[string]any, known *packedManifest) ([]byte, error) {
-	data, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil {
-		return nil, err
-	}
-	chart, manifest, rest, err := cutPackedChart(data, known)
-	if err != nil {
-		return nil, err
-	}
-	record, err := editMembers(append([]byte("{"), rest...), edits)
-	if err != nil {
-		return nil, err
-	}
-	packed, _, err := chart.appendRest(manifest, func(w *jsonWriter) {
-		w.writeWithoutBrackets(record)
-		w.writeRaw("}")
-	})
+	packed, _, err := pack(record)
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func TestLiesAboutTheSizeAreRefused(t *testing.T) {
 func TestNothingIsWrittenThatIsNotRead(t *testing.T) {
 	rec := sample("web", 1, helmrelease.StatusDeployed)
 	rec.Config = map[string]any{"a": make([]any, maxElements)}
-	if _, err := encode(rec, &packedCharts{}); !errors.As(err, new(*SizeError)) {
+	if _, err := encode(rec); !errors.As(err, new(*SizeError)) {
 		t.Errorf("encode = %v, want a *SizeError", err)
 	}
 }
@@ -109,7 +109,7 @@ func FuzzRecordJSON(f *testing.F) {
 			t.Fatalf("decode gives a record without its name: %+v", rec)
 		}
 		rec.Labels = nil
-		again, err := encode(rec, &packedCharts{})
+		again, err := encode(rec)
 		if errors.As(err, new(*SizeError)) {
 			return
 		}

@@ -38,17 +38,16 @@ const (
 // by Delete, TrimHistory and DeleteDeadLease, which delete what nobody needs; a Lock makes all
 // other writes.
 type Store struct {
-	cluster      *kube.Cluster
-	namespace    string
-	largeRecords *largeRecords
-	charts       *packedCharts
-	prefetched   *sync.Map // Secrets of deployed revisions that were read, by their UID: they are to be superseded
+	cluster    *kube.Cluster
+	namespace  string
+	unpacking  *sync.Mutex // of large records, to limit the memory of a list
+	prefetched *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, largeRecords: &largeRecords{}, charts: &packedCharts{}, prefetched: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, unpacking: &sync.Mutex{}, prefetched: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -215,11 +214,8 @@ func (s *Store) decodeContent(content []byte, bundles map[string][]byte) (*Recor
 		size += announcedSize(packed)
 	}
 	if size > usualSize {
-		if len(bundles) == 0 {
-			return s.largeRecords.decode(content)
-		}
-		s.largeRecords.mu.Lock()
-		defer s.largeRecords.mu.Unlock()
+		s.unpacking.Lock()
+		defer s.unpacking.Unlock()
 	}
 	return joinRecord(content, bundles)
 }

@@ -120,7 +120,7 @@ func TestPendingOfHelm(t *testing.T) {
 			}
 		})
 		s.edit(t, SecretName("web", 2), func(secret *corev1.Secret) { // pending again
-			text, err := editJSON(secret.Data[dataKey], map[string]map[string]any{"info": {"status": pending}}, nil)
+			text, err := editJSON(secret.Data[dataKey], map[string]map[string]any{"info": {"status": pending}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +250,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 
 func mustEncode(t *testing.T, rec *Record) []byte {
 	t.Helper()
-	enc, err := encode(rec, &packedCharts{})
+	enc, err := encode(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestListOf500DownloadsNoRecords(t *testing.T) {
 	err := kube.ForEach(releases, kube.ParallelRequests, func(i int) error {
 		rec := sample(fmt.Sprintf("app-%03d", i), 1, deployed)
 		rec.Namespace, rec.Manifest = s.namespace, noise(8<<10)
-		enc, err := encode(rec, &packedCharts{})
+		enc, err := encode(rec)
 		if err != nil {
 			return err
 		}
@@ -446,7 +446,7 @@ func TestPagesOfHistory(t *testing.T) {
 	err := kube.ForEach(revisions, kube.ParallelRequests, func(i int) error {
 		rec := sample("web", i+1, superseded)
 		rec.Namespace = s.namespace
-		enc, err := encode(rec, &packedCharts{})
+		enc, err := encode(rec)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ import (
 // and otherwise a *HistoryChangedError.
 func (l *Lock) write(ctx context.Context, rec *Record) error {
 	for {
-		enc, err := l.store.encode(rec)
+		enc, err := encode(rec)
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (l *Lock) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
 // replace tries once to replace the version of a record that was read. errRetry
 // means that it has to be read again.
 func (l *Lock) replace(ctx context.Context, rec *Record) error {
-	enc, err := l.store.encode(rec)
+	enc, err := encode(rec)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,11 +16,6 @@ import (
 // planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
 // uninstall are the same from here on. earlier is nil unless it has been read.
 func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest, earlier *earlierRevisions) error {
-	var packing sync.WaitGroup
-	defer packing.Wait()
-	if !d.ForShow && op.Verb != Uninstall {
-		packing.Go(func() { d.Releases.PackAhead(op.Next) }) // planning mostly waits for answers
-	}
 	if earlier == nil {
 		earlier = readEarlierRevisions(ctx, history)
 	}
