@@ -8,6 +8,7 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 	"deployer/release"
 )
@@ -19,7 +20,7 @@ func Example() {
 	config, namespace, remove := kubetest.Example()
 	defer remove()
 	ctx := context.Background()
-	store := release.NewStore(release.Connect(config, namespace), namespace)
+	store := release.NewStore(kube.New(config, namespace), namespace)
 
 	lock, err := store.Lock(ctx, "shop", release.LockOptions{Operation: "install"})
 	if err != nil {

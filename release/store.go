@@ -304,7 +304,7 @@ func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 	if uid != "" {
 		opts.Preconditions = metav1.NewUIDPreconditions(uid)
 	}
-	err = secrets.Delete(ctx, name, opts)
+	err = retry(ctx, func(ctx context.Context) error { return secrets.Delete(ctx, name, opts) })
 	if err == nil || apierrors.IsNotFound(err) || kube.IsConflict(err) {
 		return nil // the one we knew is gone
 	}
