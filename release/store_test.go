@@ -212,12 +212,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		"content": func(secret *corev1.Secret) { secret.Data[dataKey] = []byte("AAAA") },
 		"empty":   func(secret *corev1.Secret) { delete(secret.Data, dataKey) },
 		"swapped": func(secret *corev1.Secret) { secret.Data[dataKey] = mustEncode(t, sample("other", 1, deployed)) },
-		"elsewhere": func(secret *corev1.Secret) {
-			rec := sample("elsewhere", 1, deployed)
-			rec.Namespace = "prod"
-			secret.Data[dataKey] = mustEncode(t, rec)
-		},
-		"labels": func(secret *corev1.Secret) { secret.Labels["version"] = "7" },
+		"labels":  func(secret *corev1.Secret) { secret.Labels["version"] = "7" },
 	} {
 		run(t, s.store, name, deployed)
 		s.edit(t, SecretName(name, 1), damage)
@@ -245,6 +240,24 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 	})
 	if _, err := s.store.Get(t.Context(), "nobody", 0); !errors.As(err, new(*NotFoundError)) || !strings.Contains(err.Error(), "release: not found") {
 		t.Errorf("Get of nobody = %v, want a *NotFoundError", err)
+	}
+}
+
+// A record in another namespace than its release is read, but nothing may be decided by it.
+func TestRecordStoredElsewhere(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "elsewhere", deployed)
+	s.edit(t, SecretName("elsewhere", 1), func(secret *corev1.Secret) {
+		rec := sample("elsewhere", 1, deployed)
+		rec.Namespace = "prod"
+		secret.Data[dataKey] = mustEncode(t, rec)
+	})
+	rec, err := s.store.Get(t.Context(), "elsewhere", 1)
+	if err != nil || rec.Namespace != "prod" {
+		t.Fatalf("Get = %v, %v; want a record of namespace prod", rec, err)
+	}
+	if err := rec.CheckStoredInPlace(); !errors.As(err, new(*StoredElsewhereError)) {
+		t.Errorf("CheckStoredInPlace = %v, want a *StoredElsewhereError", err)
 	}
 }
 
