@@ -43,7 +43,7 @@ type shortFaults struct {
 
 	// review asks, without another try, whether the account may make a request.
 	review func(context.Context, *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
-	denied sync.Map // authorizationv1.ResourceAttributes, without the name, that a review has denied
+	denied sync.Map // what a review has denied: authorizationv1.ResourceAttributes without a name, or NonResourceAttributes
 }
 
 func (f *shortFaults) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -111,23 +111,27 @@ func (f *shortFaults) triesFor(r *http.Request, answer *http.Response, err error
 
 // mayPass reports whether a 403 may be a fault: the authorizer, not admission, refuses what a review doesn't deny.
 func (f *shortFaults) mayPass(r *http.Request, status metav1.Status) bool {
-	what := DeniedRequest(status.Message)
-	if what == nil {
+	var spec authorizationv1.SelfSubjectAccessReviewSpec
+	var key any
+	if what := DeniedRequest(status.Message); what != nil {
+		key, spec.ResourceAttributes = *what, what
+		if status.Details != nil {
+			spec.ResourceAttributes.Name = status.Details.Name
+		}
+	} else if strings.Contains(status.Message, " cannot ") && strings.Contains(status.Message, ` path "`) {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
+		key = *spec.NonResourceAttributes
+	} else {
 		return !strings.Contains(status.Message, "is forbidden: ") // as admission and storage say
 	}
-	if _, known := f.denied.Load(*what); known || isReview(r) {
+	if _, known := f.denied.Load(key); known || isReview(r) {
 		return false
 	}
-	named := *what
-	if status.Details != nil {
-		named.Name = status.Details.Name
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &named}}
-	answer, err := f.review(r.Context(), review)
+	answer, err := f.review(r.Context(), &authorizationv1.SelfSubjectAccessReview{Spec: spec})
 	if err != nil || answer.Status.Allowed {
 		return true
 	}
-	f.denied.Store(*what, true)
+	f.denied.Store(key, true)
 	return false
 }
 

@@ -34,6 +34,7 @@ func TestWhatIsAskedAgain(t *testing.T) {
 		"denied, without a review":          {method: "PATCH", code: 403, message: denied, again: true},
 		"denied, but the review allows it":  {method: "PATCH", code: 403, message: denied, review: "allowed", again: true},
 		"denied, and the review says so":    {method: "PATCH", code: 403, message: denied, review: "denied"},
+		"a path that the review denies":     {code: 403, message: `forbidden: User \"ci\" cannot get path \"/version\"`, review: "denied"},
 		"quota":                             {method: "POST", code: 403, message: `pods \"a\" is forbidden: exceeded quota: q`},
 		"webhook that denies with 409":      {method: "POST", code: 409, message: `admission webhook \"a.b.c\" denied the request: taken`},
 		"webhook that denies with 503":      {method: "POST", code: 503, message: `admission webhook \"a.b.c\" denied the request: taken`},
