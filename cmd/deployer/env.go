@@ -119,7 +119,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 			e.printWarning(text)
 		}
 	}
-	if unwritten != nil && e.view != nil {
+	if e.view != nil {
 		e.view.RecordUnwritten(code, unwritten)
 	}
 	switch {

@@ -252,12 +252,12 @@ func (v *View) conclude() {
 	v.outcome.result = result
 }
 
-// RecordUnwritten writes into the result file, after Close, with which code the program
-// ends because something could not be written.
+// RecordUnwritten corrects the result file, after Close, if the program ends with another code than it says, or if err says that
+// something could not be written.
 func (v *View) RecordUnwritten(code int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.closed || v.display.opts.ResultFile == "" || v.outcome.result.Document == "" {
+	if !v.closed || v.display.opts.ResultFile == "" || v.outcome.result.Document == "" || err == nil && v.outcome.result.ExitCode == code {
 		return
 	}
 	v.outcome.result.recordUnwritten(err, code)
