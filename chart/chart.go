@@ -6,7 +6,7 @@
 //     Input.Lookup has a cluster.
 //   - CRDs returns the objects of crds/, and Parse those of a manifest.
 //
-// Below it, generated keeps what templates make up, such as passwords, from one revision to the
+// Below it, retain keeps what templates make up, such as passwords, from one revision to the
 // next, repository knows repositories and registries, and develop makes charts.
 package chart
 
@@ -56,8 +56,7 @@ type Input struct {
 	// templates, and not if they have failed. May be nil.
 	WhileRendering func(context.Context, *Chart)
 
-	renderings   int  // how many are under way at once and share limits of memory; 0 means 1
-	sharedPrimes bool // of the keys of certificates, see Rerenderer.RenderTwiceWithSharedPrimes
+	renderings int // how many are under way at once and share limits of memory; 0 means 1
 }
 
 // Rendered is the result of rendering a chart for one revision.

@@ -39,23 +39,6 @@ func TestPlacesInErrorsAreThoseOfTheChart(t *testing.T) {
 	}
 }
 
-// TestMarksAreNotRecorded: the chart of the record is the chart.
-func TestMarksAreNotRecorded(t *testing.T) {
-	c := templates(map[string]string{"x.yaml": "a: 1\n", "NOTES.txt": "hello"})
-	r, err := c.Render(t.Context(), Input{Release: "r", Namespace: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range append(r.Chart.Templates, c.Helm.Templates...) {
-		if strings.Contains(string(f.Data), templateMarkKind) {
-			t.Errorf("%s has a mark: %s", f.Name, f.Data)
-		}
-	}
-	if r.Notes != "hello" || !strings.Contains(r.Manifest, "a: 1") {
-		t.Errorf("it renders to %q and %q", r.Manifest, r.Notes)
-	}
-}
-
 // TestOutputHasALimit, with the template that has the most of it.
 func TestOutputHasALimit(t *testing.T) {
 	c := templates(map[string]string{"a.yaml": "a: 1\n", "big.yaml": `{{ repeat 140000000 "x" }}`})

@@ -31,9 +31,7 @@ type Lookup struct {
 // cluster's cached discovery, and its requests end with ctx.
 type lookupProvider struct {
 	Lookup
-	ctx     context.Context  // of the one rendering it was made for
-	tracker *templateTracker // is informed of lookups that are marks
-	keys    *keySupply       // what lookups of newKeyKind find; nil when templates have none
+	ctx context.Context // of the one rendering it was made for
 }
 
 // A LookupCache caches the results of lookups, so that several renderings see the same
@@ -82,7 +80,7 @@ func (c *LookupCache) answer(q lookupKey, ask func() (runtime.Object, error)) (r
 // group isn't served.)
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	client := &lookupClient{lookupProvider: p, apiVersion: apiVersion, kind: kind}
-	if p.Cluster == nil || client.isMark() || client.isKey() {
+	if p.Cluster == nil {
 		return client, false, nil
 	}
 	mapping, err := p.Cluster.Mapping(p.ctx, schema.FromAPIVersionAndKind(apiVersion, kind), false)
@@ -102,20 +100,12 @@ func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.Namespac
 }
 
 // A lookupClient reads with our context, because the engine passes none. Its resources are
-// nil for a kind that isn't served, without a cluster, and for what isn't in the cluster: marks and new keys.
+// nil for a kind that isn't served and without a cluster.
 type lookupClient struct {
 	dynamic.ResourceInterface
 	*lookupProvider
 	resources                   dynamic.NamespaceableResourceInterface
 	apiVersion, kind, namespace string
-}
-
-// isMark reports whether a lookup is the mark of a template.
-func (c *lookupClient) isMark() bool { return c.apiVersion == "" && c.kind == templateMarkKind }
-
-// isKey reports whether a lookup is that of a new key.
-func (c *lookupClient) isKey() bool {
-	return c.keys != nil && c.apiVersion == "" && c.kind == newKeyKind
 }
 
 // Namespace returns the client for one namespace.
@@ -128,15 +118,8 @@ func (c *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
 	return &in
 }
 
-// Get reads one object. That of a mark has the number of its template as name.
+// Get reads one object.
 func (c *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	if c.isMark() {
-		c.tracker.recordStart(name)
-	}
-	if c.isKey() {
-		key, err := c.keys.next()
-		return &unstructured.Unstructured{Object: map[string]any{"key": key}}, err
-	}
 	id := kube.ID{Kind: c.kind, Namespace: c.namespace, Name: name}
 	found, err := c.read(name, fmt.Sprintf("reading %s from the cluster", id), func() (runtime.Object, error) {
 		return c.ResourceInterface.Get(c.ctx, name, opts, sub...)

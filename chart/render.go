@@ -138,43 +138,11 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 			e = engine.New(in.Lookup.contextConfig(ctx))
 		}
 		e.EnableDNS = true
-		return renderWithinLimits(ctx, helm, in.renderings, nil, func() (map[string]string, error) { return e.Render(helm, values) })
+		return renderWithinLimits(ctx, helm, in.renderings, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
 	clients := &lookupProvider{Lookup: in.Lookup, ctx: ctx}
-	if files, err := executeWithKeySupply(ctx, helm, values, in, clients); files != nil || err != nil {
-		return files, err
-	}
-	clients.keys = nil
-	return executeMarked(ctx, copyChart(helm), values, in, clients)
-}
-
-// executeWithKeySupply executes templates whose certificates get their keys from a keySupply. It returns nothing if the
-// templates have to be executed with their own functions: they make no certificates, or there is an error of the
-// engine, which would speak of the other functions.
-func executeWithKeySupply(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input, clients *lookupProvider) (map[string]string, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	changed := copyChart(helm)
-	if clients.keys = useKeySupply(ctx, changed, in.sharedPrimes); clients.keys == nil {
-		return nil, nil
-	}
-	own := copyMap(values) // templates can change them
-	own["Values"] = chartutil.Values(own["Values"].(map[string]any))
-	files, err := executeMarked(ctx, changed, own, in, clients)
-	if err != nil && ctx.Err() == nil && !errors.As(err, new(*LimitError)) {
-		return nil, nil
-	}
-	return files, err
-}
-
-// executeMarked executes the templates of a chart, which it changes, and knows in which one it is.
-func executeMarked(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input, clients *lookupProvider) (map[string]string, error) {
-	at := &templateTracker{}
-	at.addMarks(helm)
-	clients.tracker = at
-	return renderWithinLimits(ctx, helm, in.renderings, at.current, func() (map[string]string, error) {
-		files, err := engine.RenderWithClientProvider(helm, values, clients)
-		return files, at.restoreColumns(err)
+	return renderWithinLimits(ctx, helm, in.renderings, func() (map[string]string, error) {
+		return engine.RenderWithClientProvider(helm, values, clients)
 	})
 }
 

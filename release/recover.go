@@ -131,7 +131,7 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 	if l.opts.TakeoverPending {
 		return out, nil
 	}
-	now, err := l.store.serverTime(ctx)
+	now, err := l.store.ServerTime(ctx)
 	if err != nil {
 		return nil, err
 	}

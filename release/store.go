@@ -311,8 +311,8 @@ func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 	return fmt.Errorf("deleting Secret %s: %w", name, err)
 }
 
-// serverTime returns the API server's time; our clock may be wrong.
-func (s *Store) serverTime(ctx context.Context) (now time.Time, err error) {
+// ServerTime returns the API server's time; our clock may be wrong.
+func (s *Store) ServerTime(ctx context.Context) (now time.Time, err error) {
 	config := s.cluster.Config()
 	client, ofClient := rest.HTTPClientFor(config)
 	base, _, ofAddress := rest.DefaultServerUrlFor(config)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"deployer/apply"
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/internal/deploy"
 	"deployer/track"
 )
@@ -127,11 +127,11 @@ var waitSynonyms = map[string]string{"watcher": "true", "legacy": "true", "hookO
 
 // generatedFlag is that of commands that render a chart for a release.
 func generatedFlag(e *env, s *deploy.Settings) *flag {
-	s.Generated = generated.Keep
+	s.Generated = retain.Keep
 	if e.call.asHelm {
-		s.Generated = generated.Renew // as Helm
+		s.Generated = retain.Renew // as Helm
 	}
-	return &flag{name: "generated", group: "Deploying", usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew", is: rare | safe, value: choice(&s.Generated, string(generated.Keep), string(generated.Renew))}
+	return &flag{name: "generated", group: "Deploying", usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew", is: rare | safe, value: choice(&s.Generated, string(retain.Keep), string(retain.Renew))}
 }
 
 // lockTimeoutFlag is for each command that holds the lock of a release.

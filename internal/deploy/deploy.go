@@ -11,7 +11,7 @@ import (
 	"deployer/apply"
 	"deployer/apply/ordering"
 	"deployer/chart"
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -28,7 +28,7 @@ type Policies struct {
 	MapRemovedAPIs bool `json:"map_removed_apis,omitempty"`
 	// Generated says what to do with generated values that an earlier revision has
 	// recorded; empty keeps them.
-	Generated generated.Policy `json:"generated,omitempty"`
+	Generated retain.Policy `json:"generated,omitempty"`
 	// AllowStoredHooks lets uninstalls, rollbacks and tests run hooks of records that are
 	// cluster-scoped or in another namespace than the release, and rollbacks create such objects.
 	AllowStoredHooks bool `json:"allow_stored_hooks,omitempty"`
@@ -132,7 +132,7 @@ type RenderingDetails struct {
 	ClusterIndependent bool
 	// Generated are the fields that the templates generate, for a release that has
 	// revisions.
-	Generated []generated.Value
+	Generated []retain.Value
 	// Nondeterminism has the objects that differ between renderings; nil before
 	// PrepareToShow.
 	Nondeterminism map[kube.ID]Nondeterminism

@@ -6,7 +6,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/inspect"
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/internal/hide"
 	"deployer/release"
 )
@@ -17,8 +17,8 @@ type Explanation struct {
 	Namespace string
 	Record    *release.Record // the revision that it is compared with
 	*inspect.Explanation
-	Generated []generated.Value // the fields of the object that are generated, as recorded
-	Hidden    *hide.Texts       // what must not be shown
+	Generated []retain.Value // the fields of the object that are generated, as recorded
+	Hidden    *hide.Texts    // what must not be shown
 }
 
 // Explain reports who set the fields of an object of a release. See inspect.Request

@@ -2,31 +2,91 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/apply"
 	"deployer/chart"
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/internal/kube"
 	"deployer/release"
 )
 
-// willRenderAgain reports whether keepGenerated will probably render the chart again, because the previous
-// revision, base, has generated values. A first revision and one of another tool don't record them. After
-// these it depends on whether the chart has made keys, because only then does another rendering take long.
-// base may be nil.
-func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.Record) bool {
-	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.Nondeterministic() {
+// keptValues says what became of the generated values of a rendering.
+type keptValues struct {
+	values   []retain.Value
+	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
+}
+
+// renderAndKeep renders the chart and replaces newly generated values by those that earlier revisions have
+// generated. If necessary, it renders the chart again and reads objects of failed revisions. base is the previous revision;
+// it may be nil.
+func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, base *release.Record, history *release.History) (*chart.Rendered, *keptValues, error) {
+	renderer := retain.Renderer{Calls: source.TemplateCalls(in), Begun: time.Now()}
+	renderer.Render = func(ctx context.Context) (*chart.Rendered, error) { return source.RenderAgain(ctx, in) }
+	var rendered *chart.Rendered
+	var err error
+	if d.willRenderAgain(renderer.Calls, in, base) {
+		rendered, renderer.Second, err = source.RenderTwice(ctx, in)
+	} else {
+		rendered, err = source.Render(ctx, in)
+	}
+	if err != nil {
+		d.hideManifest(rendered)
+		return nil, nil, err
+	}
+	if !renderer.Calls.MayDiffer() {
+		return rendered, &keptValues{}, nil
+	}
+	kept := &keptValues{rerender: func(ctx context.Context) ([]*chart.Rendered, error) {
+		again, err := renderer.Render(ctx)
+		return []*chart.Rendered{again}, err
+	}}
+	if history.Latest() == nil {
+		return rendered, kept, nil
+	}
+	records, err := history.RecordsWithPossibleObjects(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, again, err := renderer.Decide(ctx, d.retainInput(ctx, rendered, in.Values, records))
+	if err != nil && ctx.Err() == nil {
+		// Templates may fail only when rendered again, such as with a later time.
+		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
+		return rendered, &keptValues{}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(again) > 0 {
+		kept.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+	}
+	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
+	for i, text := range result.Hooks {
+		rendered.Hooks[i].Manifest = text
+	}
+	kept.values, rendered.Warnings = result.Values, append(rendered.Warnings, result.Warnings...)
+	return rendered, kept, nil
+}
+
+// willRenderAgain reports whether the chart will probably be rendered again, because the previous revision, base, has generated
+// values. A first revision and one of another tool don't record them. base may be nil. Two runs of somebody's post-renderer at
+// once might use the same files.
+func (d *Deployer) willRenderAgain(calls *chart.TemplateCalls, in chart.Input, base *release.Record) bool {
+	if base == nil || d.Settings.Generated == retain.Renew || len(in.PostRenderer) > 0 || !calls.MayDiffer() {
 		return false
 	}
 	if base.Journal == nil || base.Version == 1 {
-		return rerenderer.MakesKeys() && containsPEM(base)
+		return calls.MakeKeys() && containsPEM(base)
 	}
 	return len(base.Journal.Generated) > 0
 }
@@ -40,79 +100,72 @@ func containsPEM(r *release.Record) bool {
 	return has(r.Manifest) || slices.ContainsFunc(r.Hooks, func(h *helmrelease.Hook) bool { return has(h.Manifest) })
 }
 
-// keptValues says what became of the generated values of a rendering.
-type keptValues struct {
-	values   []generated.Value
-	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
-	keysKept bool                                             // no certificate or private key was renewed
-}
-
-// renderAndKeep renders the chart and replaces newly generated values by those that earlier revisions have
-// generated. base is the previous revision; it may be nil.
-func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, base *release.Record, history *release.History) (*chart.Rendered, *keptValues, error) {
-	rerenderer := source.NewRerenderer(in)
-	if !d.willRenderAgain(rerenderer, base) {
-		once := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
-		return d.keepGenerated(ctx, rerenderer, once, history)
-	}
-	if rerenderer.MakesCertificates() && !slices.ContainsFunc(recordedGenerated(base), mayRenewKey) {
-		if rendered, kept, err := d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwiceWithSharedPrimes, history); err == nil && kept.keysKept {
-			return rendered, kept, nil
-		}
-		rerenderer = source.NewRerenderer(in)
-	}
-	return d.keepGenerated(ctx, rerenderer, rerenderer.RenderTwice, history)
-}
-
-// mayRenewKey reports whether a value was renewed and may contain a certificate or private key. Values in
-// annotations of pods, which many charts generate to restart the pods, don't contain any.
-func mayRenewKey(v generated.Value) bool { return !v.Kept() && !v.InPodAnnotation() }
-
-// keepGenerated renders the chart and replaces newly generated values by those that earlier revisions have
-// generated. If necessary, it renders the chart again and reads objects of failed
-// revisions.
-func (d *Deployer) keepGenerated(ctx context.Context, rerenderer *chart.Rerenderer, render func(context.Context) (*chart.Rendered, error), history *release.History) (*chart.Rendered, *keptValues, error) {
-	rendered, err := render(ctx)
-	if err != nil {
-		d.hideManifest(rendered)
-		return nil, nil, err
-	}
-	kept := &keptValues{rerender: rerenderer.RenderRepeatedly}
-	if !rerenderer.Nondeterministic() || history.Latest() == nil {
-		return rendered, kept, nil
-	}
-	records, err := history.RecordsWithPossibleObjects(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	in := generated.Input{
-		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: generated.NewRevision(rendered.Manifest, rendered.Hooks), Now: time.Now(),
+// retainInput is what the decision about generated values depends on, besides repeated renderings. values are the user's.
+func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, values map[string]any, records []*release.Record) retain.Input {
+	in := retain.Input{
+		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: retain.NewRevision(rendered.Manifest, rendered.Hooks),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) { return d.Cluster.Get(ctx, id) },
 	}
+	// By a wrong clock of ours, a certificate would be renewed too early or too late.
+	in.Now = sync.OnceValue(func() time.Time {
+		now, err := d.Releases.ServerTime(ctx)
+		if err != nil {
+			return time.Now()
+		}
+		return now
+	})
+	var last *release.Record
 	for _, r := range records {
-		earlier := generated.NewRevision(r.Manifest, r.Hooks)
+		earlier := retain.NewRevision(r.Manifest, r.Hooks)
 		earlier.Number, earlier.Successful = r.Version, r.Succeeded()
 		in.Earlier = append(in.Earlier, earlier)
+		if earlier.Successful {
+			last = r
+		}
 	}
-	result, again, err := generated.Render(ctx, rerenderer, in)
-	if err != nil && ctx.Err() == nil {
-		// Templates may fail only when rendered again, such as with a later time.
-		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
-		return rendered, &keptValues{}, nil
+	if last != nil {
+		old, now := textsIn(last.Chart.Values, last.Config), textsIn(rendered.Chart.Values, values)
+		in.ChangedValues = slices.Sorted(maps.Keys(now.Difference(old)))
+		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
+		in.LastDeployed = last.Info.LastDeployed.Time
 	}
+	return in
+}
+
+// textsIn are the texts among values, at any depth.
+func textsIn(values ...map[string]any) sets.Set[string] {
+	out := sets.Set[string]{}
+	var add func(any)
+	add = func(value any) {
+		switch v := value.(type) {
+		case string:
+			out.Insert(v)
+		case map[string]any:
+			for _, item := range v {
+				add(item)
+			}
+		case []any:
+			for _, item := range v {
+				add(item)
+			}
+		}
+	}
+	for _, v := range values {
+		add(v)
+	}
+	return out
+}
+
+// asJSON writes values for comparison. Those that were recorded have other types of numbers than those that were read from files.
+func asJSON(values map[string]any) string {
+	if len(values) == 0 {
+		return "{}"
+	}
+	data, err := json.Marshal(values)
 	if err != nil {
-		return nil, nil, err
+		return err.Error()
 	}
-	if len(again) > 0 {
-		kept.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
-	}
-	kept.keysKept = !slices.ContainsFunc(result.Values, mayRenewKey)
-	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
-	for i, text := range result.Hooks {
-		rendered.Hooks[i].Manifest = text
-	}
-	kept.values, rendered.Warnings = result.Values, append(rendered.Warnings, result.Warnings...)
-	return rendered, kept, nil
+	return string(data)
 }
 
 // recordGenerated writes into the record which fields are generated, for later commands.
@@ -140,25 +193,25 @@ func (o *Operation) withNamespace(id kube.ID) kube.ID {
 }
 
 // GeneratedIn lists what is generated in an object.
-func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
-	return slices.DeleteFunc(slices.Clone(o.Rendered.Generated), func(v generated.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
+func (o *Operation) GeneratedIn(id kube.ID) []retain.Value {
+	return slices.DeleteFunc(slices.Clone(o.Rendered.Generated), func(v retain.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
 }
 
 // recordedGenerated returns the generated values that a record lists.
-func recordedGenerated(r *release.Record) []generated.Value {
+func recordedGenerated(r *release.Record) []retain.Value {
 	if r.Journal == nil {
 		return nil
 	}
-	var out []generated.Value
+	var out []retain.Value
 	for key, paths := range r.Journal.Generated {
 		id, ok := apply.ParseKey(key)
 		for path, revision := range paths {
 			if ok {
-				out = append(out, generated.Value{ID: id, Path: path, Revision: revision})
+				out = append(out, retain.Value{ID: id, Path: path, Revision: revision})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b generated.Value) int {
+	slices.SortFunc(out, func(a, b retain.Value) int {
 		return strings.Compare(a.ID.String()+" "+a.Path, b.ID.String()+" "+b.Path)
 	})
 	return out

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/release"
 )
 
@@ -35,5 +35,5 @@ func (d *Deployer) willShowChanges(history *release.History, base *release.Recor
 	if !d.ForShow || base == nil || base.Version == 1 || len(history.Revisions) > mostReadAhead {
 		return false
 	}
-	return slices.ContainsFunc(recordedGenerated(base), func(v generated.Value) bool { return !v.Kept() })
+	return slices.ContainsFunc(recordedGenerated(base), func(v retain.Value) bool { return !v.Kept() })
 }

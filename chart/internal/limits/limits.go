@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"runtime/metrics"
 	"time"
-
-	"deployer/internal/program"
 )
 
 // Helm's engine can't stop a template that runs without end. So a rendering runs in its own
@@ -51,7 +49,7 @@ func (e *Error) Hint() string {
 	case SchemaFile:
 		return "look for references to references in the schema, or render without it: --skip-schema-validation"
 	case "":
-		return "look for an endless range, include or tpl in its templates; " + program.Name + " template says in which one it is"
+		return "look for an endless range, include or tpl in its templates"
 	}
 	return "look for an endless range, include or tpl in it, or in what it includes"
 }

@@ -7,7 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/ordering"
-	"deployer/chart/generated"
+	"deployer/chart/retain"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
@@ -34,7 +34,7 @@ func outlineOf(c apply.Change) object {
 	return o
 }
 
-func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []generated.Value) object {
+func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retain.Value) object {
 	o := outlineOf(c)
 	o.Generated = generatedFields(made)
 	switch c.Action {
@@ -43,7 +43,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 	case apply.Update, apply.Recreate:
 		o.Fields = FieldsOf(c, nondeterminism)
 		for i := range o.Fields {
-			if slices.ContainsFunc(made, func(v generated.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
+			if slices.ContainsFunc(made, func(v retain.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
 				o.Fields[i].Random = false // somebody has changed it, and it is put back
 			}
 		}
@@ -61,7 +61,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 	return o
 }
 
-func generatedFields(values []generated.Value) []generatedField {
+func generatedFields(values []retain.Value) []generatedField {
 	var out []generatedField
 	for _, v := range values {
 		out = append(out, generatedField{Path: v.Path, Revision: v.Revision, Reason: v.Reason})

@@ -1,4 +1,4 @@
-package generated
+package retain
 
 import (
 	"fmt"
@@ -67,8 +67,9 @@ func text(s string) string {
 	return secret + "stringData:\n  a: |\n    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
 }
 
+// container is a container that isn't in a pod template, where values restart the pods.
 func container(fields string) string {
-	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, " + fields + "}]}}}\n"
+	return "apiVersion: example.com/v1\nkind: Runner\nmetadata: {name: d}\nspec: {containers: [{name: a, " + fields + "}]}\n"
 }
 
 var userOrPassword = lazyregexp.New(`\b(?:root|bob|mallory|eve|carl|dora)\b|\b[A-Za-z0-9]{12}\b`)

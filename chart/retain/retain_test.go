@@ -1,10 +1,11 @@
-package generated
+package retain
 
 import (
 	"context"
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"deployer/chart"
 	"deployer/internal/kube"
@@ -24,6 +26,19 @@ type story struct {
 	policy  Policy
 	now     time.Time
 	live    map[string]string // documents by Kind/name
+
+	templates any // of the revision before
+	values    map[string]any
+}
+
+// changed are the texts among values.
+func changed(values map[string]any) (out []string) {
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 func newStory(t *testing.T) *story {
@@ -48,6 +63,7 @@ func chartOf(templates any) *chart.Chart {
 func (s *story) deploy(templates any, values map[string]any) *Result {
 	s.Helper()
 	r := s.plan(templates, values)
+	s.templates, s.values = templates, values
 	s.earlier = append(s.earlier, Revision{Number: len(s.earlier) + 1, Successful: true, Manifest: r.Manifest, Hooks: r.Hooks})
 	return r
 }
@@ -56,22 +72,23 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 	s.Helper()
 	c := chartOf(templates)
 	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.earlier) > 0}
-	rerenderer := c.NewRerenderer(in)
-	render := rerenderer.RenderTwice
+	renderer := Renderer{Calls: c.TemplateCalls(in), Begun: time.Now()}
+	renderer.Render = func(ctx context.Context) (*chart.Rendered, error) { return c.RenderAgain(ctx, in) }
+	var first *chart.Rendered
+	var err error
 	if len(s.earlier)%2 == 1 { // what is rendered at once has to come to the same
-		render = func(ctx context.Context) (*chart.Rendered, error) { return c.Render(ctx, in) }
+		first, err = c.Render(context.Background(), in)
+	} else {
+		first, renderer.Second, err = c.RenderTwice(context.Background(), in)
 	}
-	first, err := render(context.Background())
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, _, err := Render(context.Background(), rerenderer, Input{
-		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: s.now,
+	r, _, err := renderer.Decide(context.Background(), Input{
+		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
+		SameInput: reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates), ChangedValues: changed(values),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
-			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
-				return &unstructured.Unstructured{Object: root.(map[string]any)}, nil
-			}
-			return nil, nil
+			return objectOf(s.T, s.live[id.Kind+"/"+id.Name]), nil
 		},
 	})
 	if err != nil {
@@ -84,18 +101,37 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 func field(t *testing.T, manifest, object string, path ...any) any {
 	t.Helper()
 	for _, text := range documentTexts(Revision{Manifest: manifest}) {
-		root, err := decode(text)
-		if err != nil {
-			t.Fatalf("%v in:\n%s", err, text)
+		o := objectOf(t, text)
+		if o.GetKind()+"/"+o.GetName() != object {
+			continue
 		}
-		for _, o := range objectsIn(nil, root, nil) {
-			if o.id.Kind+"/"+o.id.Name == object {
-				return valueAt(o.content, path)
+		var value any = o.Object
+		for _, step := range path {
+			switch at := step.(type) {
+			case string:
+				m, _ := value.(map[string]any)
+				value = m[at]
+			case int:
+				value = value.([]any)[at]
 			}
 		}
+		return value
 	}
 	t.Fatalf("no %s in:\n%s", object, manifest)
 	return nil
+}
+
+// objectOf reads a document; nil if there is none.
+func objectOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	var root map[string]any
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	if root == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: root}
 }
 
 func (r *Result) lines() string {
@@ -166,14 +202,14 @@ webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ $ca.Cert | b64enc }}}}]`,
 	"INI":                       config + "data:\n  c.ini: |\n    [a]\n    password = {{ randAlphaNum 12 }}\n    [b]\n    password = {{ randAlphaNum 12 }}\n",
 	"a folded block":            config + "data:\n  c: >\n    words and\n    {{ randAlphaNum 12 }}\n    more\n",
 	"a list":                    "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(secret, "\n", "\n  ") + "stringData: {a: {{ randAlphaNum 12 }}}",
-	"an environment":            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, args: [--x, \"--token={{ randAlphaNum 12 }}\"], env: [{name: T, value: {{ randAlphaNum 12 }}}]}]}}}",
+	"an environment":            container(`args: [--x, "--token={{ randAlphaNum 12 }}"], env: [{name: T, value: {{ randAlphaNum 12 }}}]`),
 	"a time of comments":        "# {{ now }} {{ randAlphaNum 5 }}\n" + config + "data: {a: b}",
 	"a function in tpl":         secret + "stringData: {a: {{ tpl \"{{ randAlphaNum 16 }}\" . }}}",
 	"in a helper":               `{{ define "p" }}{{ randAlphaNum 16 }}{{ end }}` + secret + "stringData: {a: {{ include \"p\" . }}}",
 	"a hook":                    secret + "  annotations: {helm.sh/hook: pre-install}\nstringData: {a: {{ randAlphaNum 16 }}}",
 	"an anchor":                 secret + "stringData: {a: &x {{ randAlphaNum 16 }}, b: *x}",
-	"items in any order":        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, env: [{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]}]}}}",
-	"items after an annotation": "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {p: {{ $p }}}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {x: \"{{ $p }}\"}}, spec: {containers: [{name: a, env: [{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]}]}}}",
+	"items in any order":        container(`env: [{{ range keys (dict "aa" 1 "bb" 2 "cc" 3 "dd" 4) }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]`),
+	"an annotation with a copy": "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {p: {{ $p }}}\n---\n" + workload("{{ $p }}"),
 	"lines in any order":        config + "data:\n  c: |\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}    {{ . }}={{ randAlphaNum 12 }}\n{{ end }}",
 	"YAML in any order":         config + "data:\n  c: |\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}    {{ . }}: {{ randAlphaNum 12 }}\n{{ end }}",
 	"JSON in any order":         config + `data: {c: {{ $l := list }}{{ range $k := keys (dict "aa" 1 "bb" 2 "cc" 3) }}{{ $l = append $l (dict "name" $k "p" (randAlphaNum 9)) }}{{ end }}{{ $l | toJson | quote }}}`,
@@ -192,7 +228,6 @@ webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ $ca.Cert | b64enc }}}}]`,
 	"a script":                  config + "data:\n  run.sh: |\n    #!/bin/sh\n    export TOKEN=\"{{ randAlphaNum 32 }}\"\n    exec curl -H \"Authorization: Bearer {{ randAlphaNum 32 }}\" x\n",
 	"TOML":                      config + "data:\n  c.toml: |\n    [a]\n    k = \"{{ randAlphaNum 9 }}\"\n    [[b]]\n    k = \"{{ randAlphaNum 9 }}\"\n    [[b]]\n    k = \"{{ randAlphaNum 9 }}\"\n",
 	"ends of Windows lines":     config + "data: {c: \"a=1\\r\\nb={{ randAlphaNum 12 }}\\r\\n\"}",
-	"a label of pods":           "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {metadata: {labels: {v: \"{{ now | unixEpoch }}\"}}}}",
 	"a checksum elsewhere":      checksumInEnvironment("a"),
 	"a comment in YAML":         config + "data:\n  c: |\n    # generated {{ now }}\n    a: 1\n    b: {{ randAlphaNum 12 }}\n",
 	"only a comment":            config + "data:\n  c: |\n    # generated {{ now }}\n    a: 1\n",
@@ -240,11 +275,7 @@ func said(t *testing.T, r Revision) string {
 	t.Helper()
 	out := ""
 	for _, text := range documentTexts(r) {
-		root, err := decode(text)
-		if err != nil {
-			t.Fatalf("%v in:\n%s", err, text)
-		}
-		out += marshal(root)
+		out += fmt.Sprint(objectOf(t, text).Object, "\n")
 	}
 	return out
 }

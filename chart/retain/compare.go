@@ -1,0 +1,345 @@
+package retain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"deployer/internal/kube"
+)
+
+// A place is where something generated is: a field, or a part of its text.
+type place struct {
+	owner    *object
+	path     string // of the field, as plans write it
+	key      string // the last key of the field
+	inPod    bool   // in a pod template
+	versions []string
+
+	// Of the revision whose values are kept:
+	recorded *string // nil if the recorded entry isn't certain to be the same
+	revision int
+	missing  string // why recorded is nil; empty when nothing is recorded of the field
+
+	final   string
+	kept    bool
+	reason  string // why it isn't kept
+	derived bool   // it is computed from another value
+}
+
+func (p *place) rendered() string { return p.versions[0] }
+
+// keep sets a place to the value of an earlier revision.
+func (p *place) keep(value string, revision int) {
+	p.kept, p.final, p.revision, p.reason = true, value, revision, ""
+}
+
+// renew leaves a place as it was rendered.
+func (p *place) renew(reason string) {
+	p.kept, p.final, p.revision, p.reason = false, p.rendered(), 0, reason
+}
+
+// A walk compares the renderings of one object with what a revision has recorded of it. It finds the same places in the same
+// order, whatever is recorded.
+type walk struct {
+	object *object
+	path   string // of the field in the object; it stays the same inside of its text
+	key    string
+	inText bool
+	inPod  bool
+	// unchanged says that nothing but generated values has changed in the release.
+	unchanged bool
+	missing   string // why the entry that it is in isn't recorded; empty if it is, or in none
+	out       *findings
+}
+
+// findings are what a walk has found.
+type findings struct {
+	places   []*place
+	recorded []*string // for each place
+	missing  []string
+	other    []Value // values that can't be compared in detail
+}
+
+const (
+	missingEntry = "no recorded entry is certain to be the same one"
+	missingLine  = "what is around it isn't what it was"
+)
+
+func (w walk) report(why string) {
+	w.out.other = append(w.out.other, Value{ID: w.object.id, Path: w.path, Reason: why})
+}
+
+// field is a walk of a field below. name is appended to the path.
+func (w walk) field(name, key string) walk {
+	if !w.inText {
+		w.path, w.key = name, key
+	}
+	return w
+}
+
+// compare finds what is generated in versions of a node, the rendered one first, and what old has in its place. old is
+// nil if nothing is recorded.
+func (w walk) compare(versions []*node, old *node) {
+	n := versions[0]
+	switch {
+	case sameInAll(versions):
+	case slices.ContainsFunc(versions, func(other *node) bool { return other.kind != n.kind }):
+		w.report("it has another structure each time")
+	case n.kind == fields:
+		w.compareFields(versions, old)
+	case n.kind == items:
+		w.compareItems(versions, old)
+	default:
+		w.compareScalar(versions, old)
+	}
+}
+
+func (w walk) compareFields(versions []*node, old *node) {
+	for i, key := range versions[0].keys {
+		name := joinName(w.path, key)
+		below := w.field(name, key)
+		column := childrenAt(versions, key)
+		switch {
+		case !w.inText && (name == "metadata.name" || name == "metadata.namespace"):
+			continue // see decider.find
+		case column == nil:
+			below.report("it isn't there each time")
+			continue
+		}
+		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(w.path, key, versions[0].children[i])
+		recorded := old.child(key)
+		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
+			recorded = recordedSecretData(key, old)
+		}
+		below.compare(column, recorded)
+	}
+}
+
+// childrenAt returns the children of all versions with a key; nil if one of them has none.
+func childrenAt(versions []*node, key string) []*node {
+	var out []*node
+	for _, v := range versions {
+		child := v.child(key)
+		if child == nil {
+			return nil
+		}
+		out = append(out, child)
+	}
+	return out
+}
+
+// joinName appends a key to a path as plans write it.
+func joinName(path, key string) string {
+	if strings.ContainsAny(key, ".[]") {
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func (w walk) compareItems(versions []*node, old *node) {
+	columns, reordered := aligned(versions)
+	if columns == nil {
+		w.report("it has another number of items each time")
+		return
+	}
+	versions[0].reorderable = versions[0].reorderable || reordered
+	list := entries{columns: columns, unchanged: w.unchanged && !reordered}
+	if old != nil && old.kind == items {
+		list.old = old.children
+	}
+	for i, column := range columns {
+		if sameInAll(column) {
+			continue
+		}
+		below := w.field(w.path+"["+list.name(i)+"]", w.key)
+		recorded := list.recorded(i)
+		if recorded == nil && list.old != nil {
+			below.missing = missingEntry
+		}
+		below.compare(column, recorded)
+	}
+}
+
+func (w walk) compareScalar(versions []*node, old *node) {
+	n := versions[0]
+	if w.compareOpened(versions, old) {
+		return
+	}
+	texts := textsOf(versions)
+	if parts := shuffledParts(texts); parts != nil { // only the order is generated
+		var recorded *string
+		if old != nil && slices.Equal(parts(old.text), parts(n.text)) {
+			recorded = &old.text
+		}
+		w.add(n, texts, recorded, "it has other parts than before, in an order that is generated")
+		return
+	}
+	if n.segments == nil {
+		n.segments = segmentsOfLine(versions)
+	}
+	if len(n.segments) < 2 {
+		n.segments = nil
+		var recorded *string
+		if old != nil && old.kind == scalar {
+			recorded = &old.text
+		}
+		w.add(n, texts, recorded, "")
+		return
+	}
+	var found []string
+	if old != nil && old.kind == scalar {
+		if found = n.segments.match(old.text); found == nil && w.missing == "" {
+			w.missing = missingLine
+		}
+	}
+	for _, s := range n.segments {
+		if !s.isGenerated {
+			continue
+		}
+		column := []*node{s.node}
+		for _, text := range s.versions[1:] {
+			column = append(column, &node{text: text})
+		}
+		var recorded *node
+		if len(found) > 0 {
+			recorded, found = &node{text: found[0]}, found[1:]
+		}
+		w.inText = true
+		if !w.compareOpened(column, recorded) {
+			var text *string
+			if recorded != nil {
+				text = &recorded.text
+			}
+			w.add(s.node, s.versions, text, "")
+		}
+	}
+}
+
+// compareOpened looks into the text of a scalar. It returns false if the text is compared as a whole.
+func (w walk) compareOpened(versions []*node, old *node) bool {
+	roots := openAll(versions)
+	if roots == nil {
+		return false
+	}
+	n := versions[0]
+	var recorded, comments *node
+	if l := recordedIn(old, n.inner); l != nil {
+		recorded, comments, n.inner.recorded = l.root, &l.comments, old.text
+	} else if old != nil && w.missing == "" {
+		w.missing = missingLine
+	}
+	w.inText = true
+	w.compare(roots, recorded)
+	if n.inner.format == inYAML {
+		var all []*node
+		for _, v := range versions {
+			all = append(all, &v.inner.comments)
+		}
+		w.compare(all, comments)
+	}
+	return true
+}
+
+func textsOf(versions []*node) []string {
+	var out []string
+	for _, v := range versions {
+		out = append(out, v.text)
+	}
+	return out
+}
+
+// add adds a generated place. why says why nothing is recorded.
+func (w walk) add(n *node, texts []string, recorded *string, why string) {
+	if n.place == nil {
+		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, versions: texts, final: n.text}
+	}
+	if w.missing != "" {
+		recorded, why = nil, w.missing
+	}
+	w.out.places = append(w.out.places, n.place)
+	w.out.recorded = append(w.out.recorded, recorded)
+	w.out.missing = append(w.out.missing, why)
+}
+
+// shuffledParts returns a function that gives the sorted parts of a text, if all texts have the same words, or else the same
+// characters, in another order; otherwise nil.
+func shuffledParts(texts []string) func(string) []string {
+	for _, split := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
+		parts := func(s string) []string { out := split(s); slices.Sort(out); return out }
+		want := parts(texts[0])
+		if len(want) >= 2 && !slices.ContainsFunc(texts, func(s string) bool { return !slices.Equal(parts(s), want) }) {
+			return parts
+		}
+	}
+	return nil
+}
+
+func wordsOf(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })
+}
+
+// isPodTemplate reports whether a field of an object is a pod template. Its values restart the pods when they change.
+func (o *object) isPodTemplate(path, key string, value *node) bool {
+	if o.id.Kind == "Pod" && o.id.Group == "" {
+		return path == "" && key == "spec"
+	}
+	isWorkload := o.id.Group == "apps" || o.id.Group == "batch" || o.id.Kind == "PodTemplate" || o.id.Kind == "ReplicationController"
+	return key == "template" && (isWorkload && value.kind == fields || value.at("spec", "containers") != nil)
+}
+
+// recordedSecretData returns the data of a recorded Secret as the given field, data or stringData, would have it; nil when
+// there is none. https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
+func recordedSecretData(field string, recorded *node) *node {
+	out := &node{kind: fields}
+	add := func(key, text string) {
+		if out.child(key) == nil {
+			out.keys, out.children = append(out.keys, key), append(out.children, &node{text: text, isData: field == "data"})
+		}
+	}
+	for _, from := range []string{"stringData", "data"} {
+		data := recorded.child(from)
+		for i := 0; data != nil && data.kind == fields && i < len(data.keys); i++ {
+			text := data.children[i].text
+			if from == "data" {
+				plain, err := decode64(text)
+				if err != nil {
+					continue
+				}
+				text = plain
+			}
+			if field == "data" {
+				text = encode64(text)
+			}
+			add(data.keys[i], text)
+		}
+	}
+	if len(out.keys) == 0 {
+		return nil
+	}
+	return out
+}
+
+// idOf is the ID of an object with its namespace, also if the manifest doesn't state that.
+func (d *decider) idOf(o *object) kube.ID {
+	id := o.id
+	if id.Namespace == "" && !clusterScoped[id.Kind] {
+		id.Namespace = d.in.Namespace
+	}
+	return id
+}
+
+// clusterScoped are kinds with generated content that are in no namespace.
+// https://kubernetes.io/docs/reference/kubernetes-api/
+var clusterScoped = map[string]bool{
+	"ValidatingWebhookConfiguration": true, "MutatingWebhookConfiguration": true, "CustomResourceDefinition": true,
+	"APIService": true, "Namespace": true, "ClusterRole": true, "ClusterRoleBinding": true, "PersistentVolume": true,
+	"StorageClass": true, "PriorityClass": true, "IngressClass": true,
+}
+
+// where names a place, with its object.
+func (d *decider) where(p *place) string { return fmt.Sprintf("%s %s", d.idOf(p.owner), p.path) }

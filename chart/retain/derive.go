@@ -1,0 +1,163 @@
+package retain
+
+import (
+	"crypto/aes"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"deployer/internal/lazyregexp"
+)
+
+// derivations are what templates make of a value. Text that contains it is another one.
+var derivations = []func(string) string{
+	func(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeToString(h[:]) },
+	func(s string) string { h := sha1.Sum([]byte(s)); return hex.EncodeToString(h[:]) },
+	func(s string) string { h := sha512.Sum512([]byte(s)); return hex.EncodeToString(h[:]) },
+	func(s string) string { h := sha256.Sum256([]byte(s + "\n")); return hex.EncodeToString(h[:]) },
+	func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+	func(s string) string { return base32.StdEncoding.EncodeToString([]byte(s)) },
+	strings.ToUpper,
+	strings.ToLower,
+	url.QueryEscape,
+	func(s string) string { return s }, // cut off
+}
+
+var (
+	hexadecimal = lazyregexp.New(`^[0-9a-f]{8,128}$`)
+	bcrypted    = lazyregexp.New(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
+)
+
+// isHash reports whether a text could be a hash, maybe a shortened one.
+func isHash(s string) bool { return hexadecimal().MatchString(s) }
+
+// minSourceLength is how many characters of a value must agree for another one to count as computed from it.
+const minSourceLength = 6
+
+// findSources finds the values that are computed from others: by a function, of whose result they are the beginning, or as a
+// longer text that contains it.
+func findSources(values []*value) {
+	type computed struct {
+		from   *value
+		derive func(string) string
+	}
+	byPrefix := map[string][]computed{}
+	for _, v := range values {
+		if text := strings.TrimSpace(v.text()); len(text) >= minSourceLength {
+			for _, derive := range derivations {
+				prefix := derive(text)[:minSourceLength]
+				byPrefix[prefix] = append(byPrefix[prefix], computed{v, derive})
+			}
+		}
+	}
+	for _, v := range values {
+		text := strings.TrimSpace(v.text())
+		if len(text) < minSourceLength {
+			continue
+		}
+		for _, c := range byPrefix[text[:minSourceLength]] {
+			whole := c.derive(strings.TrimSpace(c.from.text()))
+			if strings.HasPrefix(whole, text) && c.from != v && strings.TrimSpace(c.from.text()) != text {
+				length, derive := len(text), c.derive
+				if length == len(whole) {
+					length = 1 << 20
+				}
+				v.setSource(c.from, func(s string) string { s = derive(s); return s[:min(len(s), length)] })
+			}
+		}
+		for _, part := range values {
+			core := strings.TrimSpace(part.text())
+			if v.source == nil && len(core) >= minCopyLength && len(core) < len(text) && strings.ContainsFunc(core, isLetter) && strings.Contains(text, core) {
+				v.setSource(part, func(s string) string { return strings.ReplaceAll(text, core, s) })
+			}
+		}
+	}
+}
+
+// setSource sets what a value is computed from, unless that is computed from the value itself.
+func (v *value) setSource(source *value, derive func(string) string) {
+	for above := source; above != nil; above = above.source {
+		if above == v {
+			return
+		}
+	}
+	if v.source == nil {
+		v.source, v.derive = source, derive
+	}
+}
+
+// maxComparisonsOfHash is how many values are tried as the input of a salted hash. Each takes about 50 ms.
+const maxComparisonsOfHash = 6
+
+// findSaltedSources finds the values that salted hashes were made of, in the same object first.
+func (d *decider) findSaltedSources(values []*value) {
+	for _, v := range values {
+		if !bcrypted().MatchString(v.text()) || v.source != nil {
+			continue
+		}
+		candidates := slices.DeleteFunc(slices.Clone(values), func(c *value) bool {
+			return c == v || len(c.text()) < 4 || len(c.text()) > 72 || bcrypted().MatchString(c.text())
+		})
+		slices.SortStableFunc(candidates, func(a, b *value) int { return b.isIn(v) - a.isIn(v) })
+		for _, c := range candidates[:min(len(candidates), maxComparisonsOfHash)] {
+			if bcryptMatches(v.text(), c.text()) {
+				v.setSource(c, nil)
+				break
+			}
+		}
+	}
+}
+
+// isIn is 1 if a place of the value is in the object of another value; otherwise it is 0.
+func (v *value) isIn(other *value) int {
+	if slices.ContainsFunc(v.places, func(p *place) bool { return p.owner == other.places[0].owner }) {
+		return 1
+	}
+	return 0
+}
+
+// inputChanged reports whether a recorded hash or cipher was made of another value of the user than the rendered one.
+func (d *decider) inputChanged(v *value) bool {
+	if v.recorded == nil || len(d.in.ChangedValues) == 0 {
+		return false
+	}
+	if d.in.Encrypts && isCipher(v.text()) {
+		return true // nothing tells what it was made of
+	}
+	if !bcrypted().MatchString(v.text()) {
+		return false
+	}
+	for _, text := range d.in.ChangedValues[:min(len(d.in.ChangedValues), maxComparisonsOfHash)] {
+		if bcryptMatches(v.text(), text) {
+			return !bcryptMatches(*v.recorded, text)
+		}
+	}
+	return false
+}
+
+func bcryptMatches(hash, plain string) bool {
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
+}
+
+// bcryptHash is a new hash of a text; empty if there can be none.
+func bcryptHash(plain string) string {
+	out, err := bcrypt.GenerateFromPassword([]byte(plain), bcrypt.DefaultCost)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// isCipher reports whether a text may be the result of encryptAES.
+func isCipher(text string) bool {
+	data, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
+}

@@ -1,0 +1,369 @@
+package retain
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"deployer/chart/internal/yamltext"
+	"deployer/internal/annotation"
+	"deployer/internal/kube"
+)
+
+// A document is one YAML document of what was rendered.
+type document struct {
+	text    string
+	layer   *layer // nil if it is the same in all renderings, or can't be read
+	objects []*object
+}
+
+// An object is an object of a document, or of a list in it.
+type object struct {
+	id           kube.ID
+	node         *node
+	doc          *document
+	policy       Policy // of its annotation; empty without one
+	compared     bool   // something in it differs between renderings
+	fitsRecorded bool   // the last successful revision has everything in it that is the same in all renderings
+}
+
+// An index finds the objects of a revision.
+type index map[kube.ID]*object
+
+// documentTexts lists the documents of a revision, those of hooks last.
+func documentTexts(r Revision) []string {
+	var out []string
+	collect := func(text string) string { out = append(out, text); return text }
+	yamltext.RewriteDocuments(r.Manifest, collect)
+	for _, hook := range r.Hooks {
+		yamltext.RewriteDocuments(hook, collect)
+	}
+	return out
+}
+
+// countDocuments returns how many of the revisions have each document.
+func countDocuments(revisions []Revision) map[string]int {
+	counts := map[string]int{}
+	for _, r := range revisions {
+		for text := range sets.New(documentTexts(r)...) {
+			counts[text]++
+		}
+	}
+	return counts
+}
+
+// parseDocument reads a document. One that can't be read has no objects; planning reports it.
+func parseDocument(text string) *document {
+	d := &document{text: text}
+	if d.layer = parseYAML(text); d.layer != nil {
+		d.layer.comments.children = nil // they aren't deployed
+		d.addObjects(d.layer.root)
+	}
+	return d
+}
+
+// addObjects adds the object that a node is, or those in it if it is a list.
+func (d *document) addObjects(n *node) {
+	if n.kind != fields {
+		return
+	}
+	text := func(keys ...string) string {
+		if v := n.at(keys...); v != nil {
+			return v.text
+		}
+		return ""
+	}
+	if list := n.child("items"); list != nil && list.kind == items && strings.HasSuffix(text("kind"), "List") {
+		for _, item := range list.children {
+			d.addObjects(item)
+		}
+		return
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": text("apiVersion"), "kind": text("kind")}}
+	obj.SetNamespace(text("metadata", "namespace"))
+	obj.SetName(text("metadata", "name"))
+	o := &object{id: kube.IDOf(obj), node: n, doc: d}
+	policy, _, _ := annotation.Generated.Read(map[string]string{annotation.Generated.Name: text("metadata", "annotations", annotation.Generated.Name)})
+	o.policy = Policy(policy)
+	for _, field := range []string{"data", "binaryData"} {
+		if data := n.child(field); data != nil && (o.isSecret() || field == "binaryData") {
+			for _, value := range data.children {
+				value.isData = true
+			}
+		}
+	}
+	d.objects = append(d.objects, o)
+}
+
+// nodeOfObject is the tree of a live object.
+func nodeOfObject(live *unstructured.Unstructured) *node {
+	data, err := json.Marshal(live.Object)
+	if err != nil {
+		return nil
+	}
+	if l := parseYAML(string(data)); l != nil {
+		return l.root
+	}
+	return nil
+}
+
+// final is the document with its kept values.
+func (d *document) final() string {
+	if d.layer == nil || !slices.ContainsFunc(d.objects, func(o *object) bool { return o.compared }) {
+		return d.text
+	}
+	return head(d.text, d.layer.final())
+}
+
+// head puts the comments and blank lines that a document begins with before another text of it that has none.
+func head(document, text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(document) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+			break
+		}
+		out.WriteString(line)
+	}
+	if strings.HasPrefix(text, out.String()) {
+		return text
+	}
+	return out.String() + text
+}
+
+func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }
+
+// isConfig reports whether the object is a ConfigMap or Secret, whose content checksums cover.
+func (o *object) isConfig() bool {
+	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")
+}
+
+// key is the key of an object in an index: the same whether or not the manifest states the release's namespace.
+func (d *decider) key(id kube.ID) kube.ID {
+	if id.Namespace == d.in.Namespace {
+		id.Namespace = ""
+	}
+	return id
+}
+
+// readInputs reads the documents that differ between renderings, and those to compare them with.
+func (d *decider) readInputs() {
+	counts := countDocuments(d.in.Rerendered)
+	same := map[string]bool{}
+	for _, text := range documentTexts(d.in.Rendered) {
+		doc := &document{text: text}
+		if counts[text] == len(d.in.Rerendered) {
+			same[text] = true
+		} else {
+			doc = parseDocument(text)
+			d.objects = append(d.objects, doc.objects...)
+		}
+		d.documents = append(d.documents, doc)
+	}
+	if len(d.objects) == 0 {
+		return
+	}
+	for _, r := range d.in.Rerendered {
+		d.rerendered = append(d.rerendered, d.indexOf(r, same))
+	}
+	for _, r := range d.in.Earlier {
+		d.earlier = append(d.earlier, d.indexOf(r, same))
+	}
+}
+
+func (d *decider) indexOf(r Revision, without map[string]bool) index {
+	out := index{}
+	for _, text := range documentTexts(r) {
+		if !without[text] {
+			for _, o := range parseDocument(text).objects {
+				out[d.key(o.id)] = o
+			}
+		}
+	}
+	return out
+}
+
+// find finds what is generated in an object, and what is recorded of it.
+func (d *decider) find(o *object) {
+	versions := []*node{o.node}
+	for _, rendering := range d.rerendered {
+		if other := rendering[d.key(o.id)]; other != nil {
+			versions = append(versions, other.node)
+		}
+	}
+	if len(versions) <= len(d.rerendered) {
+		d.generatedNames = append(d.generatedNames, o.id.Name)
+		d.values = append(d.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
+		versions = append([]*node{o.node}, d.sameKindAndPosition(o)...)
+	}
+	if sameInAll(versions) {
+		return // only comments differ, or there is nothing to compare with
+	}
+	o.compared = true
+	recorded, revision := d.recordedObject(o, versions)
+	o.fitsRecorded = recorded != nil && fits(versions, recorded.node)
+	found := d.walk(o, versions, recorded)
+	for i, p := range found.places {
+		p.recorded, p.missing, p.revision = found.recorded[i], found.missing[i], revision
+	}
+	d.places = append(d.places, found.places...)
+	d.values = append(d.values, found.other...)
+	if recorded != nil && len(o.doc.objects) == 1 && len(recorded.doc.objects) == 1 {
+		o.doc.layer.recorded = recorded.doc.text
+	}
+}
+
+// walk compares an object with a recorded one, which may be nil.
+func (d *decider) walk(o *object, versions []*node, recorded *object) *findings {
+	w := walk{object: o, out: &findings{}}
+	var old *node
+	if recorded != nil {
+		old, w.unchanged = recorded.node, d.unchanged
+	}
+	w.compare(versions, old)
+	return w.out
+}
+
+// sameKindAndPosition returns the object at the position of o, which has a generated name, among those of its kind in each
+// repeated rendering; nil when their number differs. It is only compared to see what is generated.
+func (d *decider) sameKindAndPosition(o *object) []*node {
+	of := func(documents []*document) (out []*object) {
+		for _, doc := range documents {
+			for _, other := range doc.objects {
+				if other.id.GroupKind() == o.id.GroupKind() {
+					out = append(out, other)
+				}
+			}
+		}
+		return out
+	}
+	mine := of(d.documents)
+	var out []*node
+	for i, r := range d.in.Rerendered {
+		var documents []*document
+		for _, text := range documentTexts(r) {
+			if doc := parseDocument(text); len(doc.objects) > 0 && d.rerendered[i][d.key(doc.objects[0].id)] != nil {
+				documents = append(documents, doc)
+			}
+		}
+		others := of(documents)
+		if len(others) != len(mine) {
+			return nil
+		}
+		out = append(out, others[slices.Index(mine, o)].node)
+	}
+	return out
+}
+
+// nothingFixedHasChanged reports whether the last successful revision has everything that is the same in all renderings, and was
+// made of the same values.
+func (d *decider) nothingFixedHasChanged() bool {
+	base := d.lastSuccessful()
+	if base < 0 || !d.in.SameInput {
+		return false
+	}
+	recorded := countDocuments(d.in.Earlier[base : base+1])
+	for _, doc := range d.documents {
+		if len(doc.objects) == 0 && recorded[doc.text] == 0 {
+			return false
+		}
+		for _, o := range doc.objects {
+			old := d.earlier[base][d.key(o.id)]
+			versions := []*node{o.node}
+			for _, rendering := range d.rerendered {
+				if other := rendering[d.key(o.id)]; other != nil {
+					versions = append(versions, other.node)
+				}
+			}
+			if old == nil || len(versions) <= len(d.rerendered) || !fits(versions, old.node) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// lastSuccessful is the position of the last successful revision; -1 if there is none.
+func (d *decider) lastSuccessful() int {
+	for i, r := range slices.Backward(d.in.Earlier) {
+		if r.Successful {
+			return i
+		}
+	}
+	return -1
+}
+
+// recordedObject returns the recorded object whose generated values are kept, and its revision; nil if there is none. It is that
+// of the last successful revision, unless the live object has the values of a later revision.
+func (d *decider) recordedObject(o *object, versions []*node) (*object, int) {
+	base := d.lastSuccessful()
+	at := func(i int) *object {
+		if i < 0 {
+			return nil
+		}
+		return d.earlier[i][d.key(o.id)]
+	}
+	number := 0
+	if base >= 0 {
+		number = d.in.Earlier[base].Number
+	}
+	var live *object
+	read := false
+	for i := len(d.earlier) - 1; i > base; i-- {
+		if at(i) == nil {
+			continue
+		}
+		later := d.walk(o, versions, at(i))
+		if at(base) != nil && later.agree(d.walk(o, versions, at(base))) {
+			continue // its generated values are the same
+		}
+		if !read {
+			live, read = d.liveObject(o), true
+		}
+		if live == nil {
+			continue
+		}
+		now := d.walk(o, versions, live)
+		if at(base) != nil && d.walk(o, versions, at(base)).agree(now) {
+			return at(base), number
+		}
+		if later.agree(now) {
+			return at(i), d.in.Earlier[i].Number
+		}
+	}
+	return at(base), number
+}
+
+// agree reports whether what was recorded is the same in another revision or the live object, and there is any. Values in pod
+// templates don't count: they only restart pods, or have a copy elsewhere.
+func (f *findings) agree(other *findings) bool {
+	found := false
+	for i, text := range f.recorded {
+		if text == nil || f.places[i].inPod {
+			continue
+		}
+		if other.recorded[i] == nil || *other.recorded[i] != *text {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// liveObject reads an object; nil when it doesn't exist or can't be read. A read error is a warning.
+func (d *decider) liveObject(o *object) *object {
+	if d.in.Live == nil {
+		return nil
+	}
+	id := d.idOf(o)
+	live, err := d.in.Live(id)
+	if err != nil {
+		d.result.Warnings = append(d.result.Warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
+	}
+	if live == nil {
+		return nil
+	}
+	return &object{id: o.id, node: nodeOfObject(live), doc: &document{}}
+}

@@ -1,0 +1,341 @@
+package retain
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"deployer/chart/internal/yamltext"
+	"deployer/internal/lazyregexp"
+)
+
+// A layer is a text with the tree of its parts.
+type layer struct {
+	format   format
+	text     string
+	root     *node
+	comments node       // of YAML: comments on lines of their own, as items
+	document *yaml.Node // of YAML
+	recorded string     // the text that is recorded in its place, for the way in which it is written
+}
+
+type format int
+
+const (
+	inBase64 format = iota
+	inYAML
+	inLines
+)
+
+// final is the text of the layer with what was kept. Everything else stays as it was rendered. If only an order that is generated
+// has changed, it is the recorded text.
+func (l *layer) final() string {
+	if l.recorded != "" && l.keepsOrder(l.recorded) {
+		return l.recorded
+	}
+	return l.plainFinal()
+}
+
+func (l *layer) plainFinal() string {
+	switch l.format {
+	case inBase64:
+		return encode64(l.root.final())
+	case inLines:
+		out, _ := l.splice(func(n *node) (span, bool) { return span{n.span[0], n.span[1], n.final()}, true })
+		return out
+	}
+	for _, quoted := range []bool{false, true} {
+		out, ok := l.splice(func(n *node) (span, bool) {
+			if n.yaml == nil {
+				return span{n.span[0], n.span[1], n.final()}, true
+			}
+			return l.scalarSpan(n, quoted)
+		})
+		if ok && l.hasFinalValues(out) {
+			return out
+		}
+	}
+	return l.encodedAgain()
+}
+
+// splice replaces the changed scalars in the text; false if there is one that isn't found in it.
+func (l *layer) splice(spanOf func(*node) (span, bool)) (string, bool) {
+	var spans []span
+	ok := true
+	collect := func(n *node) {
+		if n.final() == n.text || n.yaml == nil && l.format == inYAML && n.span == [2]int{} {
+			return
+		}
+		s, found := spanOf(n)
+		spans, ok = append(spans, s), ok && found
+	}
+	l.root.each(collect)
+	l.comments.each(collect)
+	if !ok {
+		return "", false
+	}
+	slices.SortFunc(spans, func(a, b span) int { return b.from - a.from })
+	out := l.text
+	for _, s := range spans {
+		out = out[:s.from] + s.text + out[s.to:]
+	}
+	return out, true
+}
+
+// hasFinalValues reports whether a text in YAML decodes to what was kept.
+func (l *layer) hasFinalValues(text string) bool {
+	parsed := parseYAML(text)
+	return parsed != nil && isFinal(l.root, parsed.root)
+}
+
+func isFinal(n, written *node) bool {
+	if written == nil || n.kind != written.kind || len(n.children) != len(written.children) {
+		return false
+	}
+	if n.kind == scalar {
+		return n.final() == written.text && (n.tag != "!!str" || written.tag == "!!str")
+	}
+	for i, child := range n.children {
+		if n.kind == fields && n.keys[i] != written.keys[i] || !isFinal(child, written.children[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// encodedAgain writes the layer in YAML where its own text can't be changed in place.
+func (l *layer) encodedAgain() string {
+	l.root.each(func(n *node) {
+		if n.yaml != nil && n.final() != n.text {
+			if n.tag == "!!str" {
+				n.yaml.SetString(n.final())
+			} else {
+				n.yaml.Value = n.final()
+			}
+		}
+	})
+	out, err := yaml.Marshal(l.document)
+	if err != nil {
+		return l.text
+	}
+	return string(out)
+}
+
+// parseYAML reads a text that is one map or list in YAML or JSON; nil if it is none.
+func parseYAML(text string) *layer {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	var document, more yaml.Node
+	if d.Decode(&document) != nil || len(document.Content) != 1 || !errors.Is(d.Decode(&more), io.EOF) {
+		return nil
+	}
+	l := &layer{format: inYAML, text: text, root: nodeOf(document.Content[0], map[*yaml.Node]bool{}), document: &document}
+	if l.root == nil || l.root.kind == scalar {
+		return nil
+	}
+	l.comments.kind = items
+	at := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			comment := strings.TrimRight(line, "\r\n")
+			l.comments.children = append(l.comments.children, &node{text: comment, span: [2]int{at, at + len(comment)}, opened: true})
+		}
+		at += len(line)
+	}
+	return l
+}
+
+// nodeOf returns the tree of a YAML node; nil for one that contains itself.
+func nodeOf(n *yaml.Node, above map[*yaml.Node]bool) *node {
+	switch n.Kind {
+	case yaml.AliasNode:
+		if above[n.Alias] {
+			return nil
+		}
+		out := nodeOf(n.Alias, above)
+		if out != nil {
+			out.each(func(s *node) { s.yaml = nil })
+		}
+		return out
+	case yaml.ScalarNode:
+		return &node{text: n.Value, tag: n.ShortTag(), yaml: n}
+	}
+	above[n] = true
+	defer delete(above, n)
+	out := &node{kind: items}
+	step := 1
+	if n.Kind == yaml.MappingNode {
+		out.kind, step = fields, 2
+	}
+	for i := step - 1; i < len(n.Content); i += step {
+		child := nodeOf(n.Content[i], above)
+		if child == nil {
+			return nil
+		}
+		if out.kind == fields {
+			out.keys = append(out.keys, n.Content[i-1].Value)
+		}
+		out.children = append(out.children, child)
+	}
+	return out
+}
+
+var (
+	pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
+	section  = lazyregexp.New(`^\s*\[.*\]\s*$`)
+)
+
+// parseLines reads a text as lines and PEM blocks. A line in square brackets, and one that is followed by lines with a deeper
+// indentation, begins a block.
+func parseLines(text string) *layer {
+	var lines []*node
+	plain := func(from, to int) {
+		for line := range strings.Lines(text[from:to]) {
+			if trimmed := strings.TrimRight(line, "\r\n"); strings.TrimSpace(trimmed) != "" {
+				lines = append(lines, &node{text: trimmed, span: [2]int{from, from + len(trimmed)}, opened: true})
+			}
+			from += len(line)
+		}
+	}
+	at := 0
+	for _, m := range pemBlock().FindAllStringIndex(text, -1) {
+		plain(at, m[0])
+		lines = append(lines, &node{text: text[m[0]:m[1]], span: [2]int{m[0], m[1]}, opened: true})
+		at = m[1]
+	}
+	plain(at, len(text))
+	return &layer{format: inLines, text: text, root: &node{kind: items, children: blocks(lines)}}
+}
+
+// blocks groups lines into blocks.
+func blocks(lines []*node) []*node {
+	var out []*node
+	for len(lines) > 0 {
+		header, n := lines[0], 1
+		isSection := section().MatchString(header.text)
+		for n < len(lines) && !strings.HasPrefix(lines[n].text, "-----") {
+			other := lines[n]
+			if isSection && section().MatchString(other.text) || !isSection && indentation(other.text) <= indentation(header.text) {
+				break
+			}
+			n++
+		}
+		if n == 1 && !isSection || strings.HasPrefix(header.text, "-----") {
+			out, lines = append(out, header), lines[1:]
+			continue
+		}
+		header.isHeader = true
+		out = append(out, &node{kind: items, children: append([]*node{header}, blocks(lines[1:n])...)})
+		lines = lines[n:]
+	}
+	return out
+}
+
+func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// header returns the line that begins a block; nil if the node is none.
+func (n *node) header() *node {
+	if n.kind == items && len(n.children) > 0 && n.children[0].isHeader {
+		return n.children[0]
+	}
+	return nil
+}
+
+// A span is a range of text and its replacement.
+type span struct {
+	from, to int
+	text     string
+}
+
+// scalarSpan returns the range of a scalar in YAML, and its final text in the style of the scalar. quoted says that it is
+// written in quotes also where YAML needs none.
+func (l *layer) scalarSpan(of *node, quoted bool) (span, bool) {
+	text, n := l.text, of.yaml
+	from, ok := yamltext.NodeOffset(text, n)
+	if !ok || n.Anchor != "" {
+		return span{}, false
+	}
+	value := of.final()
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		to := yamltext.ClosingQuote(text, from, `"`, `\`)
+		return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		to := yamltext.ClosingQuote(text, from, "'", "''")
+		if quoted || strings.ContainsAny(value, "\n\r\t") {
+			return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
+		}
+		return span{from, to + 1, "'" + strings.ReplaceAll(value, "'", "''") + "'"}, to < len(text)
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return blockSpan(text, from, n, value)
+	}
+	if !strings.HasPrefix(text[from:], n.Value) {
+		return span{}, false
+	}
+	if of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n")) {
+		value = doubleQuoted(value, text+l.recorded)
+	}
+	return span{from, from + len(n.Value), value}, true
+}
+
+// doubleQuoted writes text as JSON does. Some encoders escape <, > and & too, as can be seen in the text around it.
+func doubleQuoted(s, around string) string {
+	if strings.Contains(around, `\u003c`) || strings.Contains(around, `\u003e`) || strings.Contains(around, `\u0026`) {
+		if escaped, err := json.Marshal(s); err == nil {
+			return string(escaped)
+		}
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return fmt.Sprintf("%q", s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// blockSpan returns the range and the replacement of a literal block; false for a folded one.
+func blockSpan(text string, from int, n *yaml.Node, value string) (span, bool) {
+	if n.Style&yaml.LiteralStyle == 0 {
+		return span{}, false
+	}
+	start := from + strings.IndexByte(text[from:], '\n') + 1
+	indent, end := "", start
+	for line := range strings.Lines(text[start:]) {
+		bare := strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(bare) != "" {
+			if indent == "" {
+				indent = bare[:indentation(bare)]
+			}
+			if !strings.HasPrefix(bare, indent) {
+				break
+			}
+		}
+		end += len(line)
+	}
+	if start <= from || indent == "" {
+		return span{}, false
+	}
+	block := text[start:end]
+	ending := block[len(strings.TrimRight(block, "\r\n")):]
+	var out []string
+	for _, line := range strings.Split(strings.TrimRight(value, "\n"), "\n") {
+		if line != "" {
+			line = indent + line
+		}
+		out = append(out, line)
+	}
+	return span{start, end, strings.Join(out, "\n") + ending}, true
+}
+
+func encode64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func decode64(text string) (string, error) {
+	plain, err := base64.StdEncoding.DecodeString(text)
+	return string(plain), err
+}

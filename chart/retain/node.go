@@ -1,0 +1,176 @@
+package retain
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A node is a part of a text: fields by their keys, items of a list, or a scalar. The text of a scalar may have parts
+// itself.
+type node struct {
+	kind     kind
+	keys     []string // of fields, for each child
+	children []*node
+
+	text     string     // of a scalar, decoded
+	tag      string     // of a scalar in YAML, such as !!int
+	span     [2]int     // of a piece of a line or file in the text of its layer
+	yaml     *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
+	isData   bool       // it is base64, as in the data of a Secret
+	isHeader bool       // it is the line that begins a block
+
+	opened bool // inner is set, or there is nothing to open
+	inner  *layer
+
+	// What was found by comparing renderings. At most one of them is set, and neither for what the chart states.
+	place    *place   // all of the text is generated
+	segments segments // parts of a line are generated
+	// reorderable says that the order of the items is another one in each rendering.
+	reorderable bool
+}
+
+type kind int
+
+const (
+	scalar kind = iota
+	fields
+	items
+)
+
+// child returns the value of a key; nil if there is none.
+func (n *node) child(key string) *node {
+	if n == nil || n.kind != fields {
+		return nil
+	}
+	if i := slices.Index(n.keys, key); i >= 0 {
+		return n.children[i]
+	}
+	return nil
+}
+
+// at returns the node at a path of keys; nil if there is none.
+func (n *node) at(keys ...string) *node {
+	for _, key := range keys {
+		n = n.child(key)
+	}
+	return n
+}
+
+// equal reports whether two nodes were rendered alike.
+func equal(a, b *node) bool {
+	if a == nil || b == nil || a.kind != b.kind || a.text != b.text || a.tag != b.tag || len(a.children) != len(b.children) {
+		return a == b
+	}
+	for i, child := range a.children {
+		other := b.children[i]
+		if a.kind == fields {
+			if other = b.child(a.keys[i]); other == nil {
+				return false
+			}
+		}
+		if !equal(child, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameInAll reports whether all nodes are equal to the first.
+func sameInAll(versions []*node) bool {
+	return !slices.ContainsFunc(versions[1:], func(other *node) bool { return !equal(versions[0], other) })
+}
+
+// final is the text of a scalar with what was kept.
+func (n *node) final() string {
+	switch {
+	case n.place != nil:
+		return n.place.final
+	case n.segments != nil:
+		var b strings.Builder
+		for _, s := range n.segments {
+			b.WriteString(s.node.final())
+		}
+		return b.String()
+	case n.inner != nil:
+		return n.inner.final()
+	}
+	return n.text
+}
+
+// each calls do for each scalar below a node.
+func (n *node) each(do func(*node)) {
+	if n.kind == scalar {
+		do(n)
+	}
+	for _, child := range n.children {
+		child.each(do)
+	}
+}
+
+// open decodes the text of a scalar: base64, YAML and JSON, or the lines of another file. It returns nil if there is nothing to
+// decode.
+func (n *node) open() *layer {
+	if n.kind != scalar || n.opened {
+		return n.inner
+	}
+	n.opened = true
+	switch plain, err := base64.StdEncoding.DecodeString(n.text); {
+	case n.tag != "" && n.tag != "!!str":
+		return nil
+	case err == nil && len(plain) > 0 && (n.isData || len(n.text) >= 16 && isReadable(plain)):
+		n.inner = &layer{format: inBase64, text: n.text, root: &node{text: string(plain)}}
+	case utf8.ValidString(n.text) && strings.ContainsAny(n.text, ":[{"):
+		n.inner = parseYAML(n.text)
+	}
+	if n.inner == nil && strings.Contains(strings.TrimRight(n.text, "\n"), "\n") && utf8.ValidString(n.text) && !n.isPEM() {
+		n.inner = parseLines(n.text)
+	}
+	return n.inner
+}
+
+// isPEM reports whether a text is one PEM block.
+func (n *node) isPEM() bool {
+	text := strings.TrimSpace(n.text)
+	return strings.HasPrefix(text, "-----BEGIN ") && pemBlock().FindString(text) == text
+}
+
+// isReadable reports whether data is text without control characters.
+func isReadable(b []byte) bool {
+	return utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool {
+		return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f
+	})
+}
+
+// openAll opens all versions of a scalar. It returns nil unless all of them have the same format.
+func openAll(versions []*node) []*node {
+	var out []*node
+	for _, n := range versions {
+		l := n.open()
+		if l == nil || l.format != versions[0].inner.format || len(l.comments.children) != len(versions[0].inner.comments.children) {
+			return nil
+		}
+		out = append(out, l.root)
+	}
+	return out
+}
+
+// recordedIn returns the root of what a recorded scalar consists of; nil if it has another format.
+func recordedIn(n *node, as *layer) *layer {
+	if n == nil || n.kind != scalar {
+		return nil
+	}
+	if as.format == inBase64 { // text that isn't readable may be random data
+		if plain, err := base64.StdEncoding.DecodeString(n.text); err == nil {
+			return &layer{format: inBase64, text: n.text, root: &node{text: string(plain)}}
+		}
+		return nil
+	}
+	if l := n.open(); l != nil && l.format == as.format {
+		return l
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+// Package retain keeps what templates have generated, such as passwords and certificates, when a chart is deployed again.
+//
+// It is pure: it computes the manifest to deploy from two renderings of the same input, and the manifests that earlier
+// revisions recorded. The rule:
+//
+//  1. Generated is what differs between the renderings. Everything else comes from the chart and is deployed as it is. Each
+//     object is a tree of fields, items and texts, and the texts are trees themselves: base64, YAML, JSON, lines (node.go,
+//     layer.go, segments.go, compare.go).
+//  2. A generated value is kept only for the entry that provably is the same one: the same object, the same path, and in lists
+//     and texts the same name or the same fixed content (identity.go). In doubt it is renewed.
+//  3. Equal values of one rendering are one value. It is kept in all places or in none, with what is computed from it and the
+//     certificates that belong to it (values.go, derive.go, certificates.go).
+//  4. What is only in pod templates restarts the pods: it is new each time, but for checksums of what hasn't changed
+//     (checksums.go).
+//
+// docs/generated-values.md has the rule in the words of users.
+package retain
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/chart/internal/yamltext"
+	"deployer/internal/kube"
+)
+
+// Policy says what becomes of generated values that an earlier revision recorded.
+type Policy string
+
+// The policies. Empty means Keep.
+const (
+	Keep  Policy = "keep"
+	Renew Policy = "renew" // as Helm does
+)
+
+// A Revision is the rendered output of one revision.
+type Revision struct {
+	Number int
+	// Successful says that it was deployed completely. Values of other revisions count only if
+	// the live object has them.
+	Successful bool
+	Manifest   string
+	Hooks      []string // the text of each
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	Namespace  string // of the release, for objects that don't name one
+	Policy     Policy
+	Rendered   Revision
+	Rerendered []Revision // rendered again with the same input
+	Earlier    []Revision // that may have been deployed, oldest first
+	// SameInput says that the last successful revision was rendered from the same chart and values.
+	SameInput bool
+	// ChangedValues are the texts among the values that the last successful revision didn't have.
+	ChangedValues []string
+	// Checksum reports whether the chart computes the field with a key as a hash of rendered content, and of which templates
+	// if that is known. It may be nil.
+	Checksum func(key string) (templates []string, ok bool)
+	// Encrypts says that templates encrypt something.
+	Encrypts bool
+	// Live reads an object of the cluster; nil, nil when it isn't there.
+	Live func(kube.ID) (*unstructured.Unstructured, error)
+	// Now returns the time. It is called if there are certificates.
+	Now func() time.Time
+	// LastDeployed is when the last successful revision was deployed. The next upgrade can't be expected sooner after this one.
+	LastDeployed time.Time
+}
+
+// A Value is a field with something generated in it.
+type Value struct {
+	ID   kube.ID // as the manifest names it: without a namespace where it names none
+	Path string  // data.password
+	// Revision is the one whose record the value was taken from; 0 when it is new.
+	Revision int
+	// Reason says why it isn't kept; empty when nothing is recorded of it.
+	Reason string
+}
+
+// Kept reports whether the value is that of an earlier revision.
+func (v Value) Kept() bool { return v.Revision > 0 }
+
+// A Result is what to deploy.
+type Result struct {
+	Manifest string
+	Hooks    []string
+	Values   []Value // in the order of the manifest, then of the hooks
+	Warnings []string
+	// Unexplained says that it differs from an earlier revision in more than what is generated, as far as the renderings show.
+	Unexplained bool
+
+	replacements []string // fresh text, kept text, …
+}
+
+// Replace replaces fresh values by kept ones in text that was rendered together with the
+// manifest, such as notes.
+func (r *Result) Replace(text string) string {
+	return strings.NewReplacer(r.replacements...).Replace(text)
+}
+
+// Decide finds what is generated and keeps what can be kept.
+func Decide(in Input) *Result {
+	d := &decider{in: in}
+	d.readInputs()
+	if len(d.objects) > 0 {
+		d.unchanged = d.nothingFixedHasChanged()
+	}
+	for _, o := range d.objects {
+		d.find(o)
+	}
+	d.decideValues()
+	return d.finish()
+}
+
+// A decider is the state of one decision.
+type decider struct {
+	in             Input
+	documents      []*document // of Rendered: manifest, then hooks
+	objects        []*object   // of the documents that differ between renderings
+	rerendered     []index
+	earlier        []index // as in.Earlier
+	unchanged      bool    // nothing but generated values has changed since the last successful revision
+	places         []*place
+	generatedNames []string // names of objects that are generated
+	values         []Value  // those without a place
+	now            time.Time
+	result         Result // finish adds the manifest, hooks and values
+}
+
+// time is the present time.
+func (d *decider) time() time.Time {
+	if d.now.IsZero() {
+		d.now = d.in.Now()
+	}
+	return d.now
+}
+
+// finish returns the result of the decision.
+func (d *decider) finish() *Result {
+	r := d.result
+	r.Manifest, r.Hooks = d.finalTexts()
+	r.Values = d.listValues()
+	r.Unexplained = d.hasUnexplained()
+	for _, p := range d.places {
+		if p.kept && len(p.rendered()) >= minCopyLength && p.rendered() != p.final {
+			r.replacements = append(r.replacements, p.rendered(), p.final)
+		}
+	}
+	return &r
+}
+
+// finalTexts are the manifest and hooks with kept values.
+func (d *decider) finalTexts() (manifest string, hooks []string) {
+	next := 0
+	rewrite := func(text string) string {
+		return yamltext.RewriteDocuments(text, func(string) string {
+			next++
+			return d.documents[next-1].final()
+		})
+	}
+	manifest = rewrite(d.in.Rendered.Manifest)
+	for _, hook := range d.in.Rendered.Hooks {
+		hooks = append(hooks, rewrite(hook))
+	}
+	return manifest, hooks
+}
+
+// hasUnexplained reports whether a document isn't in all earlier revisions, and has something else than the last successful one
+// where all renderings are the same.
+func (d *decider) hasUnexplained() bool {
+	counts := countDocuments(d.in.Earlier)
+	return slices.ContainsFunc(d.documents, func(doc *document) bool {
+		isExplained := func(o *object) bool { return o.compared && o.fitsRecorded }
+		return counts[doc.final()] < len(d.in.Earlier) && (len(doc.objects) == 0 || slices.ContainsFunc(doc.objects, func(o *object) bool { return !isExplained(o) }))
+	})
+}
+
+// listValues lists the fields with generated parts. One with several parts is kept when
+// all of them are.
+func (d *decider) listValues() []Value {
+	var out []Value
+	at := map[Value]int{} // by ID and Path
+	add := func(v Value) {
+		field := Value{ID: v.ID, Path: v.Path}
+		i, known := at[field]
+		switch {
+		case !known:
+			at[field] = len(out)
+			out = append(out, v)
+		case out[i].Kept() && !v.Kept():
+			out[i] = v
+		}
+	}
+	for _, p := range d.places {
+		add(Value{ID: p.owner.id, Path: p.path, Revision: p.revisionIfKept(), Reason: p.reason})
+	}
+	for _, v := range d.values {
+		add(v)
+	}
+	position := func(id kube.ID) int {
+		return slices.IndexFunc(d.objects, func(o *object) bool { return o.id == id })
+	}
+	slices.SortStableFunc(out, func(a, b Value) int { return position(a.ID) - position(b.ID) })
+	return out
+}
+
+func (p *place) revisionIfKept() int {
+	if p.kept {
+		return p.revision
+	}
+	return 0
+}
