@@ -200,7 +200,7 @@ func (d *decider) needsRenewal(c *x509.Certificate) bool {
 	if now.Sub(c.NotBefore) >= life-life/3 {
 		return true
 	}
-	return !d.in.LastDeployed.IsZero() && now.Add(now.Sub(d.in.LastDeployed)).After(c.NotAfter)
+	return d.in.NextUpgrade != nil && now.Add(d.in.NextUpgrade(now)).After(c.NotAfter)
 }
 
 // certificateMismatch returns why a recorded certificate or key isn't what the chart asks for now; empty if it is.

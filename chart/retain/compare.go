@@ -108,7 +108,7 @@ func (w walk) compareFields(versions []*node, old *node) {
 			below.report("it isn't there each time")
 			continue
 		}
-		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(w.path, key, versions[0].children[i])
+		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(key, versions[0].children[i])
 		recorded := old.child(key)
 		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
 			recorded = recordedSecretData(key, old)
@@ -283,13 +283,11 @@ func wordsOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })
 }
 
-// isPodTemplate reports whether a field of an object is a pod template. Its values restart the pods when they change.
-func (o *object) isPodTemplate(path, key string, value *node) bool {
-	if o.id.Kind == "Pod" && o.id.Group == "" {
-		return path == "" && key == "spec"
-	}
-	isWorkload := o.id.Group == "apps" || o.id.Group == "batch" || o.id.Kind == "PodTemplate" || o.id.Kind == "ReplicationController"
-	return key == "template" && (isWorkload && value.kind == fields || value.at("spec", "containers") != nil)
+// isPodTemplate reports whether a field of an object is a template of pods that are replaced when it changes. Those of a Job and a
+// Pod can't be changed.
+func (o *object) isPodTemplate(key string, value *node) bool {
+	isWorkload := o.id.Group == "apps" || o.id.Kind == "CronJob" || o.id.Kind == "PodTemplate" || o.id.Kind == "ReplicationController"
+	return key == "template" && o.id.Kind != "Job" && (isWorkload && value.kind == fields || value.at("spec", "containers") != nil)
 }
 
 // recordedSecretData returns the data of a recorded Secret as the given field, data or stringData, would have it; nil when

@@ -204,7 +204,7 @@ func (d *decider) find(o *object) {
 	o.compared = true
 	recorded, revision := d.recordedObject(o, versions)
 	o.fitsRecorded = recorded != nil && fits(versions, recorded.node)
-	found := d.walk(o, versions, recorded)
+	found := d.walk(o, versions, recorded, d.unchanged && revision == d.baseNumber())
 	for i, p := range found.places {
 		p.recorded, p.missing, p.revision = found.recorded[i], found.missing[i], revision
 	}
@@ -216,11 +216,11 @@ func (d *decider) find(o *object) {
 }
 
 // walk compares an object with a recorded one, which may be nil.
-func (d *decider) walk(o *object, versions []*node, recorded *object) *findings {
-	w := walk{object: o, out: &findings{}}
+func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged bool) *findings {
+	w := walk{object: o, unchanged: unchanged, out: &findings{}}
 	var old *node
 	if recorded != nil {
-		old, w.unchanged = recorded.node, d.unchanged
+		old = recorded.node
 	}
 	w.compare(versions, old)
 	return w.out
@@ -295,6 +295,14 @@ func (d *decider) lastSuccessful() int {
 	return -1
 }
 
+// baseNumber is the number of the last successful revision; 0 if there is none.
+func (d *decider) baseNumber() int {
+	if base := d.lastSuccessful(); base >= 0 {
+		return d.in.Earlier[base].Number
+	}
+	return 0
+}
+
 // recordedObject returns the recorded object whose generated values are kept, and its revision; nil if there is none. It is that
 // of the last successful revision, unless the live object has the values of a later revision.
 func (d *decider) recordedObject(o *object, versions []*node) (*object, int) {
@@ -305,18 +313,16 @@ func (d *decider) recordedObject(o *object, versions []*node) (*object, int) {
 		}
 		return d.earlier[i][d.key(o.id)]
 	}
-	number := 0
-	if base >= 0 {
-		number = d.in.Earlier[base].Number
-	}
+	number := d.baseNumber()
+	ofBase := func() *findings { return d.walk(o, versions, at(base), d.unchanged) }
 	var live *object
 	read := false
 	for i := len(d.earlier) - 1; i > base; i-- {
 		if at(i) == nil {
 			continue
 		}
-		later := d.walk(o, versions, at(i))
-		if at(base) != nil && later.agree(d.walk(o, versions, at(base))) {
+		later := d.walk(o, versions, at(i), false)
+		if at(base) != nil && later.agree(ofBase()) {
 			continue // its generated values are the same
 		}
 		if !read {
@@ -325,8 +331,8 @@ func (d *decider) recordedObject(o *object, versions []*node) (*object, int) {
 		if live == nil {
 			continue
 		}
-		now := d.walk(o, versions, live)
-		if at(base) != nil && d.walk(o, versions, at(base)).agree(now) {
+		now := d.walk(o, versions, live, d.unchanged)
+		if at(base) != nil && ofBase().agree(now) {
 			return at(base), number
 		}
 		if later.agree(now) {

@@ -46,7 +46,14 @@ func (e *entries) recorded(i int) *node {
 	if e.unchanged && len(e.old) == len(e.columns) {
 		return e.old[i]
 	}
-	if !hasFixedWords(e.columns[i]) || !e.neighboursFit() {
+	if !hasFixedWords(e.columns[i]) {
+		isWholeText := len(e.columns) == 1 && len(e.old) == 1 && e.columns[0][0].isLine() && e.old[0].isLine()
+		if isWholeText { // its path says what it is
+			return e.old[0]
+		}
+		return nil
+	}
+	if !e.neighboursFit() {
 		return nil
 	}
 	fitting := func(list []*node) (out []*node) {
@@ -66,6 +73,9 @@ func (e *entries) recorded(i int) *node {
 	}
 	return nil
 }
+
+// isLine reports whether a node is a line of a text.
+func (n *node) isLine() bool { return n.kind == scalar && n.span != [2]int{} }
 
 // labelled returns the rendered entries with a label.
 func (e *entries) labelled(key, label string) (out []*node) {

@@ -126,7 +126,7 @@ func (n *node) open() *layer {
 	case utf8.ValidString(n.text) && strings.ContainsAny(n.text, ":[{"):
 		n.inner = parseYAML(n.text)
 	}
-	if n.inner == nil && strings.Contains(strings.TrimRight(n.text, "\n"), "\n") && utf8.ValidString(n.text) && !n.isPEM() {
+	if n.inner == nil && strings.Contains(n.text, "\n") && utf8.ValidString(n.text) && !n.isPEM() {
 		n.inner = parseLines(n.text)
 	}
 	return n.inner

@@ -66,8 +66,8 @@ type Input struct {
 	Live func(kube.ID) (*unstructured.Unstructured, error)
 	// Now returns the time. It is called if there are certificates.
 	Now func() time.Time
-	// LastDeployed is when the last successful revision was deployed. The next upgrade can't be expected sooner after this one.
-	LastDeployed time.Time
+	// NextUpgrade returns how long it may take until the release is upgraded again. It may be nil.
+	NextUpgrade func(now time.Time) time.Duration
 }
 
 // A Value is a field with something generated in it.

@@ -34,9 +34,9 @@ type value struct {
 
 func (v *value) text() string { return v.places[0].rendered() }
 
-// onlyInPods reports whether all its places are in pod templates.
-func (v *value) onlyInPods() bool {
-	return !slices.ContainsFunc(v.places, func(p *place) bool { return !p.inPod })
+// onlyRestartsPods reports whether all its places are in pod templates, of objects that aren't asked to keep theirs.
+func (v *value) onlyRestartsPods() bool {
+	return !slices.ContainsFunc(v.places, func(p *place) bool { return !p.inPod || p.owner.policy == Keep })
 }
 
 // decideValues decides which values are kept.
@@ -122,7 +122,7 @@ func (d *decider) reasonToRenew(set []*value) string {
 	if reason := d.requestedRenewal(set); reason != "" {
 		return reason
 	}
-	if !slices.ContainsFunc(set, func(v *value) bool { return !v.onlyInPods() }) {
+	if !slices.ContainsFunc(set, func(v *value) bool { return !v.onlyRestartsPods() }) {
 		return "it is only in a pod template, which restarts the pods each time"
 	}
 	for _, v := range set {

@@ -58,7 +58,9 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 	if err != nil {
 		return nil, nil, err
 	}
-	result, again, err := renderer.Decide(ctx, d.retainInput(ctx, rendered, in.Values, records))
+	input := d.retainInput(ctx, rendered, in.Values, records)
+	input.NextUpgrade = func(now time.Time) time.Duration { return pace(history, now) }
+	result, again, err := renderer.Decide(ctx, input)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
 		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
@@ -127,9 +129,17 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 		old, now := textsIn(last.Chart.Values, last.Config), textsIn(rendered.Chart.Values, values)
 		in.ChangedValues = slices.Sorted(maps.Keys(now.Difference(old)))
 		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
-		in.LastDeployed = last.Info.LastDeployed.Time
 	}
 	return in
+}
+
+// pace is how long it may take until the next upgrade: at least as long as since the last one, and as on average.
+func pace(history *release.History, now time.Time) time.Duration {
+	first, last := history.Revisions[0].Updated, history.Latest().Updated
+	if first.IsZero() || last.IsZero() {
+		return 0
+	}
+	return max(now.Sub(last), now.Sub(first)/time.Duration(len(history.Revisions)))
 }
 
 // textsIn are the texts among values, at any depth.
