@@ -19,6 +19,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 build: ## bin/deployer
+	@echo "building bin/deployer: about two minutes the first time, later some seconds" >&2
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
 release: ## dist/: binaries for linux, darwin and windows, with bills of materials, manual pages and checksums
@@ -34,7 +35,8 @@ helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
 helm4: ## bin/helm4/helm, the real Helm 4 whose releases tests go on with
 	@$(GO) test -count=1 -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
 
-demo: build devcluster ## the story of the incorrect update, on a cluster of its own (KEEP=1 keeps it)
+demo: build devcluster ## the story of a failed release and its rollback, on a cluster of its own (KEEP=1 keeps it)
+	@echo "starting a cluster, which takes about 10 seconds; then the story, about 30" >&2
 	@bin/devcluster run $(if $(KEEP),--keep) -- sh scripts/demo.sh
 
 cluster: build devcluster ## start a cluster and tell how to use it

@@ -13,7 +13,8 @@ tell() { printf '\n# %s\n' "$*"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 
 # show COMMAND…: print a command as in a session, then run it.
-show() { printf '$ %s\n' "$*"; "$@"; }
+# Braces are quoted, so that the line can be pasted into bash.
+show() { printf '$'; for word; do case $word in *[{}]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac; done; echo; "$@"; }
 
 # expect CODE COMMAND…: the command has to end with this exit code.
 expect() {

@@ -115,7 +115,7 @@ func TestOrphan(t *testing.T) {
 		"kept before":                     {removed, with(of(config, us), func(o *Orphan) { o.Origin, o.Declared = KeptEarlier, nil }), Delete, "for a reason that no longer applies", false},
 		"of an uninstall":                 {uninstall, of(config, us), Delete, "uninstalled", false},
 		"of no release":                   {removed, of(config, nobody), Keep, "no longer belongs to a release", false},
-		"of a hook of Helm":               {removed, with(of(job, nobody), func(o *Orphan) { o.Origin = FromHook }), Keep, "before deployer was used", false},
+		"of a hook of Helm":               {removed, with(of(job, nobody), func(o *Orphan) { o.Origin = FromHook }), Keep, "deployer didn't run", false},
 		"of another release":              {uninstall, of(config, others), Keep, "belongs to release shop/other now", false},
 		"kept by annotation":              {uninstall, of(config, us, annotated(KeepAnnotation, "Keep ")), Keep, "resource-policy: keep", false},
 		"kept by the chart":               {uninstall, with(of(config, us), func(o *Orphan) { annotated(KeepAnnotation, "keep")(o.Declared) }), Keep, "resource-policy: keep", false},

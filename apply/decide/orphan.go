@@ -66,7 +66,7 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 	annotations := []map[string]string{o.Live.GetAnnotations(), o.DeclaredAnnotations()}
 	switch controller := metav1.GetControllerOf(o.Live); {
 	case owner == (provenance.Owner{}) && o.Origin == FromHook:
-		return keep("a hook created it before deployer was used, and no release owns it")
+		return keep("a hook that deployer didn't run created it, and no release owns it")
 	case owner == (provenance.Owner{}):
 		return keep("no longer belongs to a release")
 	case owner != p.Owner:

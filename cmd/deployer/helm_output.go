@@ -65,6 +65,11 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 	switch {
 	case format != output.FormatTable:
 		return helm.Status(out, record, show)
+	case !e.call.asHelm && !o.isPlanning() && op.Verb != deploy.Test: // the last line says how it ended
+		if notes := strings.TrimSpace(e.hidden.Hide(record.Info.Notes)); notes != "" && !o.hideNotes && op.Verb != deploy.Rollback && op.Verb != deploy.Uninstall {
+			return printTo(out, "NOTES:\n"+notes+"\n")
+		}
+		return nil
 	case op.Verb == deploy.Rollback:
 		return printTo(out, "Rollback was a success! Happy Helming!\n")
 	case op.Verb == deploy.Uninstall:

@@ -110,18 +110,26 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 		shown = output.FormatTable
 	}
 	o.startView(ctx, e, shown, e.isQuiet())
+	var done deploy.Outcome
+	write := func() error {
+		return o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
+	}
+	if shown == output.FormatTable && !e.call.asHelm {
+		e.view.BeforeSuccess(write)
+	}
 	defer context.AfterFunc(ctx, func() {
 		if signal := signalOf(ctx); signal != nil {
 			e.view.Stopping(signalName(signal.signal), o.undo.atomic && o.undo.onInterrupt)
 		}
 	})()
-	done := d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
+	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
+	written := err == nil && shown == output.FormatTable && !e.call.asHelm
 	err = errors.Join(err, e.view.Close(err))
-	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
+	if written || done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
-	return errors.Join(err, o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)}))
+	return errors.Join(err, write())
 }
 
 // startView begins to show the run that follows.

@@ -162,7 +162,7 @@ func (r *reader) run(command string) string {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil && strings.Contains(command, "ssh-keygen") {
 		r.Skip("ssh-keygen isn't installed: this step and the rest of the page aren't run")
 	}
-	cmd, done := r.command("sh", "-c", "exec 2>&1\n"+command)
+	cmd, done := r.command("bash", "-c", "exec 2>&1\n"+command) // the shell of most readers
 	cmd.Dir = r.dir
 	cmd.Env = append(cmd.Env, "HOME="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	result := done(cmd.Run())

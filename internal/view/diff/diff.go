@@ -32,6 +32,8 @@ type Field struct {
 	// ByServer marks a field that the desired object doesn't have: a default, or set by an
 	// admission webhook.
 	ByServer bool `json:"by_server,omitempty"`
+	// Follows names the changed objects of which the value is a checksum.
+	Follows []string `json:"follows,omitempty"`
 	// Random marks a change that is only due to nondeterministic templates: see
 	// Nondeterminism.
 	Random bool `json:"random,omitempty"`

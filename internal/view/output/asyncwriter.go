@@ -73,6 +73,15 @@ func (o *AsyncWriter) WaitForRoom() {
 	o.lossless = true
 }
 
+// Flush waits until all has been written.
+func (o *AsyncWriter) Flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for (len(o.queue) > 0 || o.writing) && o.err == nil {
+		o.changed.Wait()
+	}
+}
+
 // IsIdle reports whether everything has been written.
 func (o *AsyncWriter) IsIdle() bool {
 	o.mu.Lock()

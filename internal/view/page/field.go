@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply/compare"
+	"deployer/internal/lazyregexp"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/textfmt"
 )
@@ -28,6 +29,9 @@ func FieldLines(f diff.Field, context int) []Line {
 	if f.ByServer {
 		note += "   (by the server)"
 	}
+	if len(f.Follows) > 0 {
+		note += "   (follows " + textfmt.CleanLine(textfmt.List(f.Follows)) + ")"
+	}
 	if f.Random {
 		note += "   (random)"
 	}
@@ -45,7 +49,18 @@ func FieldLines(f diff.Field, context int) []Line {
 	case f.Type == compare.Removed:
 		return ValueLines('-', path, f.Before, note)
 	}
-	return changedLines(path, f.Before, f.After, note, context)
+	return changedLines(path, shortChecksum(f.Before), shortChecksum(f.After), note, context)
+}
+
+// checksum matches what templates write by sha256sum or sha1sum.
+var checksum = lazyregexp.New(`^[0-9a-f]{40,128}$`)
+
+// shortChecksum returns the first digits of a checksum, and anything else as it is.
+func shortChecksum(v any) any {
+	if text, ok := v.(string); ok && checksum().MatchString(text) {
+		return text[:12]
+	}
+	return v
 }
 
 var signOfType = map[compare.ChangeType]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}

@@ -3,12 +3,14 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/internal/deploy"
@@ -176,8 +178,40 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 			d.Summary.Renewed++
 		}
 	}
+	d.markChecksums()
 	d.hideConfidential(op.Hidden)
 	return d
+}
+
+// markChecksums says of which changed objects the annotations of pods are checksums, by what they are called: checksum/config.
+func (d *Document) markChecksums() {
+	var changed []string
+	for _, s := range d.Steps {
+		for _, o := range s.Objects {
+			if (strings.HasPrefix(o.Object, "ConfigMap/") || strings.HasPrefix(o.Object, "Secret/")) && s.Kind == deploy.StepApply && (o.Action == apply.Create || o.Action == apply.Update || o.Action == apply.Recreate) {
+				changed = append(changed, o.Object)
+			}
+		}
+	}
+	for _, s := range d.Steps {
+		for _, o := range s.Objects {
+			for i, f := range o.Fields {
+				_, name, ok := strings.Cut(strings.ToLower(f.Path), "checksum/")
+				if !ok || !strings.Contains(f.Path, "annotations") || f.Type != compare.Changed {
+					continue
+				}
+				of := slices.Clone(changed)
+				for _, kind := range []string{"Secret", "ConfigMap"} {
+					if strings.Contains(name, strings.ToLower(kind)) || kind == "ConfigMap" && strings.Contains(name, "config") {
+						of = slices.DeleteFunc(of, func(object string) bool { return !strings.HasPrefix(object, kind+"/") })
+					}
+				}
+				if len(of) == 1 { // otherwise it is anybody's guess
+					o.Fields[i].Follows = of
+				}
+			}
+		}
+	}
 }
 
 // hideConfidential takes confidential texts out of the values and the words of a plan;

@@ -119,6 +119,9 @@ func (d Document) Conclusion() string {
 	if d.HasChanges {
 		return d.Summary.sentence()
 	}
+	if d.Verb == deploy.Install && len(d.Steps) == 0 {
+		return "The chart renders no objects with these values."
+	}
 	text := "No changes."
 	if n := d.Summary.Unchanged; n > 0 {
 		text += " " + textfmt.Count(n, "object") + " unchanged."

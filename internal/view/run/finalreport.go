@@ -62,14 +62,10 @@ func (rep *finalReport) success(r Result) string {
 	if slow := rep.state.slowest(); slow != nil {
 		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.CleanLine(slow.status.ID.String()), textfmt.Duration(slow.took))
 	}
-	text = rep.display.fit(text, 2) + "\n"
-	if n := len(r.Warnings); n > 0 {
-		text += rep.display.fit(p.Warn.Sprintf("  warnings (%d):", n)+" "+textfmt.CleanLine(r.Warnings[0]), 6) + "\n"
-		for _, w := range r.Warnings[1:] {
-			text += rep.display.fit("    "+textfmt.CleanLine(w), 6) + "\n"
-		}
+	if n := len(r.Warnings); n > 0 { // they have lines of their own
+		text += fmt.Sprintf(" %s %s", g.Dot, p.Warn.Sprint(textfmt.Count(n, "warning")))
 	}
-	return text
+	return rep.display.fit(text, 2) + "\n"
 }
 
 func took(r Result) string { return textfmt.Duration(time.Duration(r.Seconds * float64(time.Second))) }
@@ -98,7 +94,7 @@ func (rep *finalReport) failure(r Result) string {
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := string(c.Class)
-		if !c.Fatal {
+		if !c.Fatal && c.Class != classStopped {
 			tag += ", not yet fatal"
 		}
 		b.WriteString("\n" + rep.display.fit(p.Bold.Sprint(textfmt.CleanLine(head))+"  "+p.Faint.Sprint("["+textfmt.CleanLine(tag)+"]"), 3) + "\n")

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -123,8 +124,16 @@ func (l *lineRenderer) hookRan(e deploy.HookRan) {
 			l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 		}
 	case !failureReported: // else the line of its object has
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.List(names), textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.List(names), textfmt.Duration(e.Took), l.display.hideText(whyHookFailed(e.Err))))
 	}
+}
+
+// whyHookFailed says in one line why a hook failed.
+func whyHookFailed(err error) string {
+	if late, ok := errors.AsType[*track.TimeoutError](err); ok && len(late.NotReady) == 1 {
+		return "not " + string(late.Goal) + " in time: " + textfmt.FirstLine(late.NotReady[0].Message)
+	}
+	return strings.TrimSuffix(textfmt.FirstLine(err.Error()), ":")
 }
 
 func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
@@ -335,7 +344,7 @@ func (l *lineRenderer) sayWaiting() {
 	var parts []string
 	for _, o := range unready[:min(len(unready), maxWaiting)] {
 		text := o.status.ID.String()
-		if o.status.Total > 0 {
+		if o.status.Total > o.status.Done { // else what is complete is the old pods
 			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
 		}
 		parts = append(parts, textfmt.WithNotes(text, reasonOf(o.status))+" "+textfmt.Duration(l.runs.current.age(o)))

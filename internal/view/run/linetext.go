@@ -63,7 +63,11 @@ func problemText(s track.Status) string {
 	if p.ExitCode != nil && !strings.Contains(p.Message, "exit code") {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
-	more = append(more, attempts(p.Class, p.Attempts, p.Limit))
+	limit := p.Limit
+	if s.ID.Kind == "Job" || s.ID.Kind == "Pod" {
+		limit = 0 // its controller or its restart policy decides
+	}
+	more = append(more, attempts(p.Class, p.Attempts, limit))
 	return textfmt.WithNotes(text, more...)
 }
 

@@ -48,6 +48,12 @@ func (o *outputs) waitForRoom() {
 	}
 }
 
+func (o *outputs) flush() {
+	for _, w := range o.async {
+		w.Flush()
+	}
+}
+
 // close waits until all has been written, and gives the first error.
 func (o *outputs) close() error {
 	for _, w := range o.async {

@@ -47,6 +47,8 @@ type View struct {
 	renderer renderer
 	outcome  outcome
 	closed   bool
+	// beforeSuccess writes what stands before the last line of a success; nil for nothing.
+	beforeSuccess func() error
 
 	stopTicking func() // waits for its end
 }
@@ -182,6 +184,13 @@ func (v *View) Warn(text string) {
 	}
 }
 
+// BeforeSuccess sets what writes the text before the last line of a success, such as the chart's notes.
+func (v *View) BeforeSuccess(write func() error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.beforeSuccess = write
+}
+
 // Stopping says what a signal makes of the run, and how to give up. It may be called from any goroutine.
 func (v *View) Stopping(signal string, rollsBack bool) {
 	v.mu.Lock()
@@ -215,6 +224,10 @@ func (v *View) Close(ended error) error {
 	v.outputs.waitForRoom()
 	v.renderer.close()
 	v.outcome.err = ended
+	if ended == nil && v.beforeSuccess != nil {
+		v.outputs.flush()
+		v.outputs.check(v.beforeSuccess())
+	}
 	if ended != nil || v.runs.current.ended != nil {
 		v.conclude()
 	}
