@@ -49,7 +49,7 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 		again.Waves[0].PruneFirst = append(again.PruneFirst, again.Waves[0].PruneFirst...)
 	}
 	plan.Waves = slices.Concat(plan.Waves[:done], again.Waves)
-	plan.Prune, plan.Hooks = again.Prune, slices.Concat(plan.Hooks[:req.PreHooks], again.Hooks)
+	plan.Prune, plan.PruneLast, plan.Hooks = again.Prune, again.PruneLast, slices.Concat(plan.Hooks[:req.PreHooks], again.Hooks)
 	return nil
 }
 

@@ -139,11 +139,11 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 			continue
 		}
 		if us == nil {
-			found, err := p.account(ctx)
-			if err != nil {
-				return nil, nil, err
+			found, err := p.permissions.account(ctx)
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+				return nil, nil, fmt.Errorf("asking which account this is: %w", err)
 			}
-			us = &found
+			us = &found // nobody where the API server can't say
 		}
 		subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
 		for _, s := range subjects {
@@ -178,22 +178,4 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 		others = append(others, c)
 	}
 	return others, own, nil
-}
-
-// account is who we are for the API server; nobody where it can't say.
-func (p *planning) account(ctx context.Context) (authenticationv1.UserInfo, error) {
-	typed, err := p.a.cluster.Typed()
-	if err != nil {
-		return authenticationv1.UserInfo{}, err
-	}
-	answer, err := answerTo(ctx, p.a.requester, func() (*authenticationv1.SelfSubjectReview, error) {
-		return typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return authenticationv1.UserInfo{}, nil
-	}
-	if err != nil {
-		return authenticationv1.UserInfo{}, fmt.Errorf("asking which account this is: %w", err)
-	}
-	return answer.Status.UserInfo, nil
 }

@@ -17,7 +17,7 @@ import (
 // allowed says which of our packages each of our packages may import. A room
 // inside a room (apply/fields) may be imported by its house and what it names.
 var allowed = map[string][]string{
-	"internal/kube":          {},
+	"internal/kube":          {"internal/lazyregexp"},
 	"internal/annotation":    {},
 	"internal/program":       {},
 	"internal/collector":     {},
@@ -52,7 +52,7 @@ var inside = map[string][]string{
 	"chart/develop":            {"chart", "chart/internal/limits", "chart/internal/yamltext"},
 	"chart/retain":             {"chart", "chart/internal/yamltext"},
 	"chart/internal/blockyaml": {"chart/internal/yamltext"},
-	"chart/repository":         {"chart"},
+	"chart/repository":         {"chart", "chart/internal/limits"},
 	"apply/compare":            {"apply/fields", "apply/ownership"},
 	"apply/decide":             {"apply/definition", "apply/fields", "apply/ordering", "apply/provenance", "apply/verify"},
 	"apply/definition":         {"apply/fields", "apply/verify"},
@@ -222,6 +222,11 @@ func TestHintsNameTheProgramByItsPlaceholder(t *testing.T) {
 				return err
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
+				if field, ok := n.(*ast.KeyValueExpr); ok {
+					if name, ok := field.Key.(*ast.Ident); ok && name.Name == "examples" {
+						return false // of a command's help
+					}
+				}
 				literal, ok := n.(*ast.BasicLit)
 				help := ok && (strings.Contains(literal.Value, "Examples:") || strings.Contains(literal.Value, "\n  deployer") || strings.Contains(literal.Value, "for deployer apply") || literal.Value == `"deployer plan v1"`)
 				if ok && !help && literal.Kind == token.STRING && commandLine.MatchString(strings.Trim(literal.Value, "`\"")) {
