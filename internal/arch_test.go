@@ -223,7 +223,7 @@ func TestHintsNameTheProgramByItsPlaceholder(t *testing.T) {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if field, ok := n.(*ast.KeyValueExpr); ok {
-					if name, ok := field.Key.(*ast.Ident); ok && name.Name == "examples" {
+					if name, ok := field.Key.(*ast.Ident); ok && slices.Contains([]string{"examples", "steps", "usage", "codes"}, name.Name) {
 						return false // of a command's help
 					}
 				}
