@@ -188,7 +188,9 @@ func TestExisting(t *testing.T) {
 		"of no release, from any release": {Claims{Owner: us, TakeOwnershipFrom: []string{"*"}}, of(nobody), "", "", false},
 		"another's, being deleted":        {upgrade, of(others, deleting), "", "", false},
 		"adoption begun by hand":          {Claims{Owner: us, TakeOwnership: true}, of(nobody, annotated("meta.helm.sh/release-name", "web")), Update, "", true},
-		"of crds/":                        {upgrade, with(of(nobody), func(e *Existing) { e.FromCRDs = true }), Update, "", false},
+		"of crds/":                        {upgrade, with(of(nobody), func(e *Existing) { e.FromCRDs = true }), Keep, "exists already and belongs to no release", false},
+		"of crds/, which may be replaced": {Claims{Owner: us, ReplaceInCRDs: true}, with(of(nobody), func(e *Existing) { e.FromCRDs = true }), Update, "", false},
+		"a definition, of crds/":          {upgrade, with(of(nobody), func(e *Existing) { e.FromCRDs, e.ID = true, crd }), Update, "", false},
 		"another's, of crds/":             {upgrade, with(of(others), func(e *Existing) { e.FromCRDs = true }), Keep, "belongs to release shop/other", false},
 		"another's definition, of crds/":  {upgrade, with(of(others), func(e *Existing) { e.FromCRDs, e.ID = true, crd }), Update, "", false},
 		"ours without ownership":          {upgrade, with(of(nobody), func(e *Existing) { e.OursUnowned = true }), Update, "", false},
@@ -207,7 +209,7 @@ func TestExisting(t *testing.T) {
 		"of no release, undo":             {Claims{Owner: us, BackTo: 1, Undo: true, TakeOwnership: true}, of(nobody), Keep, "belongs to no release", false},
 		"ours, undo":                      {undo, of(us), Update, "", false},
 		"another's, being deleted, undo":  {undo, of(others, deleting), "", "", false},
-		"of crds/, undo":                  {undo, with(of(nobody), func(e *Existing) { e.FromCRDs = true }), Update, "", false},
+		"of crds/, undo":                  {undo, with(of(nobody), func(e *Existing) { e.FromCRDs = true }), Keep, "exists already and belongs to no release", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := test.claims.DecideExisting(test.existing)

@@ -11,6 +11,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
 	"deployer/release"
@@ -90,7 +91,7 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 	}
 	if hides {
 		record, logs = e.withoutHidden(record), slices.Clone(logs)
-		show.Computed, _ = e.hidden.HideValue(show.Computed).(map[string]any)
+		show.Computed, _ = e.hidden.HideValue(hide.Values(show.Computed)).(map[string]any)
 		for i := range logs {
 			logs[i].Text = e.hidden.Hide(logs[i].Text)
 		}
@@ -103,7 +104,7 @@ func (c *console) withoutHidden(record *release.Record) *release.Record {
 	shown, info := *record, *record.Info
 	info.Notes, info.Description = c.hidden.Hide(info.Notes), c.hidden.Hide(info.Description)
 	shown.Info, shown.Manifest = &info, c.hidden.Hide(record.Manifest)
-	shown.Config, _ = c.hidden.HideValue(record.Config).(map[string]any)
+	shown.Config, _ = c.hidden.HideValue(hide.Values(record.Config)).(map[string]any)
 	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
 	for i, h := range record.Hooks {
 		hook := *h

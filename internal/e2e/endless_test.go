@@ -8,7 +8,7 @@ import (
 )
 
 // TestEndlessTemplatesEnd: templates that come to no end, or need more memory than
-// there is, are an error that names them, and take no machine down.
+// there is, are an error that names the chart, and take no machine down.
 func TestEndlessTemplatesEnd(t *testing.T) {
 	w := worldOf(t)      // by itself: each takes what memory it may
 	const most = 3 << 20 // KiB
@@ -31,15 +31,15 @@ func TestEndlessTemplatesEnd(t *testing.T) {
 			cmd, done := w.command(deployerBinary, args...)
 			r := done(cmd.Run())
 			used := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
-			if r.code != 1 || used > most || !strings.Contains(r.err, "c/templates/deep/guilty.yaml") {
-				t.Errorf("%s: want exit code 1, the template's name and less than %d MiB, not %d:\n%.2000s", name, most>>10, used>>10, r)
+			if r.code != 1 || used > most || !strings.Contains(r.err, "rendering chart c: ") {
+				t.Errorf("%s: want exit code 1, the chart's name and less than %d MiB, not %d:\n%.2000s", name, most>>10, used>>10, r)
 			}
 		}
 	}
 	w.statuses("x")
 }
 
-// TestTemplatesKeepToTheMemoryOfTheProcess: what grows without end is an error that names the template by the
+// TestTemplatesKeepToTheMemoryOfTheProcess: what grows without end is an error that names the
 // memory that the program may use, also while a chart is rendered twice at once.
 func TestTemplatesKeepToTheMemoryOfTheProcess(t *testing.T) {
 	w := worldOf(t)
@@ -53,8 +53,8 @@ func TestTemplatesKeepToTheMemoryOfTheProcess(t *testing.T) {
 			cmd, done := w.command(deployerBinary, args...)
 			cmd.Env = append(cmd.Env, "GOMEMLIMIT=640MiB")
 			r := done(cmd.Run())
-			if r.code != 1 || !strings.Contains(r.err, "c/templates/guilty.yaml needs more than ") || !strings.Contains(r.err, " of the 640 MiB that this process may use") {
-				t.Errorf("%s: want exit code 1 and the template's name:\n%.2000s", name, r)
+			if r.code != 1 || !strings.Contains(r.err, "rendering chart c: it needs more than ") || !strings.Contains(r.err, " of the 640 MiB that this process may use") {
+				t.Errorf("%s: want exit code 1 and the chart's name:\n%.2000s", name, r)
 			}
 		}
 	}
