@@ -60,6 +60,7 @@ type findings struct {
 	recorded []*string // for each place
 	missing  []string
 	other    []Value // values that can't be compared in detail
+	cutsWord bool    // a part of a word is generated, as far as the renderings show
 }
 
 const (
@@ -201,6 +202,7 @@ func (w walk) compareScalar(versions []*node, old *node) {
 		if !s.isGenerated {
 			continue
 		}
+		w.out.cutsWord = w.out.cutsWord || s.isPartOfWord
 		column := []*node{s.node}
 		for _, text := range s.versions[1:] {
 			column = append(column, &node{text: text})

@@ -1,10 +1,13 @@
 package retain
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+
+	"deployer/chart"
 )
 
 const password = secret + `data: {password: {{ randAlphaNum 16 | b64enc }}}`
@@ -298,6 +301,37 @@ func TestTimesAreKeptWhole(t *testing.T) {
 	segments := segmentsOf([]string{"2026-11-22T14:06:13.641Z", "2027-12-30T03:13:16.902Z"})
 	if was := segments.match("2026-11-22T14:06:09.640Z"); len(was) != 1 {
 		t.Errorf("got %q of %+v", was, segments)
+	}
+}
+
+// TestRandomTextsThatBeginOrEndAlikeAreKept: characters that two renderings of a password share by chance belong to the password,
+// and those that all renderings share to the chart.
+func TestRandomTextsThatBeginOrEndAlikeAreKept(t *testing.T) {
+	const recorded = "Aq7w8E9r1T2y"
+	for name, test := range map[string]struct {
+		renderings []string
+		want       string
+	}{
+		"alike at the beginning": {[]string{"1yMlZMRlEBkK", "1yMq7pTz03Vc", "g5Lw0cXn8RuD"}, recorded},
+		"alike at the end":       {[]string{"lZMRlEBkK1yM", "q7pTz03Vc1yM", "w0cXn8RuDg5L"}, recorded},
+		"a prefix of the chart":  {[]string{"1yMlZMRlEBkK", "1yMq7pTz03Vc", "1yMw0cXn8RuD"}, "1yMlZMRlEBkK"},
+	} {
+		of := func(password string) *chart.Rendered {
+			return &chart.Rendered{Manifest: secret + "stringData:\n  a: |\n    [eve]\n    password = " + password + "\n"}
+		}
+		next := 0
+		r := Renderer{Calls: chartOf("{{ randAlphaNum 12 }}").TemplateCalls(chart.Input{})}
+		r.Render = func(context.Context) (*chart.Rendered, error) {
+			next++
+			return of(test.renderings[next]), nil
+		}
+		result, _, err := r.Decide(context.Background(), Input{
+			Rendered: NewRevision(of(test.renderings[0]).Manifest, nil),
+			Earlier:  []Revision{{Number: 1, Successful: true, Manifest: of(recorded).Manifest}},
+		})
+		if err != nil || result.Manifest != of(test.want).Manifest {
+			t.Errorf("%s: %v, want %s:\n%s", name, err, test.want, result.Manifest)
+		}
 	}
 }
 

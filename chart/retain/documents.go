@@ -210,6 +210,7 @@ func (d *decider) find(o *object) {
 	}
 	d.places = append(d.places, found.places...)
 	d.values = append(d.values, found.other...)
+	d.result.cutsWord = d.result.cutsWord || found.cutsWord
 	if recorded != nil && len(o.doc.objects) == 1 && len(recorded.doc.objects) == 1 {
 		o.doc.layer.recorded = recorded.doc.text
 	}

@@ -92,6 +92,7 @@ type Result struct {
 	// Unexplained says that it differs from an earlier revision in more than what is generated, as far as the renderings show.
 	Unexplained bool
 
+	cutsWord     bool     // a part of a word is generated, as far as the renderings show
 	replacements []string // fresh text, kept text, …
 }
 

@@ -72,9 +72,10 @@ func randomBase64(texts []string) [][][]int {
 
 // A segment is a piece of a line.
 type segment struct {
-	node        *node
-	versions    []string // in each rendering; nil for text that is fixed
-	isGenerated bool
+	node         *node
+	versions     []string // in each rendering; nil for text that is fixed
+	isGenerated  bool
+	isPartOfWord bool // the rest of its word is the same in all renderings, as far as they show
 }
 
 // segmentsOfLine splits the versions of a scalar; nil for one that isn't a line of text.
@@ -181,7 +182,8 @@ func (l *segments) addRegion(versions [][]string) {
 }
 
 // minAffix is how many characters at the start or end of a generated word must be the same in
-// all renderings to count as fixed text; fewer may be equal by chance.
+// all renderings to count as fixed text; fewer may be equal by chance. Where it decides, one more rendering tells: see
+// Renderer.Decide.
 const minAffix = 3
 
 // addGenerated adds a generated segment, and the fixed text at its start and end.
@@ -218,7 +220,7 @@ func (l *segments) addGenerated(texts []string) {
 		from := min(front, len(s))
 		inner = append(inner, s[from:max(from, len(s)-back)])
 	}
-	*l = append(*l, segment{node: &node{text: inner[0]}, versions: inner, isGenerated: true})
+	*l = append(*l, segment{node: &node{text: inner[0]}, versions: inner, isGenerated: true, isPartOfWord: front+back > 0})
 	if back > 0 {
 		l.addFixed(text[len(text)-back:])
 	}
