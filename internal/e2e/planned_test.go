@@ -60,7 +60,8 @@ func TestPlansOnlyRead(t *testing.T) {
 	}
 	w.exits(2, "plan", "x", "--drift")
 	w.ok("explain", "x", "ConfigMap/a")
-	w.exits(3, "plan", "x", after) // the selector of a Deployment can't be changed
+	w.says(w.ok("plan", "x", after), "stdout", "not verified: hooks run first: spec.selector")
+	w.exits(3, "plan", "x", w.chart(deployment("d", "other", "  replicas: 0"))) // the selector of a Deployment can't be changed
 	for _, e := range w.allWrites(mark) {
 		w.Errorf("a plan has written: %v", e)
 	}

@@ -68,7 +68,7 @@ func TestOthersFieldsStayWhereMigrationIsRefused(t *testing.T) {
 			return 0
 		}
 		refused = true
-		return http.StatusForbidden
+		return http.StatusUnprocessableEntity // for good, unlike a 403, which is asked again
 	})
 	r := w.exits(1, "install", "x", chart, "--take-ownership-from", w.ns+"/other")
 	p.failing(nil)

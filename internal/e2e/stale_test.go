@@ -267,17 +267,18 @@ func TestNamespaceMadeInVainGoesWhenAKindGoesMeanwhile(t *testing.T) {
 
 // TestNewNamespaceIsCountedAndShown as in the plan.
 func TestNewNamespaceIsCountedAndShown(t *testing.T) {
-	w := newWorld(t)
-	chart := w.chart(configMap("a", "1"))
 	for _, c := range []struct{ format, applied, counted string }{
 		{"json", `"event":"applied".*"object":"Namespace/NS".*"action":"create"`, `"created":2,`},
 		{"table", `created Namespace/NS`, `2/2: 2 created`},
 	} {
-		ns := w.newNamespace()
-		w.says(w.ok("plan", "x", chart, "-n", ns, "--create-namespace"), "stdout", "2 to create")
-		r := w.ok("install", "x", chart, "-n", ns, "--create-namespace", "-o", c.format)
-		stream := map[string]string{"json": "stdout", "table": "stderr"}[c.format]
-		w.says(r, stream, strings.ReplaceAll(c.applied, "NS", ns), c.counted)
+		t.Run(c.format, func(t *testing.T) {
+			w := newWorld(t)
+			chart, ns := w.chart(configMap("a", "1")), w.newNamespace()
+			w.says(w.ok("plan", "x", chart, "-n", ns, "--create-namespace"), "stdout", "2 to create")
+			r := w.ok("install", "x", chart, "-n", ns, "--create-namespace", "-o", c.format)
+			stream := map[string]string{"json": "stdout", "table": "stderr"}[c.format]
+			w.says(r, stream, strings.ReplaceAll(c.applied, "NS", ns), c.counted)
+		})
 	}
 }
 

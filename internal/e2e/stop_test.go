@@ -180,7 +180,7 @@ func TestStoppedBetweenReleases(t *testing.T) {
 	}
 	// The command may notice the signal only when it has begun to read what belongs to y.
 	w.says(r, "stderr", `not uninstalled: y, z|ConfigMap/\S+/of-y: .*not uninstalled: z`)
-	if n := strings.Count(r.err, "SIGINT"); n > 3 {
+	if n := strings.Count(r.err, "SIGINT"); n > 4 {
 		t.Errorf("SIGINT is told %d times:\n%s", n, r)
 	}
 	w.statuses("y", "deployed")

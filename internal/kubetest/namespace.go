@@ -22,8 +22,8 @@ const thrownAwayEnv = "DEPLOYER_TEST_THROWN_AWAY"
 
 // Namespace creates a namespace of its own for the test, ready for pods, and
 // gives its name. It is deleted with the test; nobody waits until it is gone. In a
-// cluster that is thrown away only its workloads are deleted: deleting a namespace takes
-// more than a hundred requests.
+// cluster that is thrown away only its workloads and Secrets are deleted, which would disturb
+// others: deleting a namespace takes more than a hundred requests.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t)
@@ -37,7 +37,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	}
 	c.cleanup(t, "Namespace/"+name, func(ctx context.Context) error {
 		if os.Getenv(thrownAwayEnv) != "" {
-			return c.deleteWorkloads(ctx, name)
+			return c.deleteContent(ctx, name)
 		}
 		return namespaces.Delete(ctx, name, metav1.DeleteOptions{})
 	})
@@ -49,8 +49,8 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return name
 }
 
-// deleteWorkloads deletes what makes pods in a namespace, and the pods.
-func (c *Cluster) deleteWorkloads(ctx context.Context, namespace string) error {
+// deleteContent deletes what makes pods in a namespace, the pods, and the Secrets, which are releases to those who list them.
+func (c *Cluster) deleteContent(ctx context.Context, namespace string) error {
 	background := metav1.DeletePropagationBackground
 	opts, all := metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}
 	apps, batch, core := c.client.AppsV1(), c.client.BatchV1(), c.client.CoreV1()
@@ -61,6 +61,7 @@ func (c *Cluster) deleteWorkloads(ctx context.Context, namespace string) error {
 		apps.StatefulSets(namespace).DeleteCollection(ctx, opts, all),
 		apps.DaemonSets(namespace).DeleteCollection(ctx, opts, all),
 		core.Pods(namespace).DeleteCollection(ctx, opts, all),
+		core.Secrets(namespace).DeleteCollection(ctx, opts, all),
 	)
 }
 
