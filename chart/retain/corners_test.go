@@ -131,7 +131,7 @@ func hashOfHash(level string) string {
 
 // shuffledJSON is a text in JSON with a list in any order.
 func shuffledJSON(level string) string {
-	return config + `{{ $p := randAlphaNum 12 }}data: {p: {{ $p }}, c: {{ dict "l" (keys (dict "aa" 1 "bb" 2 "cc" 3)) "level" ` + level + ` "p" $p | toJson | quote }}}`
+	return config + `{{ $p := randAlphaNum 12 }}data: {p: {{ $p }}, c: {{ dict "l" (keys (dict "aa" 1 "bb" 2 "cc" 3 "dd" 4 "ee" 5 "ff" 6 "gg" 7)) "level" ` + level + ` "p" $p | toJson | quote }}}`
 }
 
 var podAnnotation = []any{"spec", "template", "metadata", "annotations", "x"}
@@ -227,7 +227,7 @@ func TestJSONStaysJSON(t *testing.T) {
 func TestCommentsAreNotHeldBack(t *testing.T) {
 	s := newStory(t)
 	of := func(comment string) string {
-		return config + "data:\n  c: |\n    # " + comment + "\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3) }}    {{ . }}: {{ randAlphaNum 12 }}\n{{ end }}"
+		return config + "data:\n  c: |\n    # " + comment + "\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4 \"ee\" 5 \"ff\" 6 \"gg\" 7) }}    {{ . }}: {{ randAlphaNum 12 }}\n{{ end }}"
 	}
 	s.deploy(of("before"), nil)
 	if got := field(t, s.deploy(of("after"), nil).Manifest, "ConfigMap/c", "data", "c").(string); !strings.Contains(got, "# after") {

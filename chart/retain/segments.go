@@ -1,6 +1,7 @@
 package retain
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -299,12 +300,21 @@ func (s segment) pattern() string {
 		})
 	}
 	switch {
+	case consistsOf("") && s.mayBeBase64():
+		return fmt.Sprintf(`([\pL\pN]+?|[A-Za-z0-9+/]{%d})`, len(s.versions[0])) // by chance, none of these has + or /
 	case consistsOf(""):
 		return `([\pL\pN]+?)`
 	case consistsOf("+/=.$-_"):
 		return `([\pL\pN+/=.$_-]+?)`
 	}
 	return "(.+?)"
+}
+
+// mayBeBase64 reports whether a generated segment has the length of bytes in base64 in all renderings.
+func (s segment) mayBeBase64() bool {
+	const shortest, longest = 16, 1000 // the longest that regular expressions count
+	n := len(s.versions[0])
+	return n >= shortest && n <= longest && n%4 == 0 && !slices.ContainsFunc(s.versions, func(text string) bool { return len(text) != n })
 }
 
 // touchesAnotherGenerated reports whether only punctuation is between the generated segment at a place and
