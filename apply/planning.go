@@ -168,7 +168,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
 		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs == UpgradeCRDs,
 	}
-	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned}
+	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, applied, true)
 	return p, crds, err

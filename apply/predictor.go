@@ -24,6 +24,8 @@ type predictor struct {
 	schemas  *schemas
 	history  *releaseHistory
 	warnings *warnings
+
+	hooksComeFirst bool // they may change what kinds are like
 }
 
 // begin begins the prediction of applying desired, which it changes.
@@ -101,7 +103,11 @@ func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Uns
 		return nil, t.reject(&InvalidError{Text: strings.Join(lines, "\n")})
 	}
 	for _, n := range res.Notes {
-		r.warnings.add(t.id, t.source, "%s", n)
+		after := ""
+		if res.SchemaMismatch && r.hooksComeFirst {
+			after = " unless it has it after the hooks"
+		}
+		r.warnings.add(t.id, t.source, "%s%s", n, after)
 	}
 	if policy := t.obj.GetAnnotations(); decide.HasUnknownPolicy(policy) {
 		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", decide.KeepAnnotation, policy[decide.KeepAnnotation])

@@ -140,6 +140,10 @@ func impactOf(c apply.Change) string {
 	case apply.Delete:
 		return deleteImpacts[kind]
 	case apply.Recreate:
+		changesSelector := func(f apply.FieldChange) bool { return strings.HasPrefix(f.Path.String(), ".spec.selector") }
+		if kind == "apps/StatefulSet" && slices.ContainsFunc(c.Fields, changesSelector) {
+			return "all its pods stop before new ones start, because the new selector doesn't match them: downtime; the claims of its volumes stay"
+		}
 		if text, ok := recreateImpacts[kind]; ok {
 			return text
 		}
