@@ -68,8 +68,14 @@ func (s *story) deploy(templates any, values map[string]any) *Result {
 	return r
 }
 
+// slow are functions that take seconds under the race detector.
+var slow = []string{"genCA", "genSelfSignedCert", "genSignedCert", "genPrivateKey", "htpasswd", "bcrypt"}
+
 func (s *story) plan(templates any, values map[string]any) *Result {
 	s.Helper()
+	if text := fmt.Sprint(templates); testing.Short() && slices.ContainsFunc(slow, func(f string) bool { return strings.Contains(text, f) }) {
+		s.Skip("makes keys or salted hashes, which takes long")
+	}
 	c := chartOf(templates)
 	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.earlier) > 0}
 	renderer := Renderer{Calls: c.TemplateCalls(in), Begun: time.Now()}

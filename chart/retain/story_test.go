@@ -2,6 +2,7 @@ package retain
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 )
@@ -10,6 +11,13 @@ import (
 // gets a password that another one has had, and where users are recognised, each keeps the password as long as there is one.
 func TestPasswordsStayWithTheirUsers(t *testing.T) {
 	names := []string{"root", "bob", "mallory", "eve", "carl", "dora"}
+	steps := 60 // of each form
+	if os.Getenv("DEPLOYER_TEST_LONG") != "" {
+		steps = 1000
+	}
+	if testing.Short() {
+		steps = 10
+	}
 	for name, form := range entryForms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -18,7 +26,7 @@ func TestPasswordsStayWithTheirUsers(t *testing.T) {
 			owner := map[string]string{} // by password
 			var last map[string]string
 			list := []string{"root"}
-			for step := range 150 {
+			for step := range steps {
 				result := s.deploy(form.template, users(list...))
 				s.earlier = s.earlier[max(0, len(s.earlier)-2):]
 				now := passwords(result.Manifest)
