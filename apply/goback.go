@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -120,14 +121,7 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 }
 
 func joinReasons(texts ...string) string {
-	out := ""
-	for _, text := range slices.DeleteFunc(texts, func(t string) bool { return t == "" }) {
-		if out != "" {
-			out += ": "
-		}
-		out += text
-	}
-	return out
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), ": ")
 }
 
 // adviceForStaying says what to do about an object that can't go back.

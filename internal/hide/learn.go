@@ -202,11 +202,8 @@ func contentOf(text string) any {
 func (t *Texts) learnByKey(v any, class keyClass, inherits bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		name, _, named := namedValue(v)
 		for key, item := range v {
-			if named && key == "value" {
-				key = name
-			}
+			key = keyOf(v, key)
 			of := t.classOf(key)
 			if inherits && class == confidentialKey && !referenceWords().MatchString(wordsOf(key)) {
 				of = confidentialKey
@@ -251,6 +248,14 @@ func namedValue(v map[string]any) (name, value string, ok bool) {
 	}
 	value, isText := v["value"].(string)
 	return name, value, ok && isText
+}
+
+// keyOf returns the key by which a field of a map is classified: that of an environment variable's value is the variable's name.
+func keyOf(v map[string]any, field string) string {
+	if name, _, named := namedValue(v); named && field == "value" {
+		return name
+	}
+	return field
 }
 
 // learnEmbedded learns the passwords in a text that stand where only a password does: in a URL, in a header,

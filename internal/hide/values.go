@@ -10,14 +10,10 @@ func Values(values map[string]any) map[string]any {
 func withoutConfidential(v any, confidential bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		name, _, named := namedValue(v)
 		out := make(map[string]any, len(v))
-		for key, item := range v {
-			by := key
-			if named && key == "value" {
-				by = name
-			}
-			out[key] = withoutConfidential(item, classifyKey(by) == confidentialKey || confidential && !referenceWords().MatchString(wordsOf(key)))
+		for field, item := range v {
+			key := keyOf(v, field)
+			out[field] = withoutConfidential(item, classifyKey(key) == confidentialKey || confidential && !referenceWords().MatchString(wordsOf(field)))
 		}
 		return out
 	case []any:
