@@ -33,6 +33,7 @@ spec:
 	}
 	s.t.Cleanup(func() { _ = client.Delete(bg, crd.GetName(), deleteNow) })
 	s.eventually("ScaledObject is served", func() error {
+		s.cluster.ForgetKinds()
 		if _, err := s.cluster.Mapping(s.t.Context(), scaledObject, true); err != nil {
 			return err
 		}
