@@ -28,7 +28,7 @@ func (o *Operation) CheckPermissions() error {
 // returns none for an undo, which goes as far as it can, and for an operation that is only shown.
 func (d *Deployer) recordVerbs(op *Operation) []string {
 	switch {
-	case d.undoing || d.ForShow:
+	case op.undoes != nil || d.ForShow:
 		return nil
 	case op.Verb == Test:
 		return []string{"get", "update"}

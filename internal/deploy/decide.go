@@ -31,7 +31,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	return &Operation{
-		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history,
+		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history, wait: d.Settings.Wait,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
 }
@@ -39,7 +39,7 @@ func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation 
 // existingHistory reads the history of a release that has one.
 func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.History, error) {
 	if err := release.ValidateName(name); err != nil {
-		return nil, err
+		return nil, inputError{err}
 	}
 	history, err := d.Releases.HistoryWithRecords(ctx, name)
 	if err == nil && history.Latest() == nil {

@@ -63,10 +63,6 @@ type Deployer struct {
 
 	// ForShow says that what is decided is going to be shown, and not carried out.
 	ForShow bool
-
-	undoing           bool                // what is carried out undoes a run that failed
-	failedRunHooks    []*helmrelease.Hook // with undoing: the hooks of that run's chart
-	prunedByFailedRun []kube.ID           // with undoing: objects of the release that that run has deleted, or was going to
 }
 
 // New returns a deployer for the releases that are stored in namespace.
@@ -119,6 +115,8 @@ type Operation struct {
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
 	history       *release.History              // that was decided on; nil when none was read, and when it is carried out
 	showLogs      bool                          // for a test: report the logs of the pods
+	wait          bool                          // until what was applied is ready, or what was deleted is gone
+	undoes        *failedRun                    // the run that it undoes; nil for every other operation
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 

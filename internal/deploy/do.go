@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 
-	"deployer/apply"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -127,7 +126,7 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 // decided under the lock.
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
-	if mayBeDueToOtherRun(err) && l.otherRunInterfered(ctx, op) {
+	if err != nil && !errors.As(err, new(inputError)) && l.otherRunInterfered(ctx, op) {
 		return nil
 	}
 	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {
@@ -139,20 +138,6 @@ func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	l.op = op
 	// A run without the permissions must not leave a lock or a namespace.
 	return op.CheckPermissions()
-}
-
-// mayBeDueToOtherRun reports whether another run may be the reason for an error of a
-// decision.
-func mayBeDueToOtherRun(err error) bool {
-	for _, is := range []any{
-		new(*release.NotFoundError), new(*release.NoDeployedError), new(*release.NoSuccessError), new(*NameInUseError),
-		new(*UninstalledError), new(*apply.RejectedError), new(*NoNamespaceError),
-	} {
-		if errors.As(err, is) {
-			return true
-		}
-	}
-	return false
 }
 
 // otherRunInterfered reports whether another run holds the release, or has changed its records since they

@@ -69,6 +69,12 @@ func (e *MissingError) Hint() string {
 	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
 }
 
+// An inputError is a mistake in what the user gave: no other run can have a part in it.
+type inputError struct{ error }
+
+// Unwrap gives the mistake.
+func (e inputError) Unwrap() error { return e.error }
+
 // A HookError says which hook failed, and at which event.
 type HookError struct {
 	Event helmrelease.HookEvent

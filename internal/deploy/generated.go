@@ -42,7 +42,7 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 	}
 	if err != nil {
 		d.hideManifest(rendered)
-		return nil, nil, err
+		return nil, nil, inputError{err}
 	}
 	if !renderer.Calls.MayDiffer() {
 		return rendered, &keptValues{}, nil

@@ -35,7 +35,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		return err
 	}
 	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(records), op.contributions
-	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, d.undoing, op.Target
+	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, op.undoes != nil, op.Target
 	if op.Target != 0 {
 		req.MovedToCRDs = definitionsSince(op.Target, records, &earlier.parser)
 	}
@@ -51,7 +51,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	req.PreHooks = len(before)
 	if op.Verb != Uninstall {
 		if req.Objects, err = earlier.parser.Parse(op.Next.Manifest); err != nil {
-			return err
+			return inputError{err}
 		}
 		req.OtherHooks, unusable = objectsOfHooks(op.Next.Hooks)
 		for _, err := range unusable {
@@ -74,7 +74,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := d.checkStoredObjects(ctx, op, history); err != nil {
 		return err
 	}
-	if d.Settings.Wait {
+	if op.wait {
 		op.WaitsFor = d.waitsFor(op)
 	}
 	if !d.ForShow && op.mayBecomeStale() {
@@ -92,7 +92,7 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 		opts.PartialDiscovery = true
 	}
 	switch {
-	case d.undoing:
+	case op.undoes != nil:
 		// Keep protected kinds, also those that the failed run created: others may use
 		// them by now.
 		opts.PruneKinds = nil

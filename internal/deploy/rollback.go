@@ -13,6 +13,8 @@ type RollbackRequest struct {
 	Name        string
 	Revision    int
 	Description string
+
+	undoes *failedRun // see Operation
 }
 
 // Rollback decides a rollback. It only reads.
@@ -33,7 +35,7 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 	if target.Journal != nil {
 		next.Journal.Confidential = target.Journal.Confidential
 	}
-	op := d.newOperation(Rollback, history)
+	op := d.newOperation(Rollback, history).undoing(req.undoes)
 	op.Next, op.Target = next, target.Version
 	d.replaceRemovedAPIs(ctx, op)
 	return op, d.planObjects(ctx, op, history, nil, nil)

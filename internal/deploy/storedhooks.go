@@ -57,7 +57,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		if err != nil {
 			return err
 		}
-		if len(reaches) > 0 && !slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest }) {
+		if len(reaches) > 0 && !op.undoes.hasHook(h) {
 			refused.Hooks, refusedHooks = append(refused.Hooks, reaches...), append(refusedHooks, h)
 		}
 	}
@@ -66,7 +66,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	}
 	slices.Sort(refused.Hooks)
 	refused.Hooks = slices.Compact(refused.Hooks)
-	if !d.undoing {
+	if op.undoes == nil {
 		return refused
 	}
 	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refusedHooks, h) }

@@ -42,7 +42,7 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, histor
 	}
 	var created []kube.ID
 	for c := range op.Plan.Changes() {
-		if c.Action == apply.Create && c.ID.Namespace != d.Namespace && !slices.Contains(d.prunedByFailedRun, c.ID) {
+		if c.Action == apply.Create && c.ID.Namespace != d.Namespace && !op.undoes.hasPruned(c.ID) {
 			created = append(created, c.ID)
 		}
 	}

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/release"
 )
 
@@ -33,50 +37,72 @@ func (e *RolledBackError) Error() string {
 // Unwrap gives both failures.
 func (e *RolledBackError) Unwrap() error { return errors.Join(e.Cause, e.Rollback) }
 
-// undo undoes a failed run: by a rollback to the last successful revision, or by an
-// uninstall after a first install. That is an operation of its own, with its own plan and
-// record, and it waits until all is ready. It undoes only this run: the failed record
-// must still be the latest. The error is always a *RolledBackError about the failure.
-func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
-	undo := *l.Deployer
-	undo.Settings.Wait, undo.undoing = true, true
-	op := failed.Operation
+// A failedRun is what an undo has to know of the run that it undoes.
+type failedRun struct {
+	hooks  []*helmrelease.Hook // of its chart
+	pruned []kube.ID           // objects of the release that it has deleted, or was going to
+}
+
+func newFailedRun(op *Operation) *failedRun {
+	out := &failedRun{}
 	for _, c := range op.Plan.Prune {
-		undo.prunedByFailedRun = append(undo.prunedByFailedRun, c.ID)
+		out.pruned = append(out.pruned, c.ID)
 	}
 	if op.Verb == Install || op.Verb == Upgrade {
-		undo.failedRunHooks = op.Next.Hooks
+		out.hooks = op.Next.Hooks
 	}
-	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
-	if op.Verb == Install {
+	return out
+}
+
+// hasHook reports whether the run's chart has this very hook, and hasPruned whether the run has deleted an object, or
+// was going to. Of a nil run neither is true.
+func (f *failedRun) hasHook(h *helmrelease.Hook) bool {
+	return f != nil && slices.ContainsFunc(f.hooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
+}
+
+func (f *failedRun) hasPruned(id kube.ID) bool { return f != nil && slices.Contains(f.pruned, id) }
+
+// undoing makes the operation one that undoes a run: it waits until all is ready. A nil run changes nothing.
+func (o *Operation) undoing(run *failedRun) *Operation {
+	o.undoes, o.wait = run, o.wait || run != nil
+	return o
+}
+
+// undo undoes a failed run: by a rollback to the last successful revision, or by an
+// uninstall after a first install. That is an operation of its own, with its own plan and
+// record. It undoes only this run: the failed record must still be the latest. The error is always a
+// *RolledBackError about the failure.
+func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
+	result := &RolledBackError{Release: failed.Operation.Release, Verb: Rollback, Cause: failed.Err}
+	if failed.Operation.Verb == Install {
 		result.Verb = Uninstall
 	}
-	back, err := l.decideUndo(ctx, &undo, failed)
+	back, err := l.decideUndo(ctx, failed)
 	if err == nil {
 		for _, text := range keptCRDWarnings(failed) {
 			l.warn(text)
 		}
-		_, err = undo.execute(ctx, l.lock, back, l.opts.OnEvent)
+		_, err = l.execute(ctx, l.lock, back, l.opts.OnEvent)
 	}
 	result.Rollback = err
 	return result
 }
 
 // decideUndo decides how to undo a failed run, under its lock.
-func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome) (*Operation, error) {
+func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation, error) {
 	// The end of the run may not have been recorded.
 	if _, _, err := l.lock.Recover(ctx); err != nil {
 		return nil, err
 	}
 	var back *Operation
 	var err error
-	switch op := failed.Operation; {
-	case op.Verb == Install:
-		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil})
-	case op.Verb == Uninstall: // back to the revision that was being uninstalled
-		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
+	switch op, run := failed.Operation, newFailedRun(failed.Operation); op.Verb {
+	case Install:
+		back, err = l.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil, undoes: run})
+	case Uninstall: // back to the revision that was being uninstalled
+		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version, undoes: run})
 	default:
-		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
+		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, undoes: run})
 	}
 	if err == nil && !failed.Record.IsLatest(back.Basis.Latest) {
 		err = &release.HistoryChangedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}

@@ -17,6 +17,8 @@ type UninstallRequest struct {
 	Name        string
 	KeepHistory bool
 	Description string
+
+	undoes *failedRun // see Operation
 }
 
 // Uninstall decides an uninstall. It only reads.
@@ -30,7 +32,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	if err != nil {
 		return nil, err
 	}
-	op := d.newOperation(Uninstall, history)
+	op := d.newOperation(Uninstall, history).undoing(req.undoes)
 	op.Next, op.Removal = record, Removal{KeepHistory: req.KeepHistory, Description: req.Description, Cascade: d.Settings.Propagation}
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
@@ -97,7 +99,7 @@ func unreadable(changes []apply.Change) error {
 }
 
 func (r *run) waitUntilGone(ctx context.Context) error {
-	if !r.Settings.Wait {
+	if !r.op.wait {
 		return nil
 	}
 	var targets []track.Target

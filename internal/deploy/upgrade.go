@@ -53,7 +53,7 @@ const (
 // Upgrade decides an install or upgrade of a chart. It only reads.
 func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation, error) {
 	if err := errors.Join(release.ValidateName(req.Name), validateNamespace(d.Namespace), release.ValidateLabels(req.Labels)); err != nil {
-		return nil, err
+		return nil, inputError{err}
 	}
 	d.Hidden.AddValues(req.Values)
 	for _, defaults := range chart.DefaultValues(req.Chart.Helm) {
@@ -152,7 +152,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			op.Warnings = append(op.Warnings, valuesReusedWarning(base))
 		}
 		if source, values, err = source.WithPreviousValues(req.Reuse, previous, values); err != nil {
-			return nil, nil, err
+			return nil, nil, inputError{err}
 		}
 	}
 	read := &hide.Texts{}
@@ -197,7 +197,10 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
 	op.Warnings = append(op.Warnings, crdWarnings...)
-	return crds, earlier, ofCRDs
+	if ofCRDs != nil {
+		return nil, nil, inputError{ofCRDs}
+	}
+	return crds, earlier, nil
 }
 
 // valuesReusedWarning returns the warning that the values of a revision are reused

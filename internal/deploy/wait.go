@@ -11,7 +11,7 @@ import (
 )
 
 func (r *run) waitUntilReady(ctx context.Context) error {
-	if !r.Settings.Wait {
+	if !r.op.wait {
 		return nil
 	}
 	return r.waitFor(ctx, r.trackTargets(r.appliedInOrder(), r.skipsFinalWait))
