@@ -1,9 +1,13 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/lazyregexp"
 	"deployer/track/class"
@@ -39,6 +43,8 @@ func evaluateByConventions(in Input) Verdict {
 		switch {
 		case v.Phase == Progressing && isScaledToZero(in.Object):
 			return intended(scaledToZero)
+		case v.Phase == Progressing && restsBy(in.Object) != "":
+			return intended(restsBy(in.Object))
 		case ok:
 			return v
 		}
@@ -102,22 +108,33 @@ var phaseWords = map[string]Phase{
 	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
 }
 
-func byPhase(status map[string]any) (Verdict, bool) {
-	for _, path := range [][]string{{"phase"}, {"state"}, {"health"}, {"health", "status"}, {"status"}} {
-		word := text(status, path...)
-		if word == "" {
-			continue
-		}
-		message := oneLine(text(status, "message"))
-		phase, known := phaseWords[strings.ToLower(word)]
-		switch {
-		case !known:
-			return progressing(joinText(word, message)), true
-		case phase == Ready:
-			return ready(word), true
-		default:
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: joinText(word, message)}, true
-		}
+// restingPhases are those of objects that somebody has brought to rest: nothing happens until somebody goes on.
+var restingPhases = sets.New("paused", "suspended", "hibernated", "stopped", "disabled", "workflowsuspending")
+
+// restsBy returns the phase by which an object is at rest; empty when it isn't.
+func restsBy(obj *unstructured.Unstructured) string {
+	word := strings.ToLower(phaseOf(obj.Object["status"].(map[string]any)))
+	if !restingPhases.Has(word) {
+		return ""
 	}
-	return Verdict{}, false
+	return word
+}
+
+// phaseOf is the word by which a status sums itself up; empty when it has none.
+func phaseOf(status map[string]any) string {
+	return cmp.Or(text(status, "phase"), text(status, "state"), text(status, "health"), text(status, "health", "status"), text(status, "status"))
+}
+
+func byPhase(status map[string]any) (Verdict, bool) {
+	word, message := phaseOf(status), oneLine(text(status, "message"))
+	if word == "" {
+		return Verdict{}, false
+	}
+	switch phase, known := phaseWords[strings.ToLower(word)]; {
+	case !known:
+		return progressing(joinText(word, message)), true
+	case phase == Ready:
+		return ready(word), true
+	}
+	return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: joinText(word, message)}, true
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	_ "embed" // for the table of intended states
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -48,8 +49,11 @@ func intendedByAnyKind(in Input, vars map[string]any) (Verdict, bool) {
 
 const scaledToZero = "scaled to zero"
 
-// isScaledToZero reports whether an object wants no replicas, and its status has none.
+// isScaledToZero reports whether an object wants no replicas, by any of the usual names, and its status has none.
 func isScaledToZero(obj *unstructured.Unstructured) bool {
-	wanted, known := number(field(obj.Object, "spec", "replicas"))
-	return known && wanted == 0 && hasStatus(obj) && count(obj.Object, "status", "replicas") == 0 && count(obj.Object, "status", "readyReplicas") == 0
+	wantsNone := slices.ContainsFunc([]string{"replicas", "instances", "numberOfInstances", "size"}, func(name string) bool {
+		wanted, known := number(field(obj.Object, "spec", name))
+		return known && wanted == 0
+	})
+	return wantsNone && hasStatus(obj) && count(obj.Object, "status", "replicas") == 0 && count(obj.Object, "status", "readyReplicas") == 0
 }
