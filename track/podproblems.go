@@ -169,13 +169,13 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 		return s.eval.now
 	case s.eval.obj.gk == kube.JobKind && runFailures.Has(c) && g.symptom.Reason != notCreated:
 		return time.Time{} // its controller counts failed runs itself
-	case c == class.Evicted && s.replacementsAreEvicted(g):
+	case c == class.Evicted && len(g.members) >= maxEvictions && s.replacementsHaveIt(g):
 		return s.eval.now
 	case scope == class.Informational, g.finalAt.IsZero():
 		return time.Time{}
 	case c == class.PodFailed:
 		return time.Time{} // the controller makes another pod
-	case !s.affectsAllPods(g, scope):
+	case !s.affectsAllPods(g, scope) && !s.replacementsHaveIt(g):
 		return g.finalAt.Add(badNodeGrace)
 	case pods.IsCrash(c) && s.final < s.failing:
 		return g.finalAt.Add(othersHealGrace)
@@ -183,14 +183,11 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	return g.finalAt
 }
 
-// replacementsAreEvicted reports whether more pods were evicted than are wanted at a time, so that also
-// one that replaced another was. A node that goes may take many pods with it, once.
-func (s *podSummary) replacementsAreEvicted(g *problemGroup) bool {
-	wanted := 0
-	if r := s.eval.obj.status.Rollout; r != nil {
-		wanted = r.Desired
-	}
-	return len(g.members) >= maxEvictions && len(g.members) > wanted
+// replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that
+// replaced another has it. A node that goes may take many pods with it, once.
+func (s *podSummary) replacementsHaveIt(g *problemGroup) bool {
+	r := s.eval.obj.status.Rollout
+	return r != nil && len(g.members) > r.Desired
 }
 
 // runFailures are the problems of containers that have run: a Job's controller counts those

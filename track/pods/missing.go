@@ -25,7 +25,7 @@ var (
 	missingKey    = lazyregexp.New(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
 	noSuchKey     = lazyregexp.New(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
 	ofVolume      = lazyregexp.New(`for volume "([^"]+)"`)
-	missingDevice = lazyregexp.New(`(resourceclaim|resourceclaimtemplate)s?(?:\.resource\.k8s\.io)? "?([^"\s]+)"? not found`)
+	missingDevice = lazyregexp.New(`(?i)(?:could not find )?(resourceclaim(?:template)?|device ?class)(?:e?s)?(?:\.resource\.k8s\.io)? "?(?:[^"\s]+/)?([^"/\s]+)"?(?: not found| does not exist|$)`)
 	missingClaim  = lazyregexp.New(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
@@ -41,7 +41,7 @@ func (p *Pod) Missing(message string) (Missing, bool) {
 		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
 	}
 	if m := missingDevice().FindStringSubmatch(message); m != nil {
-		return Missing{Kind: map[string]string{"resourceclaim": "ResourceClaim", "resourceclaimtemplate": "ResourceClaimTemplate"}[m[1]], Name: m[2]}, true
+		return Missing{Kind: deviceKinds[strings.ReplaceAll(strings.ToLower(m[1]), " ", "")], Name: m[2]}, true
 	}
 	if m := missingClaim().FindStringSubmatch(message); m != nil {
 		return Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true
@@ -67,6 +67,9 @@ func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
 	}
 	return found[0], true
 }
+
+// deviceKinds are the kinds of what a pod asks devices by, in lower case.
+var deviceKinds = map[string]string{"resourceclaim": "ResourceClaim", "resourceclaimtemplate": "ResourceClaimTemplate", "deviceclass": "DeviceClass"}
 
 func kindOf(word string) string {
 	if strings.EqualFold(word, "secret") {

@@ -40,9 +40,14 @@ func matches(on *corev1.ContainerRestartRuleOnExitCodes, code int32) bool {
 	return is == (on.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn)
 }
 
+// restartingAll is the reason of containers that have ended because all containers of their pod are restarted, by the
+// rules of one of them.
+// k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, RestartingAllContainers
+const restartingAll = "RestartingAllContainers"
+
 // hasEnded reports whether a container has ended for good.
 func (c *Container) hasEnded() bool {
-	return c.Terminated != nil && !c.restarts.after(c.Terminated.ExitCode)
+	return c.Terminated != nil && c.Terminated.Reason != restartingAll && !c.restarts.after(c.Terminated.ExitCode)
 }
 
 // hasEndedInVain reports whether a container has ended for good, and the pod can't become what it has to be by that:
