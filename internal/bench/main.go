@@ -97,9 +97,6 @@ func bench(ctx context.Context, o options) error {
 	}
 	missed := 0
 	for _, s := range sections {
-		if len(o.only) > 0 && !slices.Contains(o.only, s.name) {
-			continue
-		}
 		r, err := w.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)

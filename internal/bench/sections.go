@@ -28,46 +28,48 @@ func near(step string) string { return step + ", near" }
 
 var sectionNames = []string{"start", "sizes", "takeover", "charts", "busy", "generated", "far"}
 
-// sections writes the charts into a directory and returns what is measured, in the order of sectionNames.
-func (o options) sections(dir string) ([]section, error) {
-	small, random, fixed, definitions := filepath.Join(dir, "small"), filepath.Join(dir, "random"), filepath.Join(dir, "fixed"), filepath.Join(dir, "ten-definitions-of-400-kb")
-	for path, files := range map[string]map[string]string{
-		small:       objectsChart(farObjects),
-		random:      secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" }),
-		fixed:       secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) }),
-		definitions: definitionsChart(),
-	} {
-		if err := writeChart(path, files); err != nil {
-			return nil, err
+// sections returns what is measured, in the order of sectionNames, of which only those that were asked for. Their
+// charts are written into dir.
+func (o options) sections(dir string) (all []section, err error) {
+	chart := func(name string, files map[string]string) string {
+		path := filepath.Join(dir, name)
+		err = cmp.Or(err, writeChart(path, files))
+		return path
+	}
+	for _, name := range sectionNames {
+		if len(o.only) > 0 && !slices.Contains(o.only, name) {
+			continue
+		}
+		switch name {
+		case "start":
+			all = append(all, section{
+				name: name, title: "starting: nothing is asked of the cluster", lives: 15, offline: true,
+				steps:   []step{both("version", "version"), both("completion", "completion", "bash")},
+				targets: []target{perHelm("version", wall, 0.5), perHelm("completion", wall, 0.5)},
+			})
+		case "sizes", "takeover":
+			for _, n := range o.sizes {
+				section := map[string]func(string, int) section{"sizes": sizes, "takeover": takeover}[name]
+				all = append(all, section(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
+			}
+		case "charts", "busy":
+			definitions := publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart()), change: "changed=1"}
+			for _, c := range append(o.findCharts(), definitions) {
+				all = append(all, c.section(name))
+			}
+		case "generated":
+			all = append(all, generated(
+				chart("random", secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" })),
+				chart("fixed", secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) })),
+			))
+		case "far":
+			all = append(all, far(chart("small", objectsChart(farObjects))))
 		}
 	}
-	all := []section{{
-		name: "start", title: "starting: nothing is asked of the cluster", lives: 15, offline: true,
-		steps:   []step{both("version", "version"), both("completion", "completion", "bash")},
-		targets: []target{perHelm("version", wall, 0.5), perHelm("completion", wall, 0.5)},
-	}}
-	for _, n := range o.sizes {
-		path := filepath.Join(dir, fmt.Sprintf("objects-%d", n))
-		if err := writeChart(path, objectsChart(n)); err != nil {
-			return nil, err
-		}
-		all = append(all, sizes(path, n), takeover(path, n))
-	}
-	slices.SortStableFunc(all, func(a, b section) int {
-		return cmp.Compare(slices.Index(sectionNames, a.name), slices.Index(sectionNames, b.name))
-	})
-	charts := append(o.findCharts(), publicChart{path: definitions, change: "changed=1"})
-	for _, c := range charts {
-		all = append(all, c.section("charts", 0))
-	}
-	for _, c := range charts {
-		all = append(all, c.section("busy", 4))
-	}
-	all = append(all, generated(random, fixed), far(small))
 	for i := range all {
 		all[i].lives = cmp.Or(o.lives, all[i].lives)
 	}
-	return all, nil
+	return all, err
 }
 
 // upgrade is an upgrade that waits for nothing, as Helm's does unless told.
@@ -78,6 +80,11 @@ func upgrade(name, chart string, values ...string) step {
 // planOf is a plan, beside Helm's closest command.
 func planOf(name, chart string, values ...string) step {
 	return step{name: name, deployer: append([]string{"plan", "bench", chart}, values...), helm: append([]string{"upgrade", "bench", chart, "--dry-run=server"}, values...)}
+}
+
+// uninstalled ends a life.
+func uninstalled(flags ...string) step {
+	return both("uninstall", append([]string{"uninstall", "bench", "--wait=false"}, flags...)...)
 }
 
 // sizes is a release of n small objects. Targets of time are meant for a thousand: with a hundred, starting a
@@ -91,6 +98,7 @@ func sizes(chart string, n int) section {
 		[]step{both(install, "install", "bench", chart, "--wait=false"), upgrade(noop, chart), planOf(plan, chart)},
 		changed(oneChanged, 1), changed("a quarter changed", n/4), changed(allChanged, n),
 	)
+	s.steps = append(s.steps, uninstalled())
 	s.targets = []target{
 		perHelm(noop, cpu, 0.25), atMost(noop, requests, 41),
 		perHelm(install, memory, 1.1), perHelm(noop, memory, 1.1), perHelm(allChanged, memory, 1.1),
@@ -113,12 +121,15 @@ func sizes(chart string, n int) section {
 func takeover(chart string, n int) section {
 	installed := both("", "install", "bench", chart, "--wait=false")
 	installed.byHelm = true
-	s := section{name: "takeover", title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{installed, upgrade(firstUpgrade, chart)}}
+	s := section{name: "takeover", title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{installed, upgrade(firstUpgrade, chart), uninstalled()}}
 	if n >= 1000 {
 		s.targets = []target{perHelm(firstUpgrade, wall, 0.6), perHelm(firstUpgrade, server, 0.6)}
 	}
 	return s
 }
+
+// busyLoops keep the processors busy, as on a cluster that is shared.
+const busyLoops = 4
 
 // A publicChart is a chart with many or large CustomResourceDefinitions.
 type publicChart struct {
@@ -130,18 +141,20 @@ type publicChart struct {
 
 // section is a life of the chart without its hooks: they take what their pods take. The first upgrade changes some
 // charts: they have checksums of random values, which differ from what the install made.
-func (c publicChart) section(name string, busy int) section {
+func (c publicChart) section(name string) section {
 	values := append([]string{"--no-hooks"}, c.values...)
-	s := section{name: name, title: "chart " + filepath.Base(c.path) + ", without its hooks", lives: 3, busy: busy}
+	s := section{name: name, title: "chart " + filepath.Base(c.path) + ", without its hooks", lives: 3}
 	installed := both(install, append([]string{"install", "bench", c.path, "--wait=false"}, values...)...)
-	if busy > 0 {
-		s.title += fmt.Sprintf(", beside %d busy loops", busy)
-		s.steps, s.targets = []step{installed}, []target{perHelm(install, wall, 1)}
+	if name == "busy" {
+		s.busy = busyLoops
+		s.title += fmt.Sprintf(", beside %d busy loops", busyLoops)
+		s.steps, s.targets = []step{installed, uninstalled("--no-hooks")}, []target{perHelm(install, wall, 1)}
 		return s
 	}
 	s.steps = []step{
 		installed, both(template, append([]string{"template", "bench", c.path}, values...)...), upgrade(firstUpgrade, c.path, values...),
 		upgrade(noop, c.path, values...), planOf(plan, c.path, values...), upgrade(oneChanged, c.path, append(values, "--set", c.change)...),
+		uninstalled("--no-hooks"), // cluster-wide objects would be in the way of the other program
 	}
 	s.targets = []target{
 		perHelm(install, wall, 0.7), perHelm(install, server, 0.85), perHelm(firstUpgrade, wall, 1), perHelm(noop, wall, 1), perHelm(oneChanged, wall, 1),
