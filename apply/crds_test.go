@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,6 +153,47 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 	// A rejection by the kind's own rules comes before anything changes.
 	err := s.refuse(strings.Replace(chart, "size: 5, later: x", "size: 500, later: x", 1))
 	t.Log(err)
+}
+
+// TestUnusedDefinitionsHoldNothingUp prevents that objects wait for kinds that none of them is of: a busy API server takes
+// many seconds to serve them. A Job may use any kind.
+func TestUnusedDefinitionsHoldNothingUp(t *testing.T) {
+	for name, tt := range map[string]struct {
+		chart string
+		waits bool
+	}{
+		"no object of the kind": {config("a"), false},
+		"an object of the kind": {config("a") + foo(0, "size: 5"), true},
+		"a Job": {config("a") + `
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
+`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			p := s.plan(definition(0, "") + tt.chart)
+			a := s.applier()
+			asked := s.requests("customresourcedefinitions", func() {
+				if err := a.Run(bg, p.Waves[0].Changes, func(*apply.Change) {}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			isWatch := func(e kubetest.AuditEvent) bool { return e.Verb == "watch" }
+			if waited := slices.ContainsFunc(asked, isWatch); waited != tt.waits {
+				t.Errorf("waited %v, want %v: %v", waited, tt.waits, asked)
+			}
+			if err := a.AwaitKinds(bg, true); err != nil {
+				t.Fatal(err)
+			}
+			s.plan(definition(0, "") + foo(0, "size: 5"))
+		})
+	}
 }
 
 // A custom resource that its own new CRD rejects is found before its wave.

@@ -16,16 +16,32 @@ import (
 	"deployer/internal/kube"
 )
 
-// awaitKinds waits until the kinds of the CRDs among changes that were written are served. errs
-// has the error of each change. One watch tells when they are accepted and established. Then
-// discovery has to list them, as an API server does for the kinds that it can answer for.
-func (a *Applier) awaitKinds(ctx context.Context, changes []Change, errs []error) error {
-	var crds []Change
+// writtenCRDs are the CRDs among changes that were written. errs has the error of each change.
+func writtenCRDs(changes []Change, errs []error) (crds []Change) {
 	for i, c := range changes {
 		if c.ID.IsCRD() && errs[i] == nil && (c.Action == Create || c.Action == Update) {
 			crds = append(crds, c)
 		}
 	}
+	return crds
+}
+
+// AwaitKinds waits for the definitions that Run has written and hasn't waited for, because nothing used their kinds: until
+// they are established, and with served until the kinds are served, which takes a busy API server many seconds.
+func (a *Applier) AwaitKinds(ctx context.Context, served bool) error {
+	crds := *a.unawaited
+	*a.unawaited = nil
+	if served {
+		return a.awaitKinds(ctx, crds)
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
+	defer cancel()
+	return a.awaitEstablished(ctx, crds)
+}
+
+// awaitKinds waits until the kinds of CRDs are served. One watch tells when they are accepted and established. Then
+// discovery has to list them, as an API server does for the kinds that it can answer for.
+func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
 	}

@@ -27,17 +27,27 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	if err := a.redecideDeferred(ctx, [][]Change{changes}, true); err != nil {
 		return err
 	}
-	awaited := &prerequisites{} // of the plan; executed changes don't know them any more
+	awaited := &prerequisites{}  // of the plan; executed changes don't know them any more
+	unused := map[kube.ID]bool{} // new definitions of kinds that nothing here uses
 	for _, c := range changes {
 		if c.execution != nil {
 			awaited = c.execution.p.prerequisites
+			unused[c.ID] = c.Action == Create && c.execution.t != nil && !awaited.mayUse(c.execution.t)
 		}
 	}
 	errs, ended := a.executeAll(ctx, changes, onDone)
 	if ended != nil {
 		return errors.Join(errors.Join(errs...), ended)
 	}
-	err := a.awaitKinds(ctx, changes, errs)
+	var used []Change
+	for _, c := range writtenCRDs(changes, errs) {
+		if unused[c.ID] {
+			*a.unawaited = append(*a.unawaited, c)
+		} else {
+			used = append(used, c)
+		}
+	}
+	err := a.awaitKinds(ctx, used)
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
 		if errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {

@@ -193,6 +193,9 @@ func (s *story) carryOut(ctx context.Context, p *apply.Plan, onDone func(*apply.
 			return err
 		}
 	}
+	if err := a.AwaitKinds(ctx, true); err != nil {
+		return err
+	}
 	return a.Prune(ctx, p.Prune, onDone)
 }
 

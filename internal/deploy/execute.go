@@ -87,6 +87,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.lookAgainAfterHooks(ctx) },
 		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
 		func() error { return r.applyWaves(ctx) },
+		func() error { return r.applier.AwaitKinds(ctx, r.Settings.Wait) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
@@ -114,7 +115,7 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 }
 
 // applyCRDs applies the chart's crds/ directory and waits until the kinds are
-// served: hooks and objects may use them.
+// served that hooks and objects may use.
 func (r *run) applyCRDs(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
 	return r.runStep(ctx, StepCRDs, len(changes), func() error {
