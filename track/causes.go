@@ -39,7 +39,7 @@ func (d diagnosis) groupByCause() [][]*trackedObject {
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(withoutNames(obj, p))
 		if p.Missing != nil {
-			key = "needs " + obj.ID.Namespace + fmt.Sprint(*p.Missing)
+			key = "needs " + obj.target.ID.Namespace + fmt.Sprint(*p.Missing)
 		}
 		i, known := byKey[key]
 		switch {
@@ -58,7 +58,7 @@ func (d diagnosis) groupByCause() [][]*trackedObject {
 // withoutNames is a message without the names of the object and its pods.
 func withoutNames(obj *trackedObject, p *Finding) string {
 	message := p.Message
-	for _, name := range slices.Concat(p.Pods, []string{obj.ID.Name}) {
+	for _, name := range slices.Concat(p.Pods, []string{obj.target.ID.Name}) {
 		message = strings.ReplaceAll(message, name, "#")
 	}
 	return message
@@ -85,9 +85,9 @@ func (d diagnosis) causes() []Finding {
 		}
 		c := *first.status.Finding
 		c.Objects, c.Rollout = nil, first.status.Rollout
-		c.BeforeRelease, c.Blocks = !first.Changed, d.blockedObjects(g, blockedBy)
+		c.BeforeRelease, c.Blocks = !first.target.Changed, d.blockedObjects(g, blockedBy)
 		for _, m := range g {
-			c.Objects = append(c.Objects, m.ID)
+			c.Objects = append(c.Objects, m.target.ID)
 		}
 		out = append(out, c)
 	}
@@ -95,7 +95,7 @@ func (d diagnosis) causes() []Finding {
 	if !slices.ContainsFunc(out, isFatal) { // only what others block has failed
 		for i := range out {
 			for obj := range blockedBy {
-				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && slices.Contains(out[i].Blocks, obj.ID)
+				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && slices.Contains(out[i].Blocks, obj.target.ID)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 		return nil
 	}
 	for _, other := range d.objects {
-		if other == obj || other.observed.object == nil || other.ID.Namespace != obj.ID.Namespace || other.status.State == Ready {
+		if other == obj || other.observed.object == nil || other.target.ID.Namespace != obj.target.ID.Namespace || other.status.State == Ready {
 			continue
 		}
 		for _, made := range providedObjects(other.observed.object) {
@@ -149,7 +149,7 @@ func (d diagnosis) blockedObjects(group []*trackedObject, blockedBy map[*tracked
 	for _, obj := range d.objects {
 		needs := func(m *trackedObject) bool { return blockedBy[obj] == m || d.isAPIOf(obj, m) }
 		if obj.status.State != Ready && obj.status.State != Gone && slices.ContainsFunc(group, needs) {
-			out = append(out, obj.ID)
+			out = append(out, obj.target.ID)
 		}
 	}
 	return out
@@ -165,7 +165,7 @@ func (d diagnosis) isAPIOf(api, workload *trackedObject) bool {
 	name, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "name")
 	namespace, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "namespace")
 	service := d.object(kube.ID{Kind: "Service", Namespace: namespace, Name: name})
-	if service == nil || service.observed.object == nil || workload.ID.Namespace != namespace {
+	if service == nil || service.observed.object == nil || workload.target.ID.Namespace != namespace {
 		return false
 	}
 	selector, _, _ := unstructured.NestedStringMap(service.observed.object.Object, "spec", "selector")

@@ -65,7 +65,7 @@ func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
 func TestSameReasonIsOneCause(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "a", "a"), fmt.Sprintf(deploymentYAML, "b", "b"), fmt.Sprintf(deploymentYAML, "c", "c"))
 	for i, obj := range s.objects {
-		bad := actor{Name: obj.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
+		bad := actor{Name: obj.target.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
 		if i == 2 {
 			bad.Waiting[1] = "unauthorized"
 		}

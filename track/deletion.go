@@ -40,7 +40,7 @@ func (e *evaluation) deletionStatus() Status {
 		return Status{State: Gone, Unverified: true, Notes: []string{e.obj.observed.unverifiable}}
 	case e.obj.observed.object == nil:
 		return Status{State: Waiting, Message: "waiting to be deleted"}
-	case e.obj.Baseline != nil && e.obj.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.Baseline.GetUID():
+	case e.obj.target.Baseline != nil && e.obj.target.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.target.Baseline.GetUID():
 		return Status{State: Gone, Notes: []string{"another object of this name has been created"}}
 	}
 	status := Status{State: Progressing, Message: "being deleted", Finalizers: e.obj.observed.object.GetFinalizers()}

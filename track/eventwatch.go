@@ -111,7 +111,7 @@ func (w *eventWatches) handle(e watch.Event) {
 	}
 	if owner.object.addEvent(event, owner.pod, now) {
 		owner.object.timers.isDue = true
-		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &event, ShowEvent: owner.object.settings.showEvents})
+		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.target.ID}, Event: &event, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 
@@ -174,7 +174,7 @@ type eventQuery struct {
 
 // queueRead records that the events of an object are to be read.
 func (w *eventWatches) queueRead(obj *trackedObject, uid types.UID) {
-	key := eventQuery{obj.ID.Namespace, obj.gk.Kind}
+	key := eventQuery{obj.target.ID.Namespace, obj.gk.Kind}
 	if uid != obj.observed.object.GetUID() {
 		key.kind = "Pod"
 	}
@@ -218,7 +218,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 			if !apierrors.IsForbidden(err) {
 				continue
 			}
-			w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.ID.Namespace))
+			w.warn("events unavailable: " + refusalText(err, "list and watch events", obj.target.ID.Namespace))
 			if obj.gk == kube.PersistentVolumeClaimKind { // only an event says that it waits for its first pod
 				obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 			}

@@ -55,7 +55,7 @@ var explainedByLogs = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 
 // eventsAbout are the newest events about a problem.
 func (t *trackedObject) eventsAbout(p *Finding) []Event {
-	about := map[string]bool{t.ID.Kind + "/" + t.ID.Name: true}
+	about := map[string]bool{t.target.ID.Kind + "/" + t.target.ID.Name: true}
 	for _, name := range p.Pods {
 		about["Pod/"+name] = true
 	}
@@ -163,7 +163,7 @@ func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Findin
 		}
 	}
 	if obj.gk == kube.JobKind {
-		if found, err := d.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
+		if found, err := d.podsOfJob(ctx, obj.target.ID.Namespace, obj.observed.object.GetUID()); err == nil {
 			all = found
 		}
 	}

@@ -135,7 +135,7 @@ func (e *evaluation) applyFailMode(status *Status) {
 	if status.State != Failed {
 		return
 	}
-	late := e.obj.settings.failMode == failModeLate || e.obj.opts.TolerateFailures || e.obj.MayAppearLater
+	late := e.obj.settings.failMode == failModeLate || e.obj.opts.TolerateFailures || e.obj.target.MayAppearLater
 	timedOut := status.Finding != nil && status.Finding.Class == class.Timeout
 	switch {
 	case e.obj.settings.failMode == failModeWarn || e.obj.settings.failMode == failModeIgnore:

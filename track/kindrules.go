@@ -113,19 +113,19 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	var ruled []*trackedObject
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
-		waits := obj.Until == UntilReady || obj.Until == UntilComplete
-		if !waits || obj.settings.isSkipped() || !t.mayHaveKindRule(obj.gk, obj.Baseline) {
+		waits := obj.target.Until == UntilReady || obj.target.Until == UntilComplete
+		if !waits || obj.settings.isSkipped() || !t.mayHaveKindRule(obj.gk, obj.target.Baseline) {
 			continue
 		}
 		ruled = append(ruled, obj)
-		if obj.Changed || obj.Baseline == nil || t.opts.computeStatus(obj.Baseline, obj.timers.appliedAt, nil).State != Ready {
-			kinds = append(kinds, obj.GVK)
+		if obj.target.Changed || obj.target.Baseline == nil || t.opts.computeStatus(obj.target.Baseline, obj.timers.appliedAt, nil).State != Ready {
+			kinds = append(kinds, obj.target.GVK)
 		}
 	}
 	t.readKindRules(ctx, kinds)
 	reported := map[string]bool{}
 	for _, obj := range ruled {
-		rule := t.kindRuleOf(obj.gk, obj.Baseline)
+		rule := t.kindRuleOf(obj.gk, obj.target.Baseline)
 		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
 			obj.settings.warnings.unreadable = append(obj.settings.warnings.unreadable, rule.problem)

@@ -63,7 +63,7 @@ func (t *trackedObject) logMode() LogMode {
 	if t.gk == kube.JobKind {
 		byKind = LogsLive
 	}
-	return cmp.Or(t.settings.logs.mode, t.Logs, t.opts.Logs, byKind)
+	return cmp.Or(t.settings.logs.mode, t.target.Logs, t.opts.Logs, byKind)
 }
 
 // hasLogs reports whether the object is a pod or has pods.
@@ -71,7 +71,7 @@ func (t *trackedObject) hasLogs() bool { return t.isWorkload() || t.gk == kube.P
 
 // showsLogs reports whether the lines of its pods are shown as they are written.
 func (t *trackedObject) showsLogs() bool {
-	return t.logMode() == LogsLive && t.hasLogs() && t.Until != UntilGone
+	return t.logMode() == LogsLive && t.hasLogs() && t.target.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.
@@ -162,13 +162,13 @@ func (f *logFollower) finish() {
 // hasMissedLog reports whether the object is a Job or Pod that this release has changed and that was
 // over before its log was followed. The log of an unchanged one is from an earlier release.
 func (f *logFollower) hasMissedLog(obj *trackedObject) bool {
-	return obj.Changed && (obj.gk == kube.JobKind || obj.gk == kube.PodKind) && obj.showsLogs() && !f.followedObjects[obj] &&
+	return obj.target.Changed && (obj.gk == kube.JobKind || obj.gk == kube.PodKind) && obj.showsLogs() && !f.followedObjects[obj] &&
 		obj.status.State.IsFinal() && obj.observed.object != nil && !obj.observed.isGone
 }
 
 // enqueue adds a reader of an object's logs, and starts it when its turn comes.
 func (f *logFollower) enqueue(obj *trackedObject, read func(context.Context, *logReader) error) {
-	f.waiting = append(f.waiting, &logReader{follower: f, object: obj, id: obj.ID, settings: obj.settings.logs,
+	f.waiting = append(f.waiting, &logReader{follower: f, object: obj, id: obj.target.ID, settings: obj.settings.logs,
 		isSampled: f.opts.Logs != LogsLive && obj.settings.logs.mode == "", read: read})
 	f.startReaders()
 }
@@ -215,7 +215,7 @@ func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 	case r.hasWaited && apierrors.IsNotFound(err):
 		f.missed++
 	default:
-		f.warn("logs unavailable: " + refusalText(err, getLogs, r.object.ID.Namespace))
+		f.warn("logs unavailable: " + refusalText(err, getLogs, r.object.target.ID.Namespace))
 	}
 	f.startReaders()
 }

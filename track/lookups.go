@@ -19,7 +19,7 @@ const servedRecheck = 500 * time.Millisecond // between two checks whether a new
 // rollouts, and whether new kinds are served.
 func (w *wait) lookUpDetails(now time.Time) {
 	for _, obj := range w.objects {
-		if obj.status.State.IsFinal() || obj.Until == UntilGone || obj.timers.arePaused() {
+		if obj.status.State.IsFinal() || obj.target.Until == UntilGone || obj.timers.arePaused() {
 			continue
 		}
 		if at := w.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
@@ -44,7 +44,7 @@ func (t *trackedObject) needsPods() bool {
 
 // nextLookupAt returns when to look up the next detail of an object; zero for never.
 func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
-	if obj.observed.object == nil || obj.Until == UntilGone {
+	if obj.observed.object == nil || obj.target.Until == UntilGone {
 		return time.Time{}
 	}
 	if !obj.lookups.isSlow && !obj.awaitsServing() {
@@ -72,7 +72,7 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 	}
 	obj.lookups.isSlow = true
 	w.events.addOwner(obj.observed.object.GetUID(), obj, "")
-	w.events.watch(obj.ID.Namespace)
+	w.events.watch(obj.target.ID.Namespace)
 	if at, uid := obj.nextEventRead(); !at.IsZero() && !now.Before(at) {
 		obj.lookups.eventReads++
 		w.events.queueRead(obj, uid)

@@ -65,7 +65,7 @@ func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.
 	if p == nil || p.Missing == nil || !hasKeys[p.Missing.Kind] {
 		return true
 	}
-	id := missingID{obj.ID.Namespace, *p.Missing}
+	id := missingID{obj.target.ID.Namespace, *p.Missing}
 	known := m.ensureReference(id)
 	isNew := !known.inFlight && !known.askedAt.IsZero() && now.Sub(known.askedAt) <= maxAnswerAge
 	holds := status.State != Failed || isNew
@@ -89,7 +89,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 			}
 			known.update(object, id.Key, m.declares(of), known.askedAt)
 			for _, obj := range m.objects {
-				if obj.ID.Namespace == id.namespace {
+				if obj.target.ID.Namespace == id.namespace {
 					obj.timers.isDue = true
 				}
 			}
@@ -126,7 +126,7 @@ func (s *session) declares(id kube.ID) bool {
 		return true
 	}
 	obj := s.object(id)
-	return obj != nil && !obj.MayAppearLater && obj.Until != UntilGone
+	return obj != nil && !obj.target.MayAppearLater && obj.target.Until != UntilGone
 }
 
 // missingFinalAt is when a problem is final that is about something missing; false when it
@@ -134,7 +134,7 @@ func (s *session) declares(id kube.ID) bool {
 func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
 	known := &missingReference{}
 	if s.eval.obj.release.missing != nil {
-		known = s.eval.obj.release.missing(missingID{s.eval.obj.ID.Namespace, what})
+		known = s.eval.obj.release.missing(missingID{s.eval.obj.target.ID.Namespace, what})
 	}
 	switch {
 	case !known.foundAt.IsZero() && g.symptom.Class != class.MountedObjectMissing:
@@ -145,7 +145,7 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Ti
 		return known.foundAt.Add(mountedAgainWithin), true
 	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
 		return g.symptom.Since, true
-	case known.isPermanent || s.eval.obj.release.willAppear == nil || !s.eval.obj.release.willAppear(s.eval.obj.ID.Namespace, what):
+	case known.isPermanent || s.eval.obj.release.willAppear == nil || !s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, what):
 		return time.Time{}, false
 	}
 	s.eval.checkBy(s.eval.now.Add(pendingRecheck))
@@ -159,6 +159,6 @@ func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
 		return false
 	}
 	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
-		return s.eval.obj.release.willAppear(s.eval.obj.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
+		return s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
 	})
 }

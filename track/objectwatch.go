@@ -36,7 +36,7 @@ func newObjectWatch(w *objectWatches, mapping kube.Mapping, namespace string) *o
 }
 
 func (o *objectWatch) add(obj *trackedObject) {
-	o.objects[obj.ID.Name] = obj
+	o.objects[obj.target.ID.Name] = obj
 	o.outage.objects = append(o.outage.objects, obj)
 }
 
@@ -79,7 +79,7 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 
 // allAwaitDeletion reports whether all objects are to be deleted.
 func allAwaitDeletion(objects []*trackedObject) bool {
-	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
+	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.target.Until != UntilGone })
 }
 
 // startVersion returns the oldest resource version among the baselines; empty if an object
@@ -87,8 +87,8 @@ func allAwaitDeletion(objects []*trackedObject) bool {
 func startVersion(objects []*trackedObject) string {
 	versions := make([]string, len(objects))
 	for i, obj := range objects {
-		if obj.Baseline != nil {
-			versions[i] = obj.Baseline.GetResourceVersion()
+		if obj.target.Baseline != nil {
+			versions[i] = obj.target.Baseline.GetResourceVersion()
 		}
 	}
 	return kube.OldestVersion(versions)
@@ -100,10 +100,10 @@ func commonLabels(objects []*trackedObject) string {
 	common := labels.Set{}
 	for _, key := range []string{kube.ManagedByLabel, "app.kubernetes.io/instance"} {
 		label := func(obj *trackedObject) string {
-			if obj.Baseline == nil {
+			if obj.target.Baseline == nil {
 				return ""
 			}
-			return obj.Baseline.GetLabels()[key]
+			return obj.target.Baseline.GetLabels()[key]
 		}
 		value := label(objects[0])
 		differs := func(obj *trackedObject) bool { return label(obj) != value }
@@ -179,11 +179,11 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 func (o *objectWatch) handleLost(obj *trackedObject, last *unstructured.Unstructured, byName bool) {
 	switch {
 	case obj == nil || obj.status.State.IsFinal():
-	case byName || o.query.Labels == "" || obj.Until == UntilGone || last != nil && last.GetDeletionTimestamp() != nil:
+	case byName || o.query.Labels == "" || obj.target.Until == UntilGone || last != nil && last.GetDeletionTimestamp() != nil:
 		obj.markGone(last)
-	case !o.watchedByName[obj.ID.Name]:
-		o.watchedByName[obj.ID.Name] = true
-		if err := o.watchNames([]string{obj.ID.Name}, watch.Query{}); err != nil {
+	case !o.watchedByName[obj.target.ID.Name]:
+		o.watchedByName[obj.target.ID.Name] = true
+		if err := o.watchNames([]string{obj.target.ID.Name}, watch.Query{}); err != nil {
 			o.watches.fatal = err
 		}
 	}

@@ -43,12 +43,12 @@ type objectWatches struct {
 // add watches an object, together with others of its resource in its namespace.
 func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
 	for _, o := range w.open {
-		if o.mapping.Resource == mapping.Resource && o.namespace == obj.ID.Namespace {
+		if o.mapping.Resource == mapping.Resource && o.namespace == obj.target.ID.Namespace {
 			o.add(obj)
 			return
 		}
 	}
-	o := newObjectWatch(w, mapping, obj.ID.Namespace)
+	o := newObjectWatch(w, mapping, obj.target.ID.Namespace)
 	o.add(obj)
 	w.open = append(w.open, o)
 }
@@ -57,17 +57,17 @@ func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
 // again, because this release may have defined it. If the kind isn't served, the object is
 // gone. That is an error for one that may appear later: nobody would see it.
 func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
-	mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
+	mapping, err = w.cluster.Mapping(ctx, obj.target.GVK, true)
 	var unknown *kube.NoKindMatchError
-	if errors.As(err, &unknown) && obj.Until != UntilGone {
+	if errors.As(err, &unknown) && obj.target.Until != UntilGone {
 		w.cluster.ForgetKinds()
-		mapping, err = w.cluster.Mapping(ctx, obj.GVK, true)
+		mapping, err = w.cluster.Mapping(ctx, obj.target.GVK, true)
 	}
 	switch {
 	case err == nil:
 		obj.observed.hasStatusSubresource = &mapping.HasStatus
 		return mapping, true, nil
-	case !errors.As(err, &unknown) || obj.MayAppearLater:
+	case !errors.As(err, &unknown) || obj.target.MayAppearLater:
 		return mapping, false, err
 	}
 	obj.markGone(nil)

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// collectCausesFor is how long other causes are collected after the first failure.
-const collectCausesFor = 2 * time.Second
+// collectCausesFor is how long other causes are collected after the first failure. What may still heal then is reported beside
+// those that failed.
+const collectCausesFor = 500 * time.Millisecond
 
 // outcome reports whether the wait is over, and its error.
 func (w *wait) outcome(ctx context.Context, now time.Time) (bool, error) {

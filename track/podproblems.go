@@ -259,5 +259,5 @@ func (t *trackedObject) newReplicaSet() string {
 	if t.newPods.revision == "" || t.gk != kube.DeploymentKind {
 		return ""
 	}
-	return t.ID.Name + "-" + t.newPods.revision
+	return t.target.ID.Name + "-" + t.newPods.revision
 }

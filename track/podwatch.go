@@ -153,7 +153,7 @@ func (p *podWatches) close(isUseless func(*podWatch) bool) {
 func (p *podWatches) start(query podQuery, values []string) {
 	w := &podWatch{query: query, outage: outage{activity: "watching pods in namespace " + query.namespace}}
 	for _, obj := range p.owners {
-		if (obj.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
+		if (obj.target.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
 			w.outage.objects = append(w.outage.objects, obj)
 		}
 	}

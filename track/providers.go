@@ -84,7 +84,7 @@ func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 	now := w.opts.Now()
 	return slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
 		switch {
-		case obj.observed.object == nil || obj.ID.Namespace != namespace:
+		case obj.observed.object == nil || obj.target.ID.Namespace != namespace:
 			return false
 		case obj.gk == kube.JobKind:
 			isMissing := obj.status.Finding != nil && obj.status.Finding.Missing != nil // such a Job can't create anything
@@ -93,7 +93,7 @@ func (w *wait) willAppear(namespace string, what pods.Missing) bool {
 			return false
 		}
 		limit := providedByControllerWithin
-		if obj.ID.Kind == what.Kind {
+		if obj.target.ID.Kind == what.Kind {
 			limit = noticedByKubeletWithin
 		}
 		isRecent := obj.status.State == Ready && now.Sub(obj.timers.appliedAt)-obj.status.Waited < limit

@@ -30,14 +30,14 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 	e := &evaluation{obj: t, now: now}
 	status := e.currentStatus()
 	t.timers.isDue, t.timers.recheckAt, t.timers.computedAt = false, e.nextCheck, now
-	status.ID, status.Waited = t.ID, now.Sub(t.timers.appliedAt)
+	status.ID, status.Waited = t.target.ID, now.Sub(t.timers.appliedAt)
 	if t.observed.object != nil {
 		status.UID = t.observed.object.GetUID()
 	}
 	status.Notes = slices.Concat(t.observed.notes, status.Notes)
 	e.applyFailMode(&status)
 	if f := status.Finding; f != nil {
-		f.Objects, f.Fatal = finding.IDs{t.ID}, status.State == Failed
+		f.Objects, f.Fatal = finding.IDs{t.target.ID}, status.State == Failed
 	}
 	t.status = status
 	return status
@@ -45,11 +45,11 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 
 func (e *evaluation) currentStatus() Status {
 	switch {
-	case e.obj.Until != UntilGone && e.obj.settings.isSkipped():
+	case e.obj.target.Until != UntilGone && e.obj.settings.isSkipped():
 		return Status{State: Ready}
-	case e.obj.Until == UntilGone:
+	case e.obj.target.Until == UntilGone:
 		return e.deletionStatus()
-	case e.obj.MayAppearLater && (e.obj.observed.isGone || e.obj.observed.object == nil) && e.obj.observed.unverifiable == "":
+	case e.obj.target.MayAppearLater && (e.obj.observed.isGone || e.obj.observed.object == nil) && e.obj.observed.unverifiable == "":
 		return Status{State: Waiting, Message: "it is not there yet"}
 	case e.obj.observed.isGone:
 		return e.disappearedStatus()
@@ -57,11 +57,11 @@ func (e *evaluation) currentStatus() Status {
 		return Status{State: Ready, Unverified: true, Notes: []string{e.obj.observed.unverifiable}}
 	case e.obj.observed.object == nil:
 		return Status{State: Waiting, Message: "not seen yet"}
-	case e.obj.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.Baseline.GetUID():
+	case e.obj.target.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.target.Baseline.GetUID():
 		return e.ownFailure(class.Replaced, "another object took its name during the rollout")
 	case e.obj.observed.object.GetDeletionTimestamp() != nil:
 		return e.ownFailure(class.Terminating, "it is being deleted"+finalizersText(e.obj.observed.object.GetFinalizers()))
-	case e.obj.Until == UntilPresent:
+	case e.obj.target.Until == UntilPresent:
 		return Status{State: Ready}
 	}
 	return e.liveStatus()
@@ -113,8 +113,8 @@ func (e *evaluation) liveStatus() Status {
 
 // ruleInput is what the rule of the object's kind may look at.
 func (e *evaluation) ruleInput() rules.Input {
-	in := rules.Input{Object: e.obj.observed.object, Baseline: e.obj.Baseline, Changed: e.obj.Changed,
-		MustComplete: (e.obj.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
+	in := rules.Input{Object: e.obj.observed.object, Baseline: e.obj.target.Baseline, Changed: e.obj.target.Changed,
+		MustComplete: (e.obj.target.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
 		MustServe:    e.obj.settings.trackAs == "service", AppliedAt: e.obj.timers.appliedAt, Now: e.now,
 		HasStatusSubresource: e.obj.observed.hasStatusSubresource, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
 		Override: cmp.Or(e.obj.settings.override, e.obj.kindOverride)}
@@ -141,7 +141,7 @@ const stableFor = 2 * time.Second
 // a container that crashes at its start looks ready for a moment. It is zero for a workload
 // that was ready from the start.
 func (e *evaluation) stabilityLeft(status Status) time.Duration {
-	if !e.obj.timers.rolloutSeen || !e.obj.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.obj.observed.object) {
+	if !e.obj.timers.rolloutSeen || !e.obj.target.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(e.obj.observed.object) {
 		return 0
 	}
 	e.obj.timers.readySince = cmp.Or(e.obj.timers.readySince, e.now)

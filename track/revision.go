@@ -52,7 +52,7 @@ func (t *trackedObject) updateRevision() {
 // label, and the key of their owner, which is empty while the revision isn't known.
 func (t *trackedObject) newPodsQuery() (query podQuery, value, owner string) {
 	o := t.observed.object
-	query.namespace = t.ID.Namespace
+	query.namespace = t.target.ID.Namespace
 	switch t.gk {
 	case kube.DeploymentKind:
 		if t.newPods.revision == "" {
@@ -119,11 +119,11 @@ func revisionByMessage(obj *trackedObject) string {
 		return ""
 	}
 	message := progressingMessage(obj.observed.object)
-	if obj.Changed && obj.Baseline != nil && message == progressingMessage(obj.Baseline) && revisionNumberOf(obj.observed.object) != revisionNumberOf(obj.Baseline) {
+	if obj.target.Changed && obj.target.Baseline != nil && message == progressingMessage(obj.target.Baseline) && revisionNumberOf(obj.observed.object) != revisionNumberOf(obj.target.Baseline) {
 		return ""
 	}
 	for _, word := range strings.Split(message, `"`) {
-		if hash, ok := strings.CutPrefix(word, obj.ID.Name+"-"); ok && !strings.ContainsAny(hash, " -") {
+		if hash, ok := strings.CutPrefix(word, obj.target.ID.Name+"-"); ok && !strings.ContainsAny(hash, " -") {
 			return hash
 		}
 	}
@@ -141,7 +141,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range p.objects {
 		if obj.needsPods() && obj.needsRevision() && !obj.status.State.IsFinal() && !obj.timers.arePaused() && !now.Before(obj.lookups.nextAt) {
-			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
+			unknown[obj.target.ID.Namespace] = append(unknown[obj.target.ID.Namespace], obj)
 		}
 	}
 	for namespace, objects := range unknown {

@@ -40,7 +40,7 @@ func (s *session) warn(text string) {
 // object finds a tracked object by its identity; nil when it isn't tracked.
 func (s *session) object(id kube.ID) *trackedObject {
 	for _, obj := range s.objects {
-		if obj.ID == id {
+		if obj.target.ID == id {
 			return obj
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // A trackedObject is the state of one target. It does no I/O and gets the time from its
 // caller, so that tests can replay recorded sequences.
 type trackedObject struct {
-	Target
+	target       Target
 	gk           schema.GroupKind
 	opts         *Options
 	settings     settings
@@ -56,7 +56,7 @@ type lookups struct {
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	obj := &trackedObject{
-		Target:   t,
+		target:   t,
 		gk:       t.ID.GroupKind(),
 		opts:     opts,
 		settings: settingsOf(t.Baseline),
@@ -98,15 +98,15 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	if isOlder(obj, t.observed.object) {
 		return // the list or the watch is older than what is known
 	}
-	isReplacement := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
-	if isReplacement || t.Baseline == nil && t.Until != UntilGone {
-		t.Target.Baseline = obj
+	isReplacement := t.target.MayAppearLater && t.target.Baseline != nil && obj.GetUID() != t.target.Baseline.GetUID()
+	if isReplacement || t.target.Baseline == nil && t.target.Until != UntilGone {
+		t.target.Baseline = obj
 		t.settings = settingsOf(obj)
 		t.observed.generation = obj.GetGeneration()
 	}
 	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
 	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
-		if t.Baseline != nil {
+		if t.target.Baseline != nil {
 			t.observed.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
 		t.observed.generation, t.timers.progressedAt = g, now
@@ -144,7 +144,7 @@ func (t *trackedObject) deletePod(uid types.UID) {
 func (t *trackedObject) podPolicy() pods.Policy {
 	return pods.Policy{
 		FailuresAllowed: cmp.Or(t.settings.failuresAllowed, t.opts.FailuresAllowed),
-		Unchanged:       !t.Changed,
+		Unchanged:       !t.target.Changed,
 		AppliedAt:       t.observed.serverAppliedAt,
 		MemoryLowered:   t.memoryLowered,
 		OldPodsLeaving:  t.status.Rollout != nil && t.status.Rollout.Terminating > 0,
@@ -166,7 +166,7 @@ func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 // addEvent adds an event about the object or one of its pods and reports whether it is new.
 // Events from before the apply are ignored.
 func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
-	isEarlier := t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second))
+	isEarlier := t.target.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second))
 	if isEarlier || !t.events.add(e) {
 		return false
 	}
@@ -225,9 +225,9 @@ func (t *trackedObject) shiftTimers(d time.Duration) {
 
 // memoryLowered reports whether the release lowered a container's memory limit.
 func (t *trackedObject) memoryLowered(container string) bool {
-	was, ok := memoryLimit(t.Previous, container)
-	is, now := memoryLimit(t.Baseline, container)
-	return now && (!ok && t.Previous != nil || ok && is.Cmp(was) < 0)
+	was, ok := memoryLimit(t.target.Previous, container)
+	is, now := memoryLimit(t.target.Baseline, container)
+	return now && (!ok && t.target.Previous != nil || ok && is.Cmp(was) < 0)
 }
 
 func memoryLimit(obj *unstructured.Unstructured, container string) (resource.Quantity, bool) {

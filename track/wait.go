@@ -108,7 +108,7 @@ func (w *wait) warnSettings() {
 	var order []string
 	for _, obj := range w.objects {
 		for _, text := range obj.settings.warnings.unreadable {
-			w.warn(obj.ID.String() + ": " + text)
+			w.warn(obj.target.ID.String() + ": " + text)
 		}
 		for _, text := range obj.settings.warnings.ineffective {
 			if ineffectiveIn[text] == nil {
@@ -119,7 +119,7 @@ func (w *wait) warnSettings() {
 	}
 	for _, text := range order {
 		objects := ineffectiveIn[text]
-		w.warn(objects[0].ID.String() + finding.AndMore(len(objects)-1) + ": " + text)
+		w.warn(objects[0].target.ID.String() + finding.AndMore(len(objects)-1) + ": " + text)
 	}
 }
 
@@ -154,7 +154,7 @@ func (w *wait) loop(ctx context.Context) error {
 // updateWorkloads records whether any workload is still unready.
 func (w *wait) updateWorkloads(now time.Time) {
 	busy := slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
-		return obj.isWorkload() && obj.Until != UntilGone && obj.isAwaited()
+		return obj.isWorkload() && obj.target.Until != UntilGone && obj.isAwaited()
 	})
 	if w.workloads.Busy && !busy {
 		w.workloads.ReadySince = now
@@ -189,7 +189,7 @@ func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 		return
 	}
 	if after.State == Ready && obj.settings.failMode == failModeWarn && after.Unverified && len(after.Notes) > 0 {
-		w.warn(obj.ID.String() + ": " + after.Notes[len(after.Notes)-1])
+		w.warn(obj.target.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
 	if after.State == Failed && w.failedAt.IsZero() && !obj.settings.isBackground() {
 		w.failedAt = now
