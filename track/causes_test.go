@@ -31,7 +31,7 @@ func stage(t *testing.T, manifests ...string) (*wait, func(time.Duration)) {
 				known.askedAt = now
 			}
 			for _, obj := range s.objects {
-				if obj.timers.computedAt.IsZero() || !obj.timers.recheckAt.IsZero() && !now.Before(obj.timers.recheckAt) {
+				if obj.schedule.computedAt.IsZero() || !obj.schedule.recheckAt.IsZero() && !now.Before(obj.schedule.recheckAt) {
 					s.updateStatus(obj, now)
 				}
 			}
@@ -122,8 +122,8 @@ func TestNothingIsMissing(t *testing.T) {
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
 	web.updatePod(bad.pod(s.startedAt))
 	run(time.Second)
-	if p := web.status.Finding; p == nil || !web.timers.recheckAt.Equal(p.FinalAt) {
-		t.Errorf("the Deployment is looked at again at %s, want when its problem is final: %+v", web.timers.recheckAt, p)
+	if p := web.status.Finding; p == nil || !web.schedule.recheckAt.Equal(p.FinalAt) {
+		t.Errorf("the Deployment is looked at again at %s, want when its problem is final: %+v", web.schedule.recheckAt, p)
 	}
 }
 

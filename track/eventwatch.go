@@ -110,7 +110,7 @@ func (w *eventWatches) handle(e watch.Event) {
 		return
 	}
 	if owner.object.addEvent(event, owner.pod, now) {
-		owner.object.timers.isDue = true
+		owner.object.schedule.isDue = true
 		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.target.ID}, Event: &event, ShowEvent: owner.object.settings.showEvents})
 	}
 }
@@ -214,7 +214,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	found, err := w.typed.CoreV1().Events(key.namespace).List(w.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
 	w.tasks.send(func() {
 		for _, obj := range objects {
-			obj.lookups.inFlight, obj.timers.isDue = false, true
+			obj.lookups.inFlight, obj.schedule.isDue = false, true
 			if !apierrors.IsForbidden(err) {
 				continue
 			}

@@ -32,7 +32,7 @@ func (s *session) readExecError(obj *trackedObject) {
 		pod, container := h.Pod, *c
 		s.tasks.group.Go(func() {
 			text := s.execErrorOf(pod, container)
-			s.tasks.send(func() { h.SetExecError(container.Name, text); obj.timers.isDue = true })
+			s.tasks.send(func() { h.SetExecError(container.Name, text); obj.schedule.isDue = true })
 		})
 		return
 	}

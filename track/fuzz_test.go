@@ -50,7 +50,8 @@ func FuzzComputeStatus(f *testing.F) {
 				case 6:
 					s.addEvent(Event{Reason: reason, Message: message, Count: i}, p.UID, at)
 				}
-				status := s.computeStatus(at)
+				status, _ := s.evaluate(at)
+				s.status = status
 				if status.State == "" || status.State == Failed && (status.Finding == nil || status.Finding.Class == "") {
 					t.Errorf("status = %+v", status)
 				}

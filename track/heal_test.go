@@ -15,6 +15,7 @@ import (
 
 // TestWhatHealsIsNoFailure: what somebody or something else brings in time is waited for.
 func TestWhatHealsIsNoFailure(t *testing.T) {
+	t.Parallel()
 	waitsFor := func(secret string, wait time.Duration) string {
 		return workload("Deployment", "web", 1, kubetest.Script{
 			{Phase: "Pending", State: kubetest.Waiting("CreateContainerConfigError", `secret "`+secret+`" not found`)}, {After: wait, Ready: true}}, "")

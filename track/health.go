@@ -164,7 +164,7 @@ func (h *apiHealth) handleProbe(err error) {
 	h.recordAnswer()
 	h.probing = false
 	for _, obj := range h.objects {
-		obj.timers.isDue = true
+		obj.schedule.isDue = true
 	}
 	h.end(&h.storage)
 }

@@ -121,7 +121,7 @@ func (w *wait) checkServed(obj *trackedObject, now time.Time) {
 			if served {
 				w.cluster.ForgetKinds()
 			}
-			obj.timers.isDue = true
+			obj.schedule.isDue = true
 		})
 	})
 }

@@ -90,7 +90,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 			known.update(object, id.Key, m.declares(of), known.askedAt)
 			for _, obj := range m.objects {
 				if obj.target.ID.Namespace == id.namespace {
-					obj.timers.isDue = true
+					obj.schedule.isDue = true
 				}
 			}
 		})

@@ -156,7 +156,7 @@ func (o *objectWatch) handle(e watch.Event) {
 		o.watches.warn(e.Text)
 	case watch.Denied:
 		obj := o.objects[e.Name]
-		obj.observed.unverifiable, obj.timers.isDue = "not verified: "+e.Text, true
+		obj.observed.unverifiable, obj.schedule.isDue = "not verified: "+e.Text, true
 		o.watches.warn(e.Text)
 	case watch.Unauthorized:
 		o.watches.fatal = &unauthorizedError{e.Err}

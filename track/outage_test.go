@@ -25,6 +25,7 @@ import (
 // starts it again. Meanwhile one Deployment heals that would have failed by then.
 // The tracker works as a user whose rights a starting server must first read.
 func TestAPIServerKilled(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		kill  func(*kubetest.Server)
 		start func(*kubetest.Server) error
@@ -229,6 +230,7 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 // TestUnservedIsNotGone: while an API server answers as if it didn't serve a kind that it lists, nobody
 // knows whether what is to be deleted is there.
 func TestUnservedIsNotGone(t *testing.T) {
+	t.Parallel()
 	for verbs, path := range map[string]string{"get,list,watch": "/configmaps", "get": "/configmaps/held"} {
 		t.Run(verbs, func(t *testing.T) {
 			w := newWorld(t)

@@ -42,7 +42,7 @@ func (w *wait) outOfTime(ctx context.Context) error {
 	w.tasks.drain()
 	now := w.opts.Now()
 	for _, obj := range w.objects {
-		if obj.timers.isDue {
+		if obj.schedule.isDue {
 			w.updateStatus(obj, now)
 		}
 	}

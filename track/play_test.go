@@ -221,8 +221,8 @@ func (p *play) run(t *testing.T) {
 		if s.timers.arePaused() {
 			at = s.timers.pausedSince
 		}
-		if status := s.computeStatus(at); status.State.IsFinal() {
-			p.check(t, status, now.Sub(begin))
+		if s.status, _ = s.evaluate(at); s.status.State.IsFinal() {
+			p.check(t, s.status, now.Sub(begin))
 			return
 		}
 	}

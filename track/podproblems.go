@@ -55,7 +55,7 @@ func (e *evaluation) podProblem() *Finding {
 
 func (e *evaluation) summarizePods() *podSummary {
 	summary := &podSummary{eval: e, groups: map[class.Class]*problemGroup{}}
-	r := e.obj.podPolicy()
+	r := e.obj.podPolicy(e.rollout)
 	for _, history := range e.obj.newPods.byUID {
 		if history.Pod.Deleting {
 			continue
@@ -186,7 +186,7 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 // replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that
 // replaced another has it. A node that goes may take many pods with it, once.
 func (s *podSummary) replacementsHaveIt(g *problemGroup) bool {
-	r := s.eval.obj.status.Rollout
+	r := s.eval.rollout
 	return r != nil && len(g.members) > r.Desired
 }
 

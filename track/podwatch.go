@@ -74,7 +74,7 @@ func (p *podWatches) request(obj *trackedObject) {
 	obj.newPods.revision, obj.newPods.owner = value, owner
 	p.owners[owner] = obj
 	p.requested[query] = append(p.requested[query], value)
-	obj.timers.isDue = true
+	obj.schedule.isDue = true
 }
 
 // forget drops the pods of a workload's earlier revision. What their watch, or one that others

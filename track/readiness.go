@@ -18,18 +18,18 @@ const slowRolloutAfter = 3 * time.Second // after this time the pods of a rollou
 type evaluation struct {
 	obj       *trackedObject
 	now       time.Time
+	rollout   *Rollout  // by the rule of the object's kind; as it was while that hasn't been asked
 	nextCheck time.Time // when time alone may give another status; zero for never
 }
 
 // checkBy asks for another evaluation at a time; zero asks for nothing.
 func (e *evaluation) checkBy(at time.Time) { e.nextCheck = earliest(e.nextCheck, at) }
 
-// computeStatus computes the status at a time and keeps it, with the time of the next check.
-func (t *trackedObject) computeStatus(now time.Time) Status {
+// evaluate computes the status at a time, and when time alone may give another one.
+func (t *trackedObject) evaluate(now time.Time) (status Status, nextCheck time.Time) {
 	t.updateProgress(now)
-	e := &evaluation{obj: t, now: now}
-	status := e.currentStatus()
-	t.timers.isDue, t.timers.recheckAt, t.timers.computedAt = false, e.nextCheck, now
+	e := &evaluation{obj: t, now: now, rollout: t.status.Rollout}
+	status = e.currentStatus()
 	status.ID, status.Waited = t.target.ID, now.Sub(t.timers.appliedAt)
 	if t.observed.object != nil {
 		status.UID = t.observed.object.GetUID()
@@ -39,8 +39,7 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 	if f := status.Finding; f != nil {
 		f.Objects, f.Fatal = finding.IDs{t.target.ID}, status.State == Failed
 	}
-	t.status = status
-	return status
+	return status, e.nextCheck
 }
 
 func (e *evaluation) currentStatus() Status {
@@ -73,7 +72,7 @@ func (e *evaluation) liveStatus() Status {
 	status := statusOf(v)
 	if status.Rollout != nil {
 		status.Rollout.NewReady = e.obj.newPods.ready()
-		e.obj.status.Rollout = status.Rollout // the pod rules look at it
+		e.rollout = status.Rollout
 	}
 	if v.RecheckAfter > 0 {
 		e.checkBy(e.now.Add(v.RecheckAfter))

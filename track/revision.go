@@ -189,7 +189,7 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 				if err == nil {
 					obj.setRevision(newestHash(found.Items, obj))
 				}
-				obj.newPods.isOutdated, obj.timers.isDue = true, true
+				obj.newPods.isOutdated, obj.schedule.isDue = true, true
 			}
 		})
 	})

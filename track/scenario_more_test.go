@@ -70,6 +70,7 @@ func TestDeletedWhileTracked(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data%s}, spec: {accessModes: [ReadWriteOnce], storageClassName: %s, resources: {requests: {storage: 1Gi}}}}"
 	t.Run("for its first pod", func(t *testing.T) {
 		w := newWorld(t)
@@ -282,6 +283,7 @@ func TestRuleInTheDefinition(t *testing.T) {
 // TestRuleInTheDefinitionForAnObjectOfOthers: an object that this release didn't apply, and one that
 // somebody creates during the wait, is ready by the rule, and not because it has no status.
 func TestRuleInTheDefinitionForAnObjectOfOthers(t *testing.T) {
+	t.Parallel()
 	for name, existsBefore := range map[string]bool{"there": true, "appears": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -378,6 +380,7 @@ func TestUninstallOfAKind(t *testing.T) {
 // TestKindGoesWhileAwaited: objects that go with their definition are deleted, whichever
 // way they are observed, and no permission is missing.
 func TestKindGoesWhileAwaited(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, verbs string
 		objects     int
@@ -431,6 +434,7 @@ func TestKindGoesWhileAwaited(t *testing.T) {
 // fails by what can be seen of it, nothing else does, and what can't be seen is said
 // once.
 func TestFewRights(t *testing.T) {
+	t.Parallel()
 	selections := []string{"", "get", "list", "watch", "get,list", "get,watch", "list,watch", "get,list,watch"}
 	rows := [][4]string{{"patch", "", "", ""}}
 	for i := range selections {
@@ -541,6 +545,7 @@ func (b cutBody) Read(p []byte) (int, error) {
 }
 
 func TestConnectionComesBack(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]bool{"after the start": true, "in between": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -701,6 +706,7 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 // TestManyNamespaces: with the right to do so they are watched by one stream for
 // each kind, and without it one by one.
 func TestManyNamespaces(t *testing.T) {
+	t.Parallel()
 	const namespaces = 8
 	slow := workload("Deployment", "web", 1, kubetest.ReadyAfter(10*time.Second), "")
 	// No rollout ends before the last one is watched: what takes long comes before the first.

@@ -43,6 +43,7 @@ func TestNothingChangedCostsNothing(t *testing.T) {
 }
 
 func TestEachKindOfWorkload(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -105,6 +106,7 @@ func TestMissingSecret(t *testing.T) {
 }
 
 func TestPodSecurity(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -156,6 +158,7 @@ func quota(w *world, hard string) {
 }
 
 func TestPartitionAndOnDelete(t *testing.T) {
+	t.Parallel()
 	for name, strategy := range map[string]string{
 		"partition": "  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}\n",
 		"on delete": "  updateStrategy: {type: OnDelete}\n",
@@ -174,6 +177,7 @@ func TestPartitionAndOnDelete(t *testing.T) {
 }
 
 func TestJobs(t *testing.T) {
+	t.Parallel()
 	t.Run("complete, with its log", func(t *testing.T) {
 		w := newWorld(t)
 		o := w.wait(track.Options{}, 30*time.Second, w.apply(job("migrate", kubetest.Exits(2*time.Second, 0), "0042_orders.sql", ""))).ready(15 * time.Second)

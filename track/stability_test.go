@@ -39,13 +39,13 @@ func TestNoTimeToStay(t *testing.T) {
 		pod.Update(pods.Pod{Ready: true, Containers: []pods.Container{{Name: "app", Ready: true, Restarts: c.restarts}}})
 		s.newPods.byUID[types.UID("p")] = pod
 		s.update(unprobed(0), now)
-		s.computeStatus(now)
+		s.status, _ = s.evaluate(now)
 		s.update(unprobed(1), now)
-		if got := s.computeStatus(now); got.State != Progressing {
-			t.Errorf("%s: %s as soon as it is ready, want %s for a moment", name, got.State, Progressing)
+		if s.status, _ = s.evaluate(now); s.status.State != Progressing {
+			t.Errorf("%s: %s as soon as it is ready, want %s for a moment", name, s.status.State, Progressing)
 		}
 		s.waiveStability()
-		if got := s.computeStatus(now); got.State != c.want {
+		if got, _ := s.evaluate(now); got.State != c.want {
 			t.Errorf("%s: %s when time is up, want %s", name, got.State, c.want)
 		}
 	}
@@ -77,7 +77,8 @@ func TestRestartIsNoRecovery(t *testing.T) {
 		}
 		s.newPods.byUID["p"].Update(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
 		before := s.status
-		if got, _ := changeOf(before, s.computeStatus(begun.Add(step.at))); got != step.want {
+		s.status, _ = s.evaluate(begun.Add(step.at))
+		if got, _ := changeOf(before, s.status); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}

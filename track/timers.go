@@ -6,8 +6,8 @@ import (
 	"deployer/track/class"
 )
 
-// timers are the times from which an object's limits count. They pause while the
-// API server is unreachable: silence proves nothing then.
+// timers are the times from which an object's limits count: all that evaluations remember of what was before. They pause
+// while the API server is unreachable: silence proves nothing then.
 type timers struct {
 	appliedAt     time.Time                 // by our clock
 	progressedAt  time.Time                 // when a count was last higher than ever
@@ -17,10 +17,6 @@ type timers struct {
 	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
-
-	isDue      bool      // something has changed since the status was computed
-	recheckAt  time.Time // when time alone may change the status; zero for never
-	computedAt time.Time // when the status was computed last
 
 	outages     int       // of the object's watches, that are active
 	pausedSince time.Time // when the first of them began; zero when the timers run
@@ -48,9 +44,11 @@ func (t *timers) since(c class.Class, now time.Time) time.Time {
 	return now
 }
 
-// recheckBy asks for the status to be computed again at a time; zero asks for nothing.
-func (t *timers) recheckBy(at time.Time) {
-	t.recheckAt = earliest(t.recheckAt, at)
+// A schedule says when an object's status has to be computed again.
+type schedule struct {
+	isDue      bool      // something has changed since
+	recheckAt  time.Time // when time alone may change it; zero for never
+	computedAt time.Time // when it was computed last
 }
 
 // earliest returns the first of the times that aren't zero; zero when all are.

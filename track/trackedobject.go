@@ -33,6 +33,7 @@ type trackedObject struct {
 	events   eventLog
 	newPods  newPods
 	timers   timers
+	schedule schedule
 	lookups  lookups
 	status   Status
 }
@@ -94,7 +95,7 @@ func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
 
 // update records a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	if isOlder(obj, t.observed.object) {
 		return // the list or the watch is older than what is known
 	}
@@ -127,33 +128,33 @@ func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 
 // updatePod takes a pod of the new revision.
 func (t *trackedObject) updatePod(p pods.Pod) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	history := t.newPods.byUID[p.UID]
 	if history == nil {
-		history = pods.NewHistory(p, t.podPolicy())
+		history = pods.NewHistory(p, t.podPolicy(t.status.Rollout))
 		t.newPods.byUID[p.UID] = history
 	}
 	history.Update(p)
 }
 
 func (t *trackedObject) deletePod(uid types.UID) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	delete(t.newPods.byUID, uid)
 }
 
-func (t *trackedObject) podPolicy() pods.Policy {
+func (t *trackedObject) podPolicy(r *Rollout) pods.Policy {
 	return pods.Policy{
 		FailuresAllowed: cmp.Or(t.settings.failuresAllowed, t.opts.FailuresAllowed),
 		Unchanged:       !t.target.Changed,
 		AppliedAt:       t.observed.serverAppliedAt,
 		MemoryLowered:   t.memoryLowered,
-		OldPodsLeaving:  t.status.Rollout != nil && t.status.Rollout.Terminating > 0,
+		OldPodsLeaving:  r != nil && r.Terminating > 0,
 	}
 }
 
 // markGone records that the object was deleted; last is its last state, if known.
 func (t *trackedObject) markGone(last *unstructured.Unstructured) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	if last != nil && t.observed.object != nil && last.GetUID() != t.observed.object.GetUID() {
 		return
 	}
@@ -190,7 +191,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 
 // pauseTimers begins an outage.
 func (t *trackedObject) pauseTimers(now time.Time) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	if t.timers.outages++; t.timers.outages == 1 {
 		t.timers.pausedSince = now
 	}
@@ -198,7 +199,7 @@ func (t *trackedObject) pauseTimers(now time.Time) {
 
 // resumeTimers ends an outage. With the last one the timers go on where they stood.
 func (t *trackedObject) resumeTimers(now time.Time) {
-	t.timers.isDue = true
+	t.schedule.isDue = true
 	if t.timers.outages--; t.timers.outages == 0 {
 		t.shiftTimers(now.Sub(t.timers.pausedSince))
 		t.timers.pausedSince = time.Time{}

@@ -166,11 +166,11 @@ func (w *wait) updateWorkloads(now time.Time) {
 func (w *wait) updateDue(now time.Time) {
 	for _, obj := range w.objects {
 		at := obj.timers.now(now)
-		if soon := obj.timers.computedAt.Add(manyPodsPause); len(obj.newPods.byUID) > manyPods && at.Before(soon) {
-			obj.timers.recheckBy(soon)
+		if soon := obj.schedule.computedAt.Add(manyPodsPause); len(obj.newPods.byUID) > manyPods && at.Before(soon) {
+			obj.schedule.recheckAt = earliest(obj.schedule.recheckAt, soon)
 			continue
 		}
-		if obj.timers.isDue || !obj.timers.recheckAt.IsZero() && !at.Before(obj.timers.recheckAt) {
+		if obj.schedule.isDue || !obj.schedule.recheckAt.IsZero() && !at.Before(obj.schedule.recheckAt) {
 			w.updateStatus(obj, now)
 		}
 	}
@@ -183,11 +183,12 @@ func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 	}
 	now = obj.timers.now(now)
 	before := obj.status
-	after := obj.computeStatus(now)
+	after, nextCheck := obj.evaluate(now)
+	obj.schedule = schedule{recheckAt: nextCheck, computedAt: now}
 	if !w.missing.confirm(obj, after, now) || after.State == Failed && !w.health.silenceIsReliable(w.opts.Now()) {
-		obj.status = before
 		return
 	}
+	obj.status = after
 	if after.State == Ready && obj.settings.failMode == failModeWarn && after.Unverified && len(after.Notes) > 0 {
 		w.warn(obj.target.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
@@ -229,7 +230,7 @@ func (w *wait) timeToNextUpdate(now time.Time) time.Duration {
 	next := now.Add(time.Minute)
 	for _, obj := range w.objects {
 		if !obj.status.State.IsFinal() && !obj.timers.arePaused() {
-			next = earliest(next, obj.timers.recheckAt, w.nextLookupAt(obj))
+			next = earliest(next, obj.schedule.recheckAt, w.nextLookupAt(obj))
 		}
 	}
 	if len(w.pods.requested) > 0 {
