@@ -56,8 +56,8 @@ endif
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply ./internal/e2e
 
-# An old version, and one in between.
-SKEW ?= v1.29.15 v1.31.4
+# The version before devcluster's, the oldest that is tested, and two in between.
+SKEW ?= v1.36.3 v1.34.4 v1.31.4 v1.29.15
 
 test-skew: ## apply, track and the built program against older API servers (SKEW="v1.31.4 …": these, RUN=TestX: only these tests)
 	@for v in $(SKEW); do \

@@ -185,6 +185,7 @@ func (s *story) content(chart string) string {
 		"status", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.namespace",
 		"metadata.finalizers", "spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort",
 		"metadata.annotations.deployment\\kubernetes\\io/revision", "metadata.annotations.deprecated\\daemonset\\template\\generation",
+		"metadata.annotations.autoscaling\\alpha\\kubernetes\\io/conditions", // the status of an autoscaler as v1 shows it
 	} {
 		var keys []string
 		for _, key := range strings.Split(path, ".") {

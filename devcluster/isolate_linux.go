@@ -17,7 +17,7 @@ func isolate(attributes *syscall.SysProcAttr) {
 
 // sysctls are what a kubelet wants of the machine. The node gets files that have
 // these values, and the machine keeps its own.
-// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/util/sysctl/sysctl.go
+// https://github.com/kubernetes/kubernetes/blob/v1.37.2/staging/src/k8s.io/component-helpers/node/util/sysctl/sysctl.go
 func sysctls() map[string]int {
 	return map[string]int{
 		"vm/overcommit_memory":      1,

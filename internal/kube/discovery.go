@@ -14,7 +14,7 @@ import (
 
 // ServerInfo is what a chart may ask about the cluster, and whether we saw all of it.
 type ServerInfo struct {
-	Version      string   // "v1.36.3"
+	Version      string   // "v1.37.2"
 	Major, Minor string   // as the API server states them; some have a minor version "36+". Empty: those in Version
 	APIVersions  []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
 	Unavailable  []string // group versions whose discovery failed, sorted; empty when it was complete
