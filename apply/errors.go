@@ -65,13 +65,26 @@ func (e *RejectedError) Unwrap() []error {
 	return errs
 }
 
-// Hint gives the distinct hints of the reasons, one per line.
+// Hint gives the distinct hints of the reasons, one per line, each with the objects that it is for.
 func (e *RejectedError) Hint() string {
 	var hints []string
+	objects := map[string][]string{} // by hint
 	for _, r := range e.Rejections {
-		if hint := hintOf(r.Err); hint != "" && !slices.Contains(hints, hint) {
+		hint := hintOf(r.Err)
+		if hint != "" && !slices.Contains(hints, hint) {
 			hints = append(hints, hint)
 		}
+		objects[hint] = append(objects[hint], r.ID.String())
+	}
+	for i, hint := range hints {
+		of := objects[hint]
+		if len(of) == len(e.Rejections) || strings.Contains(hint, of[0]) {
+			continue
+		}
+		if more := len(of) - 3; more > 0 {
+			of = append(of[:3:3], fmt.Sprintf("%d more", more))
+		}
+		hints[i] = strings.Join(of, ", ") + ": " + hint
 	}
 	return strings.Join(hints, "\n")
 }

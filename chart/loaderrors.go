@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -36,11 +37,33 @@ type RemoteError struct {
 	hint string
 }
 
-var repoUpdateAdvice = lazyregexp.New(`\.? \(try 'helm repo update'\)`)
+var (
+	repoUpdateAdvice = lazyregexp.New(`\.? \(try 'helm repo update'\)`)            // the hint says it
+	registryCall     = lazyregexp.New(`failed to perform "[A-Za-z]+" on [a-z]+: `) // a function of the library
+	noIndexOf        = lazyregexp.New(`no cached repository for helm-manager-([0-9a-f]+) found.*`)
+	notInIndex       = lazyregexp.New(`chart "([^"]*)" (?:version|matching) ?(.*) not found in (\S+) index.*`)
+)
+
+// plainReason is why a chart wasn't fetched, without words that only the libraries' authors understand.
+func plainReason(err error) string {
+	reason := registryCall().ReplaceAllString(repoUpdateAdvice().ReplaceAllString(err.Error(), ""), "")
+	return notInIndex().ReplaceAllStringFunc(reason, func(text string) string {
+		m := notInIndex().FindStringSubmatch(text)
+		if m[2] != "" {
+			m[1] += " " + m[2]
+		}
+		return fmt.Sprintf("there is no chart %s in the index of repository %s", m[1], m[3])
+	})
+}
+
+// withoutTLS reports whether a server was asked by HTTPS and talks HTTP.
+func withoutTLS(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "first record does not look like a TLS handshake") || strings.Contains(text, "server gave HTTP response to HTTPS client")
+}
 
 func (e *RemoteError) Error() string {
-	reason := repoUpdateAdvice().ReplaceAllString(e.Err.Error(), "") // the hint says it
-	return fmt.Sprintf("fetching chart %s: %s", e.Ref, reason)
+	return fmt.Sprintf("fetching chart %s: %s", e.Ref, plainReason(e.Err))
 }
 
 func (e *RemoteError) Unwrap() error { return e.Err }
@@ -68,6 +91,41 @@ func (e *ArchiveMismatchError) Hint() string {
 	}
 	return hint
 }
+
+// A DependencyError says that the dependencies of a chart could not be fetched.
+type DependencyError struct {
+	Doing string // updating or building
+	Chart string // its directory
+	Err   error
+	urls  []string // of the repositories
+}
+
+func (e *DependencyError) Error() string {
+	reason := plainReason(e.Err)
+	if m := noIndexOf().FindStringSubmatch(reason); m != nil { // Helm names the index by a digest of its URL
+		for _, url := range e.urls {
+			if fmt.Sprintf("%x", sha256.Sum256([]byte(url))) == m[1] {
+				reason = "the index of " + url + " could not be fetched"
+			}
+		}
+	}
+	return fmt.Sprintf("%s the dependencies of chart %s: %s", e.Doing, e.Chart, reason)
+}
+
+func (e *DependencyError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it; empty when nothing better is known.
+func (e *DependencyError) Hint() string {
+	switch {
+	case withoutTLS(e.Err):
+		return plainHTTPHint
+	case noIndexOf().MatchString(e.Err.Error()):
+		return "check the repository in Chart.yaml, and whether this machine reaches it"
+	}
+	return ""
+}
+
+const plainHTTPHint = "the server talks HTTP: use --plain-http if that is meant"
 
 // TypeError says that a chart is of a type that can't be deployed by itself.
 type TypeError struct{ Chart, Type string }

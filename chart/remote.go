@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/helmpath"
 	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
@@ -59,6 +62,8 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 		return mismatch.Hint()
 	}
 	switch {
+	case registry.IsOCI(ref) && withoutTLS(err):
+		return plainHTTPHint
 	case registry.IsOCI(ref):
 		return "check the reference, or log in: " + program.Name + " registry login HOST"
 	case opts.Repo != "" || strings.Contains(ref, "://"):
@@ -70,7 +75,27 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	if repo, _, _ := strings.Cut(ref, "/"); strings.Contains(err.Error(), "repo "+repo+" not found") {
 		return fmt.Sprintf("to make it known: "+program.Name+" repo add %s URL", repo)
 	}
-	return "update the indexes of the repositories: " + program.Name + " repo update"
+	hint := "update the indexes of the repositories: " + program.Name + " repo update"
+	if name := similarChart(ref, opts); name != "" {
+		hint = "did you mean " + name + "? Or " + hint
+	}
+	return hint
+}
+
+// similarChart is the chart of a repository whose name is most like the one of a reference, such as repo/web; empty if none is.
+func similarChart(ref string, opts LoadOptions) string {
+	name, chart, _ := strings.Cut(ref, "/")
+	index, err := repo.LoadIndexFile(filepath.Join(opts.Settings.EnvSettings().RepositoryCache, helmpath.CacheIndexFile(name)))
+	if err != nil {
+		return "" // the hint to update it remains
+	}
+	if _, known := index.Entries[chart]; known {
+		return "" // not the name, but the version is wrong
+	}
+	if similar := program.Similar(chart, slices.Collect(maps.Keys(index.Entries))); similar != "" {
+		return name + "/" + similar
+	}
+	return ""
 }
 
 // Download fetches the archive of a chart, and with verify its signature, into a
@@ -131,7 +156,7 @@ func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions)
 		m.Verify = downloader.VerifyAlways
 	}
 	if err := m.Update(); err != nil {
-		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
+		return newDependencyError("updating", dir, err)
 	}
 	return ctx.Err()
 }
@@ -150,9 +175,19 @@ func BuildDependencies(ctx context.Context, dir string, opts DependencyOptions) 
 		return program.WithHint(fmt.Errorf("%w. Please add the missing repos via '"+program.Name+" repo add'", unknown), program.Name+" repo add NAME URL")
 	}
 	if err != nil {
-		return fmt.Errorf("building the dependencies of chart %s: %w", dir, err)
+		return newDependencyError("building", dir, err)
 	}
 	return ctx.Err()
+}
+
+func newDependencyError(doing, dir string, err error) *DependencyError {
+	e := &DependencyError{Doing: doing, Chart: dir, Err: err}
+	if metadata, merr := chartutil.LoadChartfile(filepath.Join(dir, chartutil.ChartfileName)); merr == nil { // otherwise err says so
+		for _, d := range metadata.Dependencies {
+			e.urls = append(e.urls, d.Repository)
+		}
+	}
+	return e
 }
 
 // dependencyManager returns Helm's dependency manager for the chart in dir. It doesn't verify

@@ -61,6 +61,7 @@ var inside = map[string][]string{
 	"apply/ownership":          {"apply/fields"},
 	"apply/predict":            {"apply/builtin", "apply/compare", "apply/fields", "apply/manifest", "apply/ownership"},
 	"apply/provenance":         {"apply/compare", "apply/fields", "apply/ownership"},
+	"apply/verify":             {"apply/fields"},
 	"track/finding":            {"track/class", "track/rules"},
 	"track/pods":               {"track/class", "track/finding"},
 	"track/rules":              {"track/class"},

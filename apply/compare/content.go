@@ -53,13 +53,9 @@ func Satisfies(live, desired any) bool {
 	return fields.Equal(desired, live)
 }
 
-// quantities are the fields whose values the server writes in its own way.
-var quantities = map[string]bool{"limits": true, "requests": true, "capacity": true, "hard": true, "min": true, "max": true, "default": true, "defaultRequest": true}
-
 // SameQuantity reports whether two values of a field mean the same amount: 1000m is 1.
 func SameQuantity(names []string, before, after any) bool {
-	last := len(names) - 1
-	if last < 1 || !quantities[names[last-1]] && names[last] != "sizeLimit" {
+	if !fields.IsQuantity(names) {
 		return false
 	}
 	b, err := resource.ParseQuantity(fields.Scalar(before))

@@ -64,3 +64,12 @@ func UsesVariable(item any, name string) bool {
 	m, _ := item.(map[string]any)
 	return strings.Contains(AsString(m["value"]), "$("+name+")")
 }
+
+// quantities are the fields of built-in kinds whose values are quantities, such as 500m or 2Gi.
+var quantities = map[string]bool{"limits": true, "requests": true, "capacity": true, "hard": true, "min": true, "max": true, "default": true, "defaultRequest": true}
+
+// IsQuantity reports whether the field at a path is a quantity in the built-in kinds. The server writes quantities in its own way.
+func IsQuantity(names []string) bool {
+	last := len(names) - 1
+	return last >= 1 && (quantities[names[last-1]] || names[last] == "sizeLimit")
+}

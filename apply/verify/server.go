@@ -1,14 +1,20 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/fields"
 	"deployer/internal/hide"
 	"deployer/internal/lazyregexp"
 )
@@ -78,9 +84,33 @@ func AsServerError(obj *unstructured.Unstructured, err error) error {
 		out.Text = "the server doesn't support server-side apply: " + out.Text
 	}
 	out.Text = typedPatch().ReplaceAllString(out.Text, "")
+	if strings.HasPrefix(out.Text, "failed to convert new object") && strings.Contains(out.Text, "quantities must match") { // it doesn't say which
+		out.Text = cmp.Or(strings.Join(invalidQuantities(obj.Object, nil), "; "), out.Text)
+	}
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
 	if !rbac && s.Reason != metav1.StatusReasonNotFound {
 		out.Text = Conceal(obj, out.Text)
+	}
+	return out
+}
+
+// invalidQuantities says which quantities of an object, or of a value inside it, the server can't read.
+func invalidQuantities(v any, path []string) []string {
+	var out []string
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, invalidQuantities(v[name], append(slices.Clip(path), name))...)
+		}
+	case []any:
+		for i, item := range v {
+			element := fmt.Sprintf("%s[%s]", path[len(path)-1], cmp.Or(fields.ItemName(item), fmt.Sprint(i)))
+			out = append(out, invalidQuantities(item, append(slices.Clip(path[:len(path)-1]), element))...)
+		}
+	default:
+		if _, err := resource.ParseQuantity(fields.Scalar(v)); err != nil && fields.IsQuantity(path) {
+			out = append(out, fmt.Sprintf("%s: %q is not a quantity, such as 500m, 2 or 128Mi", strings.Join(path, "."), fields.Scalar(v)))
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"deployer/chart"
 	"deployer/chart/develop"
@@ -75,7 +76,8 @@ func lint(ctx context.Context, e *env, paths []string, values map[string]any, o 
 		}
 		text += fmt.Sprintf("==> Linting %s\n", path)
 		for _, m := range shown {
-			text += m.String() + "\n"
+			severity, rest, _ := strings.Cut(m.String(), " ")
+			text += e.outPalette().Status(severity) + " " + rest + "\n"
 		}
 		text += "\n"
 	}

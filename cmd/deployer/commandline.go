@@ -233,7 +233,7 @@ func (p *parser) unknownFlag(written string) error {
 			candidates = append(candidates, "--"+name)
 		}
 	}
-	return suggest(err, written, candidates, rarely...)
+	return program.Suggest(err, written, candidates, rarely...)
 }
 
 func unknownCommand(words []string, word string, commands []*command) error {
@@ -247,7 +247,7 @@ func unknownCommand(words []string, word string, commands []*command) error {
 	if len(words) > 0 {
 		of = " of " + strings.Join(words, " ")
 	}
-	return &usageError{err: suggest(fmt.Errorf("unknown command %q%s", word, of), word, names), command: strings.Join(words, " ")}
+	return &usageError{err: program.Suggest(fmt.Errorf("unknown command %q%s", word, of), word, names), command: strings.Join(words, " ")}
 }
 
 // variables are the environment variables of a flag, the first one counts. DEPLOYER_VERSION doesn't stand for a chart's

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/program"
 	"deployer/internal/view/textfmt"
 )
 
@@ -27,7 +28,7 @@ deployer completion powershell | Out-String | Invoke-Expression`,
 		},
 		action: withArguments(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
 			if !slices.Contains(shells, args[0]) {
-				return suggest(usagef("completion", "no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
+				return program.Suggest(usagef("completion", "no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
 			}
 			script, err := completionScripts.ReadFile("completion/" + args[0])
 			if err != nil {

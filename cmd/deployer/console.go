@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"deployer/internal/hide"
+	"deployer/internal/program"
 	"deployer/internal/view/output"
 	"deployer/internal/view/run"
 	"deployer/release"
@@ -88,6 +89,10 @@ func (c *console) isQuiet() bool {
 	return c.call.asHelm && !c.streams.ErrTTY && !c.debug && c.progress != "plain"
 }
 
+// outPalette is that of standard output.
+func (c *console) outPalette() output.Palette { return c.streams.OutPalette(c.colour) }
+
+// palette is that of standard error.
 func (c *console) palette() output.Palette { return c.streams.ErrPalette(c.colour) }
 
 // outputFormat reads -o of a command.
@@ -98,7 +103,7 @@ func (c *console) outputFormat(parse func(string) (output.Format, error)) (outpu
 			_, err := parse(name)
 			return err != nil
 		})
-		return "", &usageError{err: suggest(err, c.format, formats), command: c.call.command}
+		return "", &usageError{err: program.Suggest(err, c.format, formats), command: c.call.command}
 	}
 	return f, nil
 }

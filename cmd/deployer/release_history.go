@@ -41,7 +41,7 @@ func historyCommand(e *env) *command {
 				revisions = revisions[len(revisions)-limit:]
 			}
 			e.warnUnreadable(revisions)
-			return errors.Join(helm.History(e.streams.Out, revisions, format), derr)
+			return errors.Join(helm.History(e.streams.Out, revisions, format, e.outPalette()), derr)
 		}),
 	}
 }

@@ -52,7 +52,7 @@ release that can't be read is listed as unreadable, and a warning says why.`,
 deployer list -n prod --pending -o json`,
 		flags: flags,
 		action: withFormat(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
-			q.options.Format = format
+			q.options.Format, q.options.Palette = format, e.outPalette()
 			return q.run(ctx, e)
 		}),
 	}

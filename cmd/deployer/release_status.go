@@ -91,7 +91,7 @@ func (q *statusQuery) limitReadingBeforeWatch(ctx context.Context) (context.Cont
 }
 
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
-	options := helm.StatusOptions{Format: format, Description: q.description}
+	options := helm.StatusOptions{Format: format, Palette: e.outPalette(), Description: q.description}
 	if q.resources {
 		ctx, done := q.limitReadingBeforeWatch(ctx)
 		var err error

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deployer/chart"
+	"deployer/internal/program"
 )
 
 // A value is what a flag takes.
@@ -210,7 +211,7 @@ func canonicalBool(s string) string {
 }
 
 func notOneOf(given string, words []string) error {
-	return suggest(fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", ")), given, words)
+	return program.Suggest(fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", ")), given, words)
 }
 
 // valueSource gives values. All such flags of a command append to one list, to keep their order.

@@ -110,6 +110,37 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestRejectionsSayWhatIsWrongWithWhichObject has objects that are rejected for different reasons, each of which has its own
+// advice.
+func TestRejectionsSayWhatIsWrongWithWhichObject(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chartOf(map[string]string{"templates/all.yaml": `
+apiVersion: foo.example/v1
+kind: Foo
+metadata: {name: a}
+---
+apiVersion: extensions/v1beta1
+kind: Ingress
+metadata: {name: b}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: nosuch}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: d}
+spec:
+  containers: [{name: main, image: x, resources: {limits: {cpu: lots, memory: 1Gi}}}]
+`})
+	w.says(w.exits(3, "install", "x", chart), "stderr",
+		`Pod/`+w.ns+`/d .*: spec.containers\[main\].resources.limits.cpu: "lots" is not a quantity, such as 500m, 2 or 128Mi\n`,
+		`\n  ConfigMap/nosuch/c: create the namespace first`,
+		`\n  Foo/a: install the CustomResourceDefinition that brings it`,
+		`\n  Ingress/b: the cluster serves it in networking.k8s.io/v1`)
+	w.nothingLeft()
+}
+
 // TestNoPermission deploys as somebody who may not: once nothing at all, once
 // everything but the objects of the chart.
 func TestNoPermission(t *testing.T) {

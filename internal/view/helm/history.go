@@ -32,7 +32,7 @@ func shortened(description string) string {
 }
 
 // History writes the revisions of a release, oldest first.
-func History(w io.Writer, revisions []release.Summary, f output.Format) error {
+func History(w io.Writer, revisions []release.Summary, f output.Format, p output.Palette) error {
 	elements := make([]historyEntry, 0, len(revisions))
 	rows := make([][]string, 0, len(revisions))
 	for _, r := range revisions {
@@ -46,5 +46,5 @@ func History(w io.Writer, revisions []release.Summary, f output.Format) error {
 	if f != output.FormatTable {
 		return output.Encode(w, f, elements)
 	}
-	return output.Table(w, []string{"REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION", "DESCRIPTION"}, rows)
+	return output.StatusTable(w, p, 2, []string{"REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION", "DESCRIPTION"}, rows)
 }

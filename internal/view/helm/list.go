@@ -21,6 +21,7 @@ type ListOptions struct {
 	TimeFormat string // Go's layout; empty for Helm's
 	NoHeaders  bool
 	Short      bool // names alone
+	Palette    output.Palette
 }
 
 type listEntry struct {
@@ -79,7 +80,7 @@ func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 	for _, e := range elements {
 		rows = append(rows, []string{e.Name, e.Namespace, e.Revision, e.Updated, e.Status, e.Chart, e.AppVersion})
 	}
-	return output.Table(w, headings, rows)
+	return output.StatusTable(w, o.Palette, 4, headings, rows)
 }
 
 // chartWords names a chart with its version. Some records have none.

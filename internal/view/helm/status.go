@@ -17,6 +17,7 @@ import (
 // StatusOptions say what of a release is shown.
 type StatusOptions struct {
 	Format      output.Format
+	Palette     output.Palette
 	Metadata    bool // also the chart's name and versions
 	Description bool
 	HideNotes   bool
@@ -52,7 +53,7 @@ func resourcesOf(objects []deploy.LiveObject) []resource {
 }
 
 // writeResources writes a table of live objects.
-func writeResources(w io.Writer, objects []deploy.LiveObject) error {
+func writeResources(w io.Writer, objects []deploy.LiveObject, p output.Palette) error {
 	rows := make([][]string, 0, len(objects))
 	for _, r := range resourcesOf(objects) {
 		state, message := r.State, strings.Join(append([]string{r.Message}, r.Notes...), "; ")
@@ -61,7 +62,7 @@ func writeResources(w io.Writer, objects []deploy.LiveObject) error {
 		}
 		rows = append(rows, []string{r.Object, state, strings.TrimPrefix(message, "; ")})
 	}
-	return output.Table(w, []string{"OBJECT", "STATE", "MESSAGE"}, rows)
+	return output.StatusTable(w, p, 1, []string{"OBJECT", "STATE", "MESSAGE"}, rows)
 }
 
 // Status writes one revision of a release.
@@ -78,7 +79,7 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	if !r.Info.LastDeployed.IsZero() {
 		fmt.Fprintf(&b, "LAST DEPLOYED: %s\n", r.Info.LastDeployed.Format(time.ANSIC))
 	}
-	fmt.Fprintf(&b, "NAMESPACE: %s\nSTATUS: %s\nREVISION: %d\n", r.Namespace, r.Info.Status, r.Version)
+	fmt.Fprintf(&b, "NAMESPACE: %s\nSTATUS: %s\nREVISION: %d\n", r.Namespace, o.Palette.Status(r.Info.Status.String()), r.Version)
 	if m := metadataOf(r); o.Metadata && m != nil {
 		fmt.Fprintf(&b, "CHART: %s\nVERSION: %s\nAPP_VERSION: %s\n", m.Name, m.Version, m.AppVersion)
 	}
@@ -87,12 +88,12 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	}
 	if len(o.Resources) > 0 {
 		b.WriteString("RESOURCES:\n")
-		if err := writeResources(&b, o.Resources); err != nil {
+		if err := writeResources(&b, o.Resources, o.Palette); err != nil {
 			return err
 		}
 		b.WriteString("\n")
 	}
-	writeTests(&b, r.Hooks)
+	writeTests(&b, r.Hooks, o.Palette)
 	if o.Everything {
 		for i, values := range []map[string]any{r.Config, o.Computed} {
 			if err := Values(&b, values, i == 1, output.FormatTable); err != nil {
@@ -111,7 +112,7 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	return err
 }
 
-func writeTests(b *strings.Builder, hooks []*helmrelease.Hook) {
+func writeTests(b *strings.Builder, hooks []*helmrelease.Hook, p output.Palette) {
 	none := true
 	for _, h := range hooks {
 		for _, e := range h.Events {
@@ -121,7 +122,7 @@ func writeTests(b *strings.Builder, hooks []*helmrelease.Hook) {
 			none = false
 			if !h.LastRun.StartedAt.IsZero() {
 				fmt.Fprintf(b, "TEST SUITE:     %s\nLast Started:   %s\nLast Completed: %s\nPhase:          %s\n", h.Name,
-					h.LastRun.StartedAt.Format(time.ANSIC), h.LastRun.CompletedAt.Format(time.ANSIC), h.LastRun.Phase)
+					h.LastRun.StartedAt.Format(time.ANSIC), h.LastRun.CompletedAt.Format(time.ANSIC), p.Status(h.LastRun.Phase.String()))
 			}
 		}
 	}

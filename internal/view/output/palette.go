@@ -2,6 +2,7 @@ package output
 
 import (
 	"os"
+	"strings"
 
 	"github.com/fatih/color"
 )
@@ -50,4 +51,23 @@ func newPalette(when Colour, tty bool, mark int) Palette {
 		Faint: paint(color.Faint),
 		Bold:  paint(color.Bold),
 	}
+}
+
+// Status paints the status of a release, the state of an object or the severity of a message. The zero palette leaves it.
+func (p Palette) Status(word string) string {
+	if p == (Palette{}) {
+		return word
+	}
+	first, _, _ := strings.Cut(word, " ")
+	switch first {
+	case "deployed", "ready", "Succeeded":
+		return p.Good.Sprint(word)
+	case "failed", "unreadable", "gone", "Failed", "[ERROR]":
+		return p.Bad.Sprint(word)
+	case "superseded", "uninstalled", "[INFO]":
+		return p.Faint.Sprint(word)
+	case "pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "unknown", "progressing", "Running", "[WARNING]":
+		return p.Warn.Sprint(word)
+	}
+	return word
 }

@@ -13,6 +13,11 @@ import (
 // set apart by a tab, as wide as their widest cell. No headings, no heading row. It cleans the
 // cells of rows.
 func Table(w io.Writer, headings []string, rows [][]string) error {
+	return StatusTable(w, Palette{}, -1, headings, rows)
+}
+
+// StatusTable writes a table like Table, with the statuses in one of its columns painted.
+func StatusTable(w io.Writer, p Palette, column int, headings []string, rows [][]string) error {
 	if len(headings) > 0 {
 		rows = append([][]string{headings}, rows...)
 	}
@@ -26,7 +31,11 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 	}
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == column {
+				cell = p.Status(cell)
+			}
+			row[i] = cell + padding
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err

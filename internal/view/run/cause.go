@@ -84,7 +84,7 @@ func (c *causeCollector) collect(err error) {
 		c.verdict = verdictRejected
 	}
 	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
-		c.causes[0].Next = append(c.causes[0].Next, c.state.undoSuggestion(c.causes[0].BeforeRelease)...)
+		c.causes[0].Next = append(c.causes[0].Next, c.state.undoSuggestion()...)
 	}
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -15,7 +16,7 @@ import (
 )
 
 // A suggestionRule is a suggestion with places for names: {ns}, {kind}, {name}, {pod},
-// {container}, {image}, {node}, {needs}. One whose place has no name is left out.
+// {container}, {image}, {node}, {needs} and, as kubectl creates it, {creates}. One whose place has no name is left out.
 type suggestionRule struct{ what, command string }
 
 // What suggestions are about.
@@ -65,6 +66,9 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 	case class.ResourceClaimUnallocated:
 		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe resourceclaims,resourceclaimtemplates"}, {"list the devices", "kubectl get deviceclasses,resourceslices"}}
 	case class.ConfigError, class.MountedObjectMissing:
+		if p.Missing != nil && p.Missing.Key == "" { // describing it would only say that it isn't there
+			return []suggestionRule{{"create what is missing", "kubectl -n {ns} create {creates} --from-literal=KEY=VALUE"}, describePod}
+		}
 		return []suggestionRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
 	case class.ReadinessProbeFailed, class.StartupProbeFailed:
 		return []suggestionRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
@@ -92,7 +96,7 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
-		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "",
+		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "",
 	}
 	if id.Group != "" && id.Group != "apps" && id.Group != "batch" {
 		names["kind"] += "." + id.Group
@@ -106,11 +110,21 @@ func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion
 		names["node"] = problem.Nodes[0]
 	}
 	if n := problem.Missing; n != nil {
-		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
+		name := textfmt.ShellWord(n.Name)
+		names["needs"] = strings.ToLower(n.Kind) + " " + name
+		switch n.Kind {
+		case "Secret":
+			names["creates"] = "secret generic " + name
+		case "ConfigMap":
+			names["creates"] = "configmap " + name
+		}
 	}
 	var out []Suggestion
 	for _, rule := range suggestionRules(of, problem) {
-		if command, ok := filled(rule.command, names); ok {
+		isTold := func(command string) bool {
+			return slices.ContainsFunc(out, func(s Suggestion) bool { return s.Command == command })
+		}
+		if command, ok := filled(rule.command, names); ok && !isTold(command) {
 			out = append(out, Suggestion{What: rule.what, Command: command, about: rule.about()})
 		}
 	}
@@ -126,7 +140,7 @@ func filled(command string, names map[string]string) (string, bool) {
 		if value == "" && strings.Contains(command, place) {
 			return "", false
 		}
-		if name != "needs" {
+		if name != "needs" && name != "creates" {
 			value = textfmt.ShellWord(value)
 		}
 		command = strings.ReplaceAll(command, place, value)
@@ -135,9 +149,8 @@ func filled(command string, names map[string]string) (string, bool) {
 }
 
 // undoSuggestion suggests how to go back: to the last working revision, or, of a first one, by an uninstall. It suggests
-// nothing if the failure is older than the release and the release changed nothing: the rollback would
-// return to the same failure.
-func (t *runState) undoSuggestion(before bool) []Suggestion {
+// nothing if the release changed nothing.
+func (t *runState) undoSuggestion() []Suggestion {
 	if t.neverBegan() || t.onlyRecordFailed() {
 		return nil
 	}
@@ -150,7 +163,7 @@ func (t *runState) undoSuggestion(before bool) []Suggestion {
 	}
 	revision := "" // the last that was deployed
 	if status := t.op.Basis.Latest.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
-		if before && t.nothingChanged() {
+		if t.nothingChanged() {
 			return nil
 		}
 		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"fmt"
@@ -6,15 +6,20 @@ import (
 	"strings"
 
 	"github.com/xrash/smetrics"
-
-	"deployer/internal/program"
 )
 
-// suggest adds the candidate that a mistyped word most likely means to an error about the word. Words that are
-// nothing alike aren't suggested. Of the rare candidates, only one is that differs by a single letter.
-func suggest(err error, word string, candidates []string, rare ...string) error {
-	best, least := "", len(likenesses)
-	distance := 0
+// Suggest adds the candidate that a mistyped word most likely means to an error about the word.
+func Suggest(err error, word string, candidates []string, rare ...string) error {
+	if similar := Similar(word, candidates, rare...); similar != "" {
+		return WithHint(err, fmt.Sprintf("did you mean %s?", similar))
+	}
+	return err
+}
+
+// Similar is the candidate that a mistyped word most likely means; empty if the word is nothing like any of them. Of the
+// rare candidates, it is only one that differs by a single letter.
+func Similar(word string, candidates []string, rare ...string) string {
+	best, least, distance := "", len(likenesses), 0
 	consider := func(candidate string, upTo int) {
 		d := smetrics.WagnerFischer(word, candidate, 1, 1, 1) // letters to insert, delete or replace
 		like := slices.IndexFunc(likenesses, func(alike func(word, candidate string, distance int) bool) bool { return alike(word, candidate, d) })
@@ -31,10 +36,7 @@ func suggest(err error, word string, candidates []string, rare ...string) error 
 	for _, c := range rare {
 		consider(c, 1)
 	}
-	if best == "" {
-		return err
-	}
-	return program.WithHint(err, fmt.Sprintf("did you mean %s?", best))
+	return best
 }
 
 // likenesses are the ways in which a word can be like the one that is meant, the surest first.
