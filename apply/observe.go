@@ -170,7 +170,7 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 
 // observeMeta reads the metadata of one object.
 func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, source string) (observation, error) {
-	meta, err := o.a.getMeta(ctx, m, id)
+	meta, err := o.a.metaInAnyVersion(ctx, m, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
@@ -210,7 +210,7 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 		}
 		page, err := o.listMetaPage(ctx, at, opts)
 		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || verify.ConversionFailed(err):
 			o.unlistable.Store(at, true)
 			return nil, false, nil
 		case apierrors.IsResourceExpired(err):
@@ -233,7 +233,12 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 	if err != nil {
 		return nil, err
 	}
-	return answerTo(ctx, o.a.requester, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
+	var out *metav1.PartialObjectMetadataList
+	err = o.a.tryWhile(ctx, transientButConversion, func() error {
+		out, err = client.List(ctx, opts)
+		return unlessUnconverted(err)
+	})
+	return out, err
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than

@@ -53,6 +53,12 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.applicable, desired).DeepCopy(), live); err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
+	if u.views, err = p.otherViews(ctx, t, u.prediction.Live); err != nil {
+		return nil, err
+	}
+	if len(u.views) > 0 {
+		u.prediction.Unlike = func(apiVersion string) bool { return u.views[apiVersion] != nil }
+	}
 	if u.scaledAt, err = p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
 		return nil, err
 	}
@@ -61,6 +67,9 @@ func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *
 		u.prediction.RelinquishMetadata() // it is in the templates of that release, which applies it under our field manager
 	}
 	if err := u.decideConflicts(); err != nil {
+		return nil, err
+	}
+	if err := u.decideConflictsElsewhere(ctx); err != nil {
 		return nil, err
 	}
 	return u, u.computePrediction(ctx)
@@ -74,6 +83,7 @@ type updateDecision struct {
 	prediction           *predict.Prediction
 	fullDesired          *unstructured.Unstructured // before any field was relinquished
 	live                 *unstructured.Unstructured
+	views                map[string]*unstructured.Unstructured // of live, by API version: see otherViews
 	adopting             bool
 	scaledAt             fieldpath.Path // of the number of replicas if the chart's doesn't count; else nil
 	precondition         precondition
@@ -151,7 +161,7 @@ func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]
 // decideByDryRun asks the server for the result of the update, unless the prediction says
 // that nothing changes.
 func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
-	if compare.SameContent(u.prediction.Predicted, u.live) {
+	if u.prediction.Migrated.Elsewhere == "" && compare.SameContent(u.prediction.Predicted, u.live) {
 		return u.unchanged(), nil
 	}
 	keep := fieldpath.NewSet() // if there is no answer: an estimate has no defaults, so those of the live object are kept
@@ -160,6 +170,9 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	}
 	u.t.progress.refusalIsFinal = !keep.Empty()
 	result, err := u.dryRun(ctx)
+	if verify.FailedToPrune(err) && u.ownersFirst() {
+		result, err = u.prediction.Predicted, nil
+	}
 	u.t.progress.refusalIsFinal = false
 	if err == nil {
 		return u.handleAnswer(ctx, result)
@@ -196,7 +209,7 @@ func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured
 	if u.t.isReplacedWhole() {
 		return u.p.a.put(ctx, u.t, u.prediction.Predicted, asDryRun)
 	}
-	if !u.prediction.Migrated.Changed && !u.prediction.Repaired {
+	if !u.prediction.Repaired && (!u.prediction.Migrated.Changed || u.prediction.Migrated.Elsewhere != "") {
 		return u.p.a.apply(ctx, u.t, u.prediction.Desired, u.precondition, asDryRun)
 	}
 	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.patchToPredicted(), asDryRun)
@@ -207,9 +220,14 @@ func (u *updateDecision) patchToPredicted() []patchOperation {
 	return jsonPatchOf("", compare.WithoutServerMetadata(u.live), compare.WithoutServerMetadata(u.prediction.Predicted))
 }
 
+// ownersFirst reports whether the owners of fields have to be written before the API server can say what an apply does.
+func (u *updateDecision) ownersFirst() bool {
+	return u.prediction.Migrated.Changed && u.prediction.Migrated.Elsewhere != ""
+}
+
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
-	if compare.SameContent(result, u.live) {
+	if !u.ownersFirst() && compare.SameContent(result, u.live) {
 		return u.unchanged(), nil
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
@@ -229,6 +247,9 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		return u.relinquish(ctx, keep)
 	}
 	u.warnOfKeptFields(result)
+	if u.ownersFirst() {
+		u.change.Unverified = "its fields were set in " + u.prediction.Migrated.Elsewhere + ": the API server says what goes of them when their owners are written"
+	}
 	u.change.Predicted = result
 	u.change.execution = u.execution()
 	u.listFieldChanges(&u.change, diff, result)
@@ -276,6 +297,10 @@ func (u *updateDecision) execution() *execution {
 		return u.p.executionOf(u.t, write{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()})
 	}
 	e := u.p.executionOf(u.t)
+	if u.ownersFirst() {
+		e.writes = append(e.writes, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries, isFirst: true})
+		return e
+	}
 	if u.prediction.Migrated.Changed {
 		e.writes = append(e.writes, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries})
 	}

@@ -24,6 +24,7 @@ type write struct {
 	operations   []patchOperation           // of patchObject
 	object       *unstructured.Unstructured // that replaceObject writes; applyObject and createObject write Change.Desired
 	propagation  metav1.DeletionPropagation // of deleteObject
+	isFirst      bool                       // of migrateOwnership: the change is decided again afterwards
 }
 
 // A verb is what kind of request a write is.
@@ -116,6 +117,9 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		case migrateOwnership:
 			c.Applied, err = a.sendMigration(ctx, c, w)
 			switch {
+			case err == nil && w.isFirst:
+				e.t.progress.written = true
+				return c, true, nil
 			case err == nil:
 				version, e.t.progress.written = c.Applied.GetResourceVersion(), true
 			case !c.changesOnlyOwners() && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):

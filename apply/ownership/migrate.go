@@ -21,6 +21,10 @@ type Migration struct {
 	// the next apply would remove them. Nil means none.
 	Relinquished *fieldpath.Set
 
+	// Unlike reports whether the object isn't the same in an API version as in the one that is applied: a path
+	// means something else there. Nil means none.
+	Unlike func(apiVersion string) bool
+
 	Terms
 }
 
@@ -44,6 +48,10 @@ type Migrated struct {
 	Ours    *fieldpath.Set
 	From    []string // labels of the entries that lost fields to us
 	Changed bool     // Entries differ from what is there
+
+	// Elsewhere is the API version that Ours is of, if that is unlike the one that is applied. Only the API server
+	// knows then what an apply removes.
+	Elsewhere string
 }
 
 // Migrate computes the managedFields with which one apply makes the object as the chart
@@ -53,6 +61,9 @@ type Migrated struct {
 // csaupgrade.UpgradeManagedFields can't be used: it considers one API version per manager
 // and drops the other entries.
 func Migrate(m Migration) Migrated {
+	if apiVersion := m.elsewhere(); apiVersion != "" {
+		return m.migrateIn(apiVersion)
+	}
 	if m.Declared == nil || m.Adopting {
 		m.Declared = fieldpath.NewSet()
 	}
@@ -69,6 +80,77 @@ func Migrate(m Migration) Migrated {
 		}
 	}
 	return r.result()
+}
+
+// elsewhere returns the API version, unlike the one that is applied, in which we own fields, or Helm does if we
+// own none; empty if there is none.
+func (m Migration) elsewhere() string {
+	if m.Unlike == nil || m.Adopting {
+		return ""
+	}
+	if entry := ApplyEntry(m.Entries); entry != nil {
+		if m.Unlike(entry.APIVersion) {
+			return entry.APIVersion
+		}
+		return ""
+	}
+	for _, e := range m.Entries {
+		if e.holdsChart() && m.Unlike(e.APIVersion) {
+			return e.APIVersion
+		}
+	}
+	return ""
+}
+
+// migrateIn makes ours what Helm owns in an API version, in that version: the next apply, in another version, removes what
+// it drops of that. Helm's entries of other versions have their turn in the next release.
+func (m Migration) migrateIn(apiVersion string) Migrated {
+	out := Migrated{Ours: fieldpath.NewSet(), Elsewhere: apiVersion}
+	var at time.Time
+	if entry := ApplyEntry(m.Entries); entry != nil {
+		out.Ours, at = entry.Set, entry.Time
+	}
+	var rest []Entry
+	for _, e := range m.Entries {
+		switch {
+		case e.isOurApply():
+		case e.holdsChart() && e.APIVersion == apiVersion:
+			lost := e.withoutOwnMetadata(m.Desired)
+			out.Ours, out.From, out.Changed = out.Ours.Union(lost), append(out.From, e.Label()), true
+			if left := e.Set.Difference(lost); !left.Empty() {
+				rest = append(rest, e.With(left))
+			}
+		default:
+			rest = append(rest, e)
+		}
+	}
+	out.Entries = m.Entries
+	if m.needsAnchor(rest, apiVersion) {
+		rest = append(rest, Entry{FieldManager: FieldManager{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate}, APIVersion: apiVersion, Set: fieldpath.NewSet(releaseName)})
+		out.Changed = true
+	}
+	if out.Changed {
+		out.Entries = append(rest, newApplyEntry(apiVersion, out.Ours, at))
+	}
+	return out
+}
+
+// holdsChart reports whether Helm owns more than metadata by an entry.
+func (e Entry) holdsChart() bool {
+	return e.Class() == Helm && e.Subresource == "" && !WithoutMetadataAndStatus(e.Set).Empty()
+}
+
+// needsAnchor reports whether others own something in an API version that we leave, and no metadata. The API server
+// then converts an object without metadata, which no webhook can: a second owner of our annotation there prevents it.
+// sigs.k8s.io/structured-merge-diff merge/update.go, addBackOwnedItems
+func (m Migration) needsAnchor(others []Entry, apiVersion string) bool {
+	owned := fieldpath.NewSet()
+	for _, e := range others {
+		if e.APIVersion == apiVersion {
+			owned = owned.Union(e.Set)
+		}
+	}
+	return !owned.Empty() && m.Live.Has(releaseName) && owned.WithPrefix(fieldpath.PathElement{FieldName: new("metadata")}).Empty()
 }
 
 // A migrationRun is a migration under way.

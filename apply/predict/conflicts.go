@@ -28,7 +28,7 @@ func (p *Prediction) Conflicts() ([]Conflict, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := ownership.Conflicts(p.Live.Value, desired, p.Live.Entries)
+	all, err := ownership.Conflicts(p.Live.Value, desired, p.comparable(p.Live.Entries))
 	if err != nil {
 		return nil, err
 	}

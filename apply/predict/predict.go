@@ -22,6 +22,10 @@ type Prediction struct {
 	Live    *compare.Live
 	Desired *unstructured.Unstructured // without what was left to others
 
+	// Unlike reports whether the live object isn't the same in an API version, so that the paths of entries
+	// of it mean something else; nil means none.
+	Unlike func(apiVersion string) bool
+
 	// What Compute finds out.
 	DesiredFields *fieldpath.Set
 	Migrated      ownership.Migrated
@@ -66,6 +70,7 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 		Desired:      p.DesiredFields,
 		Declared:     p.everDeclared(),
 		Relinquished: p.relinquished,
+		Unlike:       p.Unlike,
 		Terms:        terms,
 	})
 	if err := p.simulate(p.Live.Value, desired); err != nil {
@@ -77,12 +82,20 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 
 // simulate computes the result of applying desired to an object.
 func (p *Prediction) simulate(live, desired *typed.TypedValue) error {
-	result, err := ownership.SimulateApply(live, desired, p.Migrated.Entries)
+	result, err := ownership.SimulateApply(live, desired, p.comparable(p.Migrated.Entries))
 	if err != nil {
 		return err
 	}
 	p.Predicted, err = compare.Untyped(p.Live.Converter, result)
 	return err
+}
+
+// comparable leaves out entries of API versions in which paths mean something else.
+func (p *Prediction) comparable(entries []ownership.Entry) []ownership.Entry {
+	if p.Unlike == nil {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e ownership.Entry) bool { return p.Unlike(e.APIVersion) })
 }
 
 // ManualAdditions returns the fields that people have added and that stay as they are in the

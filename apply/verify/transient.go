@@ -97,6 +97,11 @@ func QuotaConflict(err error) bool {
 		strings.Contains(err.Error(), "object has been modified")
 }
 
+// FailedToPrune reports whether the API server couldn't work out which fields an apply removes.
+func FailedToPrune(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to prune fields")
+}
+
 // ConversionFailed reports whether a conversion webhook failed or didn't answer.
 func ConversionFailed(err error) bool {
 	return err != nil && strings.Contains(err.Error(), conversionFailed)

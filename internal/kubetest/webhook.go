@@ -42,10 +42,10 @@ func Certificate(t testing.TB, hosts ...string) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, bundle
 }
 
-// Converter serves a webhook that converts custom resources between versions
-// which differ by name only, as long as up says so.
+// Converter serves a webhook that converts custom resources between versions, as long as up says so. convert makes an
+// object one of another version, whose name is set already; without it versions differ by name only.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-request-and-response
-func Converter(t testing.TB, cert tls.Certificate, up func() bool) *httptest.Server {
+func Converter(t testing.TB, cert tls.Certificate, up func() bool, convert ...func(obj *unstructured.Unstructured)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct {
@@ -64,7 +64,13 @@ func Converter(t testing.TB, cert tls.Certificate, up func() bool) *httptest.Ser
 			return
 		}
 		for _, obj := range review.Request.Objects {
+			if obj.GetAPIVersion() == review.Request.DesiredAPIVersion {
+				continue
+			}
 			obj.SetAPIVersion(review.Request.DesiredAPIVersion)
+			for _, f := range convert {
+				f(&obj)
+			}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": map[string]any{

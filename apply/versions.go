@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply/compare"
+	"deployer/apply/definition"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+	"deployer/apply/verify"
+	"deployer/internal/hide"
+	"deployer/internal/kube"
+)
+
+// The API server converts an object between the versions of its kind, and each manager owns fields in the version in
+// which it wrote them. In another version the same fields may have other names. So what an apply removes, or takes from
+// others, is computed here only where the object reads the same in both versions; else the API server is asked.
+
+// otherViews reads a live object in the API versions in which managers own more of it than metadata, and returns it as it
+// is in those in which it isn't the same.
+func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (map[string]*unstructured.Unstructured, error) {
+	var out map[string]*unstructured.Unstructured
+	looked := map[string]bool{live.Object.GetAPIVersion(): true}
+	for _, e := range live.Entries {
+		if looked[e.APIVersion] || e.Subresource != "" || ownership.WithoutMetadataAndStatus(e.Set).Empty() {
+			continue
+		}
+		looked[e.APIVersion] = true
+		m, err := p.a.cluster.Mapping(ctx, schema.FromAPIVersionAndKind(e.APIVersion, t.id.Kind), false)
+		if errors.As(err, new(*kube.NoKindMatchError)) {
+			continue // it isn't served any more
+		}
+		if err != nil {
+			return nil, err
+		}
+		view, err := p.a.view(ctx, m, t.id)
+		if err != nil {
+			return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
+		}
+		if view != nil && !compare.SameContent(versionless(view), versionless(live.Object)) {
+			p.a.opts.Hidden.AddObject(view)
+			if out == nil {
+				out = map[string]*unstructured.Unstructured{}
+			}
+			out[e.APIVersion] = view
+		}
+	}
+	return out, nil
+}
+
+// versionless is an object without its version and its status.
+func versionless(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := kube.ShallowCopy(obj)
+	delete(out.Object, "apiVersion")
+	delete(out.Object, "status")
+	return out
+}
+
+// An unconverted answer isn't asked for again: another version of the object has it too.
+type unconverted struct{ answer error }
+
+func (e unconverted) Error() string { return e.answer.Error() }
+
+// unlessUnconverted makes the failure of a conversion final.
+func unlessUnconverted(err error) error {
+	if verify.ConversionFailed(err) {
+		return unconverted{err}
+	}
+	return err
+}
+
+// transientButConversion is verify.Transient of what unlessUnconverted returns.
+func transientButConversion(err error) bool {
+	return verify.Transient(err) && !errors.As(err, new(unconverted))
+}
+
+// decideConflictsElsewhere decides about fields that others have set in a version in which they have other names: the API
+// server says which of them the chart changes. Such a field can't be left to its owner.
+func (u *updateDecision) decideConflictsElsewhere(ctx context.Context) error {
+	var others []ownership.Entry
+	for _, e := range u.prediction.Live.Entries {
+		if u.views[e.APIVersion] != nil && e.Subresource == "" && e.Class() != ownership.Helm {
+			others = append(others, e)
+		}
+	}
+	if len(others) == 0 || u.t.isReplacedWhole() {
+		return nil
+	}
+	var answer *apierrors.StatusError
+	if err := u.p.a.applyUnforced(ctx, u.t, u.prediction.Desired); !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
+		return nil // the dry run of the change tells
+	}
+	for _, cause := range answer.ErrStatus.Details.Causes {
+		for _, e := range others {
+			if cause.Type == metav1.CauseTypeFieldManagerConflict && blamesEntry(cause.Message, e) {
+				u.change.Conflicts = append(u.change.Conflicts, u.describeConflictElsewhere(cause.Field, e))
+			}
+		}
+	}
+	return nil
+}
+
+// blamesEntry reports whether the API server's words for a conflict are about the owner of an entry.
+// k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go
+func blamesEntry(message string, e ownership.Entry) bool {
+	rest, named := strings.CutPrefix(message, fmt.Sprintf("conflict with %q", e.Manager))
+	return named && (e.Operation == metav1.ManagedFieldsOperationApply || strings.HasPrefix(rest, " using "+e.APIVersion))
+}
+
+func (u *updateDecision) describeConflictElsewhere(field string, e ownership.Entry) FieldConflict {
+	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
+	f := FieldConflict{Path: strings.TrimPrefix(field, "."), FieldManager: e.FieldManager, Outcome: u.policy.outcome()}
+	for path := range e.Set.All() {
+		if path.String() == field {
+			f.Path = secret.HidePath(fields.String(path), nil)
+			f.Before, f.After = valueTexts(u.views[e.APIVersion], &unstructured.Unstructured{}, path, secret, u.p.a.opts.Hidden)
+		}
+	}
+	f.Path += " of " + e.APIVersion
+	if f.Outcome != OutcomeYielded {
+		return f
+	}
+	f.Outcome = OutcomeRefused
+	if u.p.req.Undo {
+		f.Outcome = OutcomeTaken // the rest of the failed run has to be restored
+		u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is changed: %s has no field of this name", f.Path, e.Manager, u.live.GetAPIVersion())
+	}
+	return f
+}
+
+// applyUnforced asks which fields of others an apply would change.
+func (r *requester) applyUnforced(ctx context.Context, t *target, obj *unstructured.Unstructured) error {
+	data, err := applyBody(obj.Object)
+	if err != nil {
+		return fmt.Errorf("encoding it: %w", err)
+	}
+	opts := metav1.PatchOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationStrict, DryRun: asDryRun.dryRun()}
+	_, err = r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, opts)
+	return err
+}
+
+// view reads an object in the version of the mapping, unless nobody converts to it.
+func (r *requester) view(ctx context.Context, m kube.Mapping, id kube.ID) (out *unstructured.Unstructured, err error) {
+	client, err := r.cluster.ResourceClient(m, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	err = r.tryUnlessAbsent(ctx, m, transientButConversion, func() error {
+		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
+		return unlessUnconverted(err)
+	})
+	return out, err
+}
+
+// viewMeta is view for the metadata.
+func (r *requester) viewMeta(ctx context.Context, m kube.Mapping, id kube.ID) (out *metav1.PartialObjectMetadata, err error) {
+	client, err := r.metaClient(m, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	err = r.tryUnlessAbsent(ctx, m, transientButConversion, func() error {
+		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
+		return unlessUnconverted(err)
+	})
+	return out, err
+}
+
+// metaInAnyVersion reads the metadata of an object, which is the same in all versions of its kind, in another one if
+// nobody converts to that of the mapping.
+func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
+	meta, err := r.viewMeta(ctx, m, id)
+	if !verify.ConversionFailed(err) {
+		return meta, err
+	}
+	crd, crdErr := r.get(ctx, definition.Mapping, definition.ID(m.Resource.GroupResource()))
+	if crdErr != nil || crd == nil {
+		return nil, err
+	}
+	for _, version := range definition.Versions(crd) {
+		other := m
+		other.Resource.Version, _ = version["name"].(string)
+		if served, _ := version["served"].(bool); !served || other.Resource == m.Resource {
+			continue
+		}
+		if found, otherErr := r.viewMeta(ctx, other, id); otherErr == nil {
+			return found, nil
+		}
+	}
+	return nil, err
+}

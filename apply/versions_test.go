@@ -1,0 +1,248 @@
+package apply_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+)
+
+// A mover is a story with a kind, Move, whose two versions have other field names, and the webhook between them.
+type mover struct {
+	*story
+	up atomic.Bool // whether the webhook answers
+}
+
+// beginMove makes the definition of Move, of which one version is stored.
+func beginMove(t *testing.T, stored string) *mover {
+	t.Helper()
+	m := &mover{story: begin(t)}
+	m.up.Store(true)
+	cert, ca := localCertificate(t)
+	server := kubetest.Converter(t, cert, m.up.Load, convertMove)
+	m.define(stored, server.URL, ca)
+	crds := m.client("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+	t.Cleanup(func() { crds.Delete(bg, "moves."+m.ns+".example.com", deleteNow) })
+	m.eventually("both versions to be served", func() error {
+		for _, version := range []string{"v1", "v1beta1"} {
+			moves := schema.GroupVersionResource{Group: m.ns + ".example.com", Version: version, Resource: "moves"}
+			if _, err := m.c.Dynamic().Resource(moves).List(bg, metav1.ListOptions{}); err != nil {
+				return err
+			}
+			m.cluster = kube.New(m.c.Config(), m.ns) // which has asked nothing yet
+			if _, err := m.cluster.Mapping(bg, moves.GroupVersion().WithKind("Move"), false); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return m
+}
+
+// define makes the definition as it is to be, by somebody else.
+func (m *mover) define(stored, url, ca string) {
+	m.t.Helper()
+	crd := m.manifests(fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: moves.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {plural: moves, kind: Move, singular: move, listKind: MoveList}
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: '%s', caBundle: %s}}}
+  versions:
+  - {name: v1beta1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {host: {type: string}, port: {type: integer}, backends: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}}}
+  - {name: v1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {address: {type: string}, endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, weight: {type: integer}}}}}}}}}}
+`, url, ca, stored == "v1beta1", stored == "v1"))[0].Object
+	m.patch(crd.GetAPIVersion(), crd.GetKind(), crd.GetName(), types.ApplyPatchType, string(marshal(m.t, crd)), "somebody")
+}
+
+// convertMove converts between v1beta1, which has host, port and names, and v1, which has an address and endpoints.
+func convertMove(obj *unstructured.Unstructured) {
+	spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
+	if strings.HasSuffix(obj.GetAPIVersion(), "/v1") {
+		if spec["host"] != nil || spec["port"] != nil {
+			spec["address"] = fmt.Sprint(spec["host"], ":", spec["port"])
+		}
+		names, _ := spec["backends"].([]any)
+		for _, name := range names {
+			endpoints, _ := spec["endpoints"].([]any)
+			spec["endpoints"] = append(endpoints, map[string]any{"name": name, "weight": int64(1)})
+		}
+	} else {
+		if address, ok := spec["address"].(string); ok {
+			host, port, _ := strings.Cut(address, ":")
+			spec["host"] = host
+			if n, err := strconv.ParseInt(port, 10, 64); err == nil {
+				spec["port"] = n
+			}
+		}
+		endpoints, _ := spec["endpoints"].([]any)
+		for _, e := range endpoints {
+			names, _ := spec["backends"].([]any)
+			spec["backends"] = append(names, e.(map[string]any)["name"])
+		}
+	}
+	others := []string{"host", "port", "backends"}
+	if strings.HasSuffix(obj.GetAPIVersion(), "beta1") {
+		others = []string{"address", "endpoints"}
+	}
+	for _, name := range others {
+		delete(spec, name)
+	}
+	obj.Object["spec"] = spec
+}
+
+func move(version, spec string) string {
+	return "apiVersion: NS.example.com/" + version + "\nkind: Move\nmetadata: {name: m}\nspec: {" + spec + "}\n"
+}
+
+// spec writes what Move m is in v1.
+func (m *mover) spec() string {
+	m.t.Helper()
+	spec, _, _ := unstructured.NestedMap(m.get(m.ns+".example.com/v1", "Move", "m").Object, "spec")
+	return fmt.Sprint(spec)
+}
+
+const (
+	oldMove     = `host: a, port: 80, backends: [bx, by]`
+	newMove     = `address: "a:80", endpoints: [{name: bx, weight: 1}, {name: by, weight: 1}]`
+	smallerMove = `address: "a:80", endpoints: [{name: bx, weight: 1}]`
+)
+
+// TestDropsAcrossVersions prevents that a plan says "no changes" of a custom resource that moves to a version with other
+// field names and drops something, and that what Helm 3 has set in the old version stays for ever.
+func TestDropsAcrossVersions(t *testing.T) {
+	for _, stored := range []string{"v1", "v1beta1"} {
+		for _, legacy := range []bool{false, true} {
+			t.Run(fmt.Sprint(stored, " stored, legacy ", legacy), func(t *testing.T) {
+				m := beginMove(t, stored)
+				m.install(move("v1beta1", oldMove), legacy)
+				p := m.plan(move("v1", smallerMove))
+				m.expect(p, "update Move/m")
+				for c := range p.Changes() {
+					switch {
+					case legacy && c.Unverified == "":
+						t.Error("the plan doesn't say that it doesn't know yet what is dropped")
+					case !legacy && !strings.Contains(fmt.Sprint(c.Fields), `endpoints[name="by"]`):
+						t.Errorf("the plan says only: %v", c.Fields)
+					}
+				}
+				m.deploy(move("v1", smallerMove))
+				if got, want := m.spec(), "map[address:a:80 endpoints:[map[name:bx weight:1]]]"; got != want {
+					t.Errorf("it is %s, want %s", got, want)
+				}
+				m.expect(m.deploy(move("v1", smallerMove)))
+			})
+		}
+	}
+}
+
+// TestMovesWithoutChange prevents that a custom resource is changed, or said to be, because it only moves to another version.
+func TestMovesWithoutChange(t *testing.T) {
+	m := beginMove(t, "v1beta1")
+	m.deploy(move("v1beta1", oldMove))
+	before := m.generation(m.ns+".example.com/v1", "Move", "m")
+	m.expect(m.deploy(move("v1", newMove)))
+	m.expect(m.deploy(move("v1", newMove)))
+	if after := m.generation(m.ns+".example.com/v1", "Move", "m"); after != before {
+		t.Errorf("generation %d, was %d", after, before)
+	}
+	m.expect(m.deploy(move("v1", smallerMove)), "update Move/m")
+	m.expect(m.deploy(move("v1beta1", `host: a, port: 80`)), "update Move/m") // back
+	if got, want := m.spec(), "map[address:a:80]"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+}
+
+// TestConflictsAcrossVersions prevents that what somebody has set in another version is overwritten in silence.
+func TestConflictsAcrossVersions(t *testing.T) {
+	m := beginMove(t, "v1")
+	m.deploy(move("v1", newMove))
+	m.patch(m.ns+".example.com/v1beta1", "Move", "m", types.MergePatchType, `{"spec":{"host":"theirs"}}`, "kubectl-edit")
+	for _, policy := range []apply.ConflictPolicy{apply.FailOnConflict, apply.YieldConflicts} {
+		m.opts.Conflicts = policy
+		if err := m.refuse(move("v1", newMove)); !strings.Contains(err.Error(), "kubectl-edit") || !strings.Contains(err.Error(), "spec.host of "+m.ns) {
+			t.Errorf("%s: %v", policy, err)
+		}
+	}
+	m.opts.Conflicts = apply.TakeConflicts
+	p := m.deploy(move("v1", newMove))
+	for c := range p.Changes() {
+		if !strings.Contains(fmt.Sprint(c.Conflicts), "kubectl-edit") {
+			t.Errorf("the plan doesn't say from whom it takes something: %v", c.Conflicts)
+		}
+	}
+	if got, want := m.spec(), "map[address:a:80 endpoints:[map[name:bx weight:1] map[name:by weight:1]]]"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+}
+
+// TestOwnersAcrossVersions prevents that an object can't move to another version because others own fields of it in the old
+// one, where the API server fails, and that what they own goes.
+func TestOwnersAcrossVersions(t *testing.T) {
+	m := beginMove(t, "v1")
+	m.deploy(move("v1beta1", oldMove))
+	m.patch(m.ns+".example.com/v1beta1", "Move", "m", types.MergePatchType, `{"spec":{"host":"theirs"}}`, "kubectl-edit")
+	m.patch(m.ns+".example.com/v1beta1", "Move", "m", types.ApplyPatchType, strings.ReplaceAll(move("v1beta1", `backends: [by]`), "NS", m.ns), "operator")
+	m.opts.Conflicts = apply.FailOnConflict
+	if _, err := m.tryRun(m.plan(move("v1", smallerMove))); err == nil || !strings.Contains(err.Error(), "kubectl-edit") {
+		t.Errorf("it says: %v", err)
+	}
+	m.opts.Conflicts = apply.TakeConflicts
+	m.deploy(move("v1", smallerMove))
+	if got, want := m.spec(), "map[address:a:80 endpoints:[map[name:bx weight:1] map[name:by weight:1]]]"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+	m.deploy(move("v1", smallerMove))
+	m.expect(m.deploy(move("v1", smallerMove)))
+}
+
+// TestDeadConverter prevents that an object which doesn't change can't be deployed, or another one is changed by half a
+// view, while nobody converts between the versions of a kind.
+func TestDeadConverter(t *testing.T) {
+	for _, stored := range []string{"v1", "v1beta1"} {
+		t.Run(stored+" stored", func(t *testing.T) {
+			m := beginMove(t, stored)
+			m.deploy(move("v1beta1", oldMove))
+			m.up.Store(false)
+			m.opts.RetryTimeout = 2 * time.Second
+			m.expect(m.deploy(move("v1beta1", oldMove)+"\n---\n"+config("beside")), "create ConfigMap/beside")
+			err := m.refuse(move("v1", smallerMove) + "\n---\n" + config("beside"))
+			if !strings.Contains(err.Error(), "conversion webhook for "+m.ns+".example.com/v1") || !strings.Contains(err.Error(), "Move/"+m.ns+"/m") {
+				t.Errorf("it says: %v", err)
+			}
+		})
+	}
+}
+
+// TestDropsFromABuiltinVersion is TestDropsAcrossVersions for a kind that the API server converts itself.
+func TestDropsFromABuiltinVersion(t *testing.T) {
+	s := begin(t)
+	hpa := func(version, spec string) string {
+		return "apiVersion: autoscaling/" + version + "\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}, " + spec + "}\n"
+	}
+	for _, legacy := range []bool{false, true} {
+		s := s
+		if legacy {
+			s = newStory(t)
+		}
+		s.install(hpa("v1", "targetCPUUtilizationPercentage: 70"), legacy)
+		s.deploy(hpa("v2", "metrics: [{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 50}}}]"))
+		if got := fmt.Sprint(at(s.get("autoscaling/v2", "HorizontalPodAutoscaler", "h"), "spec.metrics")); strings.Contains(got, "cpu") {
+			t.Errorf("legacy %t: metrics are %s", legacy, got)
+		}
+	}
+}
