@@ -22,7 +22,7 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	}
 	add("image", c.Image)
 	label := "message"
-	for l := range strings.SplitSeq(strings.TrimRight(textfmt.CleanText(c.Message), "\n"), "\n") {
+	for l := range strings.SplitSeq(strings.TrimRight(c.Message, "\n"), "\n") {
 		add(label, l)
 		label = ""
 	}
@@ -45,12 +45,11 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	return append(out, suggestionLines(c.Next)...)
 }
 
-// labelled puts a label before the first of several lines, and as much space before the others. It makes them
-// harmless: what a cluster says may have control characters.
+// labelled puts a label before the first of several lines, and as much space before the others.
 func labelled(label string, lines ...string) []string {
 	out := make([]string, 0, len(lines))
 	for _, l := range lines {
-		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanIndentedLine(l))
+		out = append(out, strings.TrimRight(textfmt.Pad(label, 8)+" "+strings.ReplaceAll(l, "\n", " "), " "))
 		label = ""
 	}
 	return out
@@ -140,7 +139,7 @@ func (c Cause) distinctEvents() []distinctEvent {
 }
 
 func logTitle(l finding.Log) string {
-	text := textfmt.CleanLine(l.Pod + "/" + l.Container)
+	text := l.Pod + "/" + l.Container
 	if l.Previous {
 		text += ", previous run"
 	}
@@ -196,7 +195,7 @@ func (c Cause) summary() string {
 	if message := textfmt.FirstLine(c.Message); message != "" {
 		text += ": " + message
 	}
-	return textfmt.CleanLine(text)
+	return text
 }
 
 // text is the cause as the report of a failure writes it.

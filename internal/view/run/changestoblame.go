@@ -22,6 +22,12 @@ import (
 // of problems.
 var podFields = map[class.Class][]string{
 	class.Unschedulable:            {"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
+	class.WaitingForNode:           {"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName"},
+	class.WaitingForRoom:           {"resources", "priorityClassName"},
+	class.SchedulingGated:          {"schedulingGates"},
+	class.Evicted:                  {"resources", "priorityClassName"},
+	class.MultiAttach:              {"volumes", "nodeSelector", "affinity"},
+	class.ReadinessProbeFailed:     {"readinessGates", "hostNetwork", "dnsPolicy", "serviceAccountName"},
 	class.NoNodeFits:               {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "resourceClaims"},
 	class.ResourceClaimUnallocated: {"resourceClaims", "nodeSelector", "affinity", "tolerations"},
 	class.OOMKilled:                {"resources"},
@@ -57,6 +63,10 @@ var podKinds = map[schema.GroupKind]bool{
 	kube.DeploymentKind: true, kube.StatefulSetKind: true, kube.DaemonSetKind: true, kube.ReplicaSetKind: true, kube.JobKind: true, kube.PodKind: true,
 	{Group: "batch", Kind: "CronJob"}: true,
 }
+
+// ofTemplate are the classes of problems that any field of the pod template may cause, also a label: what is refused, is
+// refused by rules that nobody here knows.
+var ofTemplate = sets.New(class.AdmissionDenied, class.InvalidPod)
 
 // scaleFields are the fields of a workload itself that may cause a class of problems.
 var scaleFields = map[string]bool{"spec.replicas": true, "spec.minReadySeconds": true, "spec.progressDeadlineSeconds": true, "spec.parallelism": true,
@@ -147,6 +157,10 @@ func relativePath(path, container string, of class.Class) (string, bool) {
 	}
 	if scaleFields[path] {
 		return path, ofScale.Has(of)
+	}
+	if ofTemplate.Has(of) {
+		_, field, inTemplate := strings.Cut(path, ".template.")
+		return strings.TrimPrefix(field, "spec."), inTemplate
 	}
 	for _, name := range podFields[of] {
 		if strings.HasSuffix(path, ".spec."+name) || strings.Contains(path, ".spec."+name+".") || strings.Contains(path, ".spec."+name+"[") {

@@ -40,7 +40,7 @@ func (rep *finalReport) text(r Result) string {
 func (rep *finalReport) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	verb := cmp.Or(map[deploy.Verb]string{deploy.Uninstall: "uninstalled from", deploy.Rollback: "rolled back in", deploy.Test: "tested in", deploy.Watch: "ready in"}[r.Verb], "deployed to")
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.CleanLine(r.Release)), verb, textfmt.CleanLine(r.Namespace), took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.Namespace, took(r))
 	what, n := "object", len(r.Objects)-rep.state.hookObjects()
 	if r.Verb == deploy.Test {
 		what, n = "test", rep.state.progress.hooked.done
@@ -97,7 +97,7 @@ func (rep *finalReport) failure(r Result) string {
 		if !c.Fatal && c.Class != classStopped {
 			tag += ", not yet fatal"
 		}
-		b.WriteString("\n" + rep.display.fit(p.Bold.Sprint(textfmt.CleanLine(head))+"  "+p.Faint.Sprint("["+textfmt.CleanLine(tag)+"]"), 3) + "\n")
+		b.WriteString("\n" + rep.display.fit(p.Bold.Sprint(head)+"  "+p.Faint.Sprint("["+tag+"]"), 3) + "\n")
 		rep.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
@@ -170,7 +170,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	return textfmt.CleanLine(text)
+	return text
 }
 
 // otherObjects names objects that are blocked by others, and unfinished ones.
@@ -184,7 +184,7 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 		for _, o := range c.Blocks.Names() {
 			if !named[o] {
 				named[o] = true
-				blocked = append(blocked, textfmt.CleanLine(o))
+				blocked = append(blocked, o)
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 		if named[o.Object] || !o.isUnfinished() {
 			continue
 		}
-		unfinished = append(unfinished, textfmt.WithNotes(textfmt.CleanLine(o.Object), textfmt.CleanLine(o.Message)))
+		unfinished = append(unfinished, textfmt.WithNotes(o.Object, textfmt.CleanLine(o.Message)))
 	}
 	if len(blocked) > 0 {
 		b.WriteString("\n" + rep.display.fit("not ready because of the above: "+textfmt.First(blocked, maxNames), 2) + "\n")
@@ -206,7 +206,7 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
-		text = fmt.Sprintf("  release %s, namespace %s", textfmt.CleanLine(r.Release), textfmt.CleanLine(r.Namespace))
+		text = fmt.Sprintf("  release %s, namespace %s", r.Release, r.Namespace)
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
@@ -217,14 +217,14 @@ func (rep *finalReport) verdictLine(r Result) string {
 		if undo.isIncomplete() {
 			text += dot + what + ", but not completely"
 		} else if undo.Error != "" {
-			text += dot + "the " + textfmt.CleanLine(string(undo.Verb)) + " failed too: " + textfmt.CleanLine(undo.Error)
+			text += dot + "the " + string(undo.Verb) + " failed too: " + textfmt.CleanLine(undo.Error)
 		} else if text += dot + what; undo.Verb == deploy.Rollback && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
 	if rep.display.opts.ResultFile != "" {
-		text += dot + "report: " + textfmt.CleanLine(rep.display.opts.ResultFile)
+		text += dot + "report: " + rep.display.opts.ResultFile
 	}
 	if len(r.Causes) > 0 {
 		text += dot + rep.display.glyphs.Fit(r.Causes[0].summary(), maxSummary)

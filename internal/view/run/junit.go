@@ -52,7 +52,7 @@ func writeJUnit(path string, r Result) error {
 }
 
 func junitOf(r Result) junitSuites {
-	suite := junitSuite{Name: textfmt.CleanLine(strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release))), Time: r.Seconds, Timestamp: r.Began}
+	suite := junitSuite{Name: strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release)), Time: r.Seconds, Timestamp: r.Began}
 	causes := map[string]Cause{}
 	for _, c := range r.Causes {
 		for _, o := range c.Objects.Names() {
@@ -62,10 +62,10 @@ func junitOf(r Result) junitSuites {
 		}
 	}
 	note := func(c Cause) *junitNote {
-		return &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs)}
+		return &junitNote{Message: c.headline(), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs)}
 	}
 	for _, o := range r.Objects {
-		test := junitCase{Class: suite.Name, Name: textfmt.CleanLine(o.Object), Time: o.Seconds}
+		test := junitCase{Class: suite.Name, Name: o.Object, Time: o.Seconds}
 		cause, failed := causes[o.Object]
 		delete(causes, o.Object)
 		switch {
@@ -86,7 +86,7 @@ func junitOf(r Result) junitSuites {
 				continue
 			}
 		}
-		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: note(c)})
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: name, Error: note(c)})
 		suite.Errors++
 	}
 	suite.Tests = len(suite.Cases)

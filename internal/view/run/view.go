@@ -247,16 +247,17 @@ func (v *View) conclude() {
 	if w, ok := v.renderer.(*warningsOnly); ok && v.outcome.err != nil {
 		w.release()
 	}
+	shown := harmless(result)
 	if ran && v.display.opts.Format != output.FormatJSON {
-		v.outputs.write((&finalReport{display: v.display, state: v.runs.current}).text(result))
+		v.outputs.write((&finalReport{display: v.display, state: v.runs.current}).text(shown))
 	}
 	if v.display.opts.ResultFile != "" {
 		v.outputs.check(writeResult(v.display.opts.ResultFile, result))
 	}
 	if v.display.opts.JUnitFile != "" {
-		v.outputs.check(writeJUnit(v.display.opts.JUnitFile, result))
+		v.outputs.check(writeJUnit(v.display.opts.JUnitFile, shown))
 	}
-	v.outputs.check(v.display.ci.summary(result))
+	v.outputs.check(v.display.ci.summary(shown))
 	if v.display.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
 		result.recordUnwritten(v.outputs.firstError, v.display.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.firstError)))
 		now := v.display.now().UTC().Format(time.RFC3339Nano)
