@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -73,6 +73,9 @@ var admissionRules = []admissionRule{
 	{[]verify.Kind{verify.Quota}, kindsOf("", "ResourceQuota"), func(_ *admission, o refusedObject, r readByAdmission) bool {
 		return r.id.Namespace == o.id.Namespace && (len(o.blames) == 0 || o.names(r.id))
 	}},
+	{[]verify.Kind{verify.Quota}, nil, func(_ *admission, o refusedObject, r readByAdmission) bool {
+		return r.new == nil && o.err != nil && decide.Shortage{Namespace: o.id.Namespace, Message: o.err.Error()}.MayEndWithout(r.old)
+	}},
 	{[]verify.Kind{verify.Quota, verify.Limit}, kindsOf("", "LimitRange"), func(_ *admission, o refusedObject, r readByAdmission) bool {
 		// A quota asks for what the defaults of a LimitRange give.
 		return r.id.Namespace == o.id.Namespace && (o.kind == verify.Limit && isLimited(o.id) || o.err != nil && strings.Contains(o.err.Error(), "must specify"))
@@ -90,17 +93,10 @@ var admissionRules = []admissionRule{
 	{[]verify.Kind{verify.Class}, kindsOf("networking.k8s.io", "IngressClass"), func(_ *admission, o refusedObject, _ readByAdmission) bool {
 		return o.id.Kind == "Ingress"
 	}},
-	{[]verify.Kind{verify.Held}, kindsOf("scheduling.k8s.io", "PriorityClass"), func(_ *admission, o refusedObject, r readByAdmission) bool {
-		return o.id.Kind == r.id.Kind && isTrue(r.old, "globalDefault") && !isTrue(r.new, "globalDefault")
-	}},
-	{[]verify.Kind{verify.Held}, []schema.GroupKind{kube.ServiceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
-		wanted, held, stays := allocations(o.obj), allocations(r.old), allocations(r.new)
-		for what := range wanted {
-			if held[what] && !stays[what] {
-				return true
-			}
-		}
-		return false
+	{[]verify.Kind{verify.Held}, nil, func(_ *admission, o refusedObject, r readByAdmission) bool {
+		released := decide.WithoutHoldings(decide.HoldingsOf(r.old, nil), decide.HoldingsOf(r.new, nil))
+		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), released)
+		return o.id.Kind == r.id.Kind && shared
 	}},
 	{[]verify.Kind{verify.Policy}, []schema.GroupKind{kube.NamespaceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
 		return r.id.Name == o.id.Namespace
@@ -109,7 +105,7 @@ var admissionRules = []admissionRule{
 		return o.names(r.id)
 	}},
 	{[]verify.Kind{verify.Policy}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
-		return slices.ContainsFunc(a.bindingsOf(o), func(b parameters) bool { return b.include(r) })
+		return slices.ContainsFunc(a.bindingsOf(o), func(b parameters) bool { return b.include(r.either()) })
 	}},
 	// What a mutating one makes of an object may be what is refused.
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota, verify.WebhookSays, verify.Class}, kindsOf(admissionGroup, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
@@ -137,8 +133,8 @@ var admissionRules = []admissionRule{
 		return r.new != nil && r.id != o.id && a.isBehindWebhook(o, r)
 	}},
 	{[]verify.Kind{verify.WebhookSays}, kindsOf("networking.k8s.io", "Ingress"), func(_ *admission, o refusedObject, r readByAdmission) bool {
-		wanted, had := hostsOf(o.obj), hostsOf(r.old)
-		return o.id.Kind == "Ingress" && slices.ContainsFunc(wanted, func(host string) bool { return slices.Contains(had, host) })
+		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), decide.HoldingsOf(r.old, nil))
+		return o.id.Kind == r.id.Kind && shared
 	}},
 	{[]verify.Kind{verify.Permission}, kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding"), func(a *admission, o refusedObject, r readByAdmission) bool {
 		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && a.bindsUs(r.new)
@@ -226,47 +222,10 @@ func objectOf(obj *unstructured.Unstructured) map[string]any {
 	return obj.Object
 }
 
-func isTrue(obj *unstructured.Unstructured, field string) bool {
-	is, _, _ := unstructured.NestedBool(objectOf(obj), field)
-	return is
-}
-
 // namesClass reports whether a Pod names a class, or names none, so that the default one counts.
 func namesClass(o refusedObject, r readByAdmission, field string) bool {
 	stated, _, _ := unstructured.NestedString(o.obj.Object, "spec", field)
 	return o.id.GroupKind() == kube.PodKind && (stated == r.id.Name || stated == "" && o.kind == verify.Class)
-}
-
-// allocations are the ports of nodes and the addresses that a Service has for itself.
-func allocations(service *unstructured.Unstructured) map[string]bool {
-	out := map[string]bool{}
-	spec, _, _ := unstructured.NestedMap(objectOf(service), "spec")
-	ports, _ := spec["ports"].([]any)
-	for _, p := range ports {
-		if port, ok := p.(map[string]any); ok && port["nodePort"] != nil {
-			out[fmt.Sprintf("port %v %v", port["nodePort"], fields.AsString(port["protocol"]) == "UDP")] = true
-		}
-	}
-	if port := spec["healthCheckNodePort"]; port != nil {
-		out[fmt.Sprintf("port %v %v", port, false)] = true
-	}
-	addresses, _ := spec["clusterIPs"].([]any)
-	for _, ip := range append(addresses, spec["clusterIP"]) {
-		if text := fields.AsString(ip); text != "" && text != "None" {
-			out["address "+text] = true
-		}
-	}
-	return out
-}
-
-func hostsOf(ingress *unstructured.Unstructured) []string {
-	rules, _, _ := unstructured.NestedSlice(objectOf(ingress), "spec", "rules")
-	out := make([]string, len(rules))
-	for i, r := range rules {
-		rule, _ := r.(map[string]any)
-		out[i] = fields.AsString(rule["host"])
-	}
-	return out
 }
 
 // covers reports whether rules of a webhook or policy are about an object.
@@ -381,6 +340,29 @@ type parameters struct {
 	kind            schema.GroupKind
 	name, namespace string // empty: any
 	selector        labels.Selector
+	required        bool // without them, the policy denies everything
+}
+
+// parametersOf returns the parameters that a binding has for its policy.
+func parametersOf(binding, policy *unstructured.Unstructured) (p parameters, ok bool) {
+	apiVersion, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "apiVersion")
+	kind, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "kind")
+	ref, found, _ := unstructured.NestedMap(objectOf(binding), "spec", "paramRef")
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || !found || kind == "" {
+		return parameters{}, false
+	}
+	p = parameters{
+		kind: gv.WithKind(kind).GroupKind(), name: fields.AsString(ref["name"]), namespace: fields.AsString(ref["namespace"]),
+		selector: labels.Everything(), required: ref["parameterNotFoundAction"] == "Deny",
+	}
+	var selector metav1.LabelSelector
+	if stated, ok := ref["selector"].(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(stated, &selector) == nil {
+		if s, err := metav1.LabelSelectorAsSelector(&selector); err == nil {
+			p.selector = s
+		}
+	}
+	return p, true
 }
 
 // bindingsOf returns the parameters of the policies that a refusal names.
@@ -388,31 +370,37 @@ func (a *admission) bindingsOf(o refusedObject) []parameters {
 	var out []parameters
 	for _, name := range o.blames {
 		binding := a.read(admissionGroup, "ValidatingAdmissionPolicyBinding", name)
-		if binding == nil {
-			continue
-		}
-		policyName, _, _ := unstructured.NestedString(binding.Object, "spec", "policyName")
-		policy := a.read(admissionGroup, "ValidatingAdmissionPolicy", policyName)
-		apiVersion, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "apiVersion")
-		kind, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "kind")
-		ref, found, _ := unstructured.NestedMap(binding.Object, "spec", "paramRef")
-		if gv, err := schema.ParseGroupVersion(apiVersion); err == nil && found && kind != "" {
-			p := parameters{kind: gv.WithKind(kind).GroupKind(), name: fields.AsString(ref["name"]), namespace: fields.AsString(ref["namespace"]), selector: labels.Everything()}
-			var selector metav1.LabelSelector
-			if stated, ok := ref["selector"].(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(stated, &selector) == nil {
-				if s, err := metav1.LabelSelectorAsSelector(&selector); err == nil {
-					p.selector = s
-				}
-			}
+		policy, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
+		if p, ok := parametersOf(binding, a.read(admissionGroup, "ValidatingAdmissionPolicy", policy)); ok {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func (p parameters) include(r readByAdmission) bool {
-	return r.id.GroupKind() == p.kind && (p.name == "" || p.name == r.id.Name) && (p.namespace == "" || p.namespace == r.id.Namespace) &&
-		p.selector.Matches(labels.Set(r.either().GetLabels()))
+// isParameter reports whether a policy of the release, which stays, goes by an object until that is gone.
+func (a *admission) isParameter(obj *unstructured.Unstructured) bool {
+	for id := range a.p.targetsByID {
+		kind, isBinding := strings.CutSuffix(id.Kind, "Binding")
+		if id.Group != admissionGroup || !isBinding || obj == nil {
+			continue
+		}
+		binding := a.p.history.latestDeclared(id).Object
+		name, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
+		policy := a.p.history.latestDeclared(kube.ID{Group: id.Group, Kind: kind, Name: name}).Object
+		if policy == nil {
+			policy = a.read(id.Group, kind, name)
+		}
+		if p, ok := parametersOf(binding, policy); ok && !p.required && p.include(obj) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p parameters) include(obj *unstructured.Unstructured) bool {
+	return obj.GroupVersionKind().GroupKind() == p.kind && (p.name == "" || p.name == obj.GetName()) && (p.namespace == "" || p.namespace == obj.GetNamespace()) &&
+		p.selector.Matches(labels.Set(obj.GetLabels()))
 }
 
 // bindsUs reports whether a binding is for the account that deployer runs as.

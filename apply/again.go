@@ -66,3 +66,34 @@ func (p *planning) unsettled(targets []*target) []*target {
 		return c != nil
 	})
 }
+
+// Vanished returns the objects of changes that were carried out and that aren't in the cluster any more. One that the account may
+// not read counts as there.
+func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, error) {
+	lookups := make([]lookup, len(changes))
+	for i, c := range changes {
+		m, err := a.cluster.Mapping(ctx, c.Applied.GroupVersionKind(), true)
+		if err != nil && !errors.As(err, new(*kube.NoKindMatchError)) {
+			return nil, &ObjectError{ID: c.ID, Source: c.Source, Doing: "looking once more at", Err: err}
+		}
+		lookups[i] = lookup{collection{mapping: m, namespace: c.ID.Namespace}, c.ID.Name, err != nil}
+	}
+	o := &observer{a: a, prerequisites: &prerequisites{}, warnings: &warnings{}}
+	never := func(int, bool) bool { return false }
+	seen, err := o.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
+		if lookups[i].in.mapping == (kube.Mapping{}) {
+			return observation{}, nil // the kind is gone
+		}
+		return o.observeMeta(ctx, lookups[i].in.mapping, changes[i].ID, changes[i].Source)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var gone []kube.ID
+	for i, s := range seen {
+		if s.meta == nil && !s.forbidden {
+			gone = append(gone, changes[i].ID)
+		}
+	}
+	return gone, nil
+}

@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,12 +98,37 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		err := p.prepareGivingBack(ctx, &c, t.mapping)
 		return c, err
 	case Create:
+		if c, err := p.decideLeaving(ctx, t, desired, live, d.Adopts); c.Action == Unchanged || err != nil {
+			return c, err
+		}
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
 		t.progress.wasAbsent = true
 		return c, nil
 	}
 	return Change{}, t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
+}
+
+// decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits
+// for them. The action is empty for all others.
+func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
+	holders := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents // the garbage collector lets go by itself
+	})
+	if len(holders) == 0 || t.id.IsNamespace() {
+		return Change{}, nil
+	}
+	c, err := p.decideUpdate(ctx, t, desired, live, adopting)
+	switch {
+	case errors.As(err, new(*Rejection)):
+		return Change{}, nil
+	case err != nil || c.Action != Unchanged:
+		return Change{}, err
+	}
+	c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(holders, ", ") + "); deploy again after that to have it back"
+	c.execution, c.manifestHash = nil, ""
+	p.warnings.add(t.id, t.source, "%s", c.Reason)
+	return c, nil
 }
 
 // decideCreation decides, by a dry run, about an object that seems to be absent.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -58,29 +56,21 @@ func (p *Plan) Stayed(backTo int) error {
 
 // isRefusal reports whether the way back is barred by what an object is, or by who judges it: not by the lack of an
 // answer, a permission or an owner.
-func isRefusal(err error, namespace string) bool {
-	if errors.As(err, new(*ImmutableError)) || errors.As(err, new(*kube.NoKindMatchError)) {
-		return true
+func isRefusal(err error) bool {
+	switch verify.KindOf(err) {
+	case verify.Conflict, verify.Permission, verify.WebhookDown, verify.Passing:
+		return false
+	case verify.Unknown:
+		server, isAnswer := errors.AsType[*verify.ServerError](err)
+		return errors.As(err, new(*ImmutableError)) || isAnswer && (server.Code == http.StatusForbidden || server.Code == http.StatusRequestEntityTooLarge)
 	}
-	var server *verify.ServerError
-	var answer apierrors.APIStatus
-	code := 0
-	switch {
-	case verify.MissingPermission(err, namespace) != nil:
-	case errors.As(err, &server):
-		code = server.Code
-	case errors.As(err, &answer):
-		code = int(answer.Status().Code)
-	}
-	return slices.Contains([]int{
-		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
-	}, code)
+	return true
 }
 
 // stayBehind decides about an object that can't go back to the revision that is rolled back to: it doesn't hold up the
 // others. It reports false where that isn't so, and the rejection remains.
 func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, error) {
-	if why == nil || p.req.BackTo == 0 || t.isHook || !isRefusal(why, t.id.Namespace) {
+	if why == nil || p.req.BackTo == 0 || t.isHook || !isRefusal(why) {
 		return false, nil
 	}
 	found, err := p.observer.read(ctx, t)
@@ -140,7 +130,7 @@ func (p *planning) adviceForStaying(why error) string {
 // refusal is to end the run.
 func (c *Change) leaveBehind(err error) bool {
 	e := c.execution
-	if e == nil || e.t == nil || e.t.isHook || e.p.req.BackTo == 0 || !isRefusal(err, c.ID.Namespace) {
+	if e == nil || e.t == nil || e.t.isHook || e.p.req.BackTo == 0 || !isRefusal(err) {
 		return false
 	}
 	why := err

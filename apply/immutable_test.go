@@ -3,6 +3,7 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,21 +212,64 @@ func TestStatefulSetWithOtherSelector(t *testing.T) {
 	s.eventually("the pod is another one", pod(func(uid types.UID) bool { return uid != old }))
 }
 
-// The Secret of a token comes after its account: a controller deletes it otherwise.
-func TestTokenSecretComesAfterItsAccount(t *testing.T) {
+// A VolumeAttributesClass that claims have isn't deleted: the deletion would wait for them.
+func TestAttributesClassInUseIsNotRecreated(t *testing.T) {
 	s := begin(t)
-	p := s.plan("apiVersion: v1\nkind: Secret\nmetadata: {name: token, annotations: {kubernetes.io/service-account.name: robot}}\ntype: kubernetes.io/service-account-token\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}")
-	var order []string
-	for _, w := range p.Waves {
-		for _, c := range w.Changes {
-			order = append(order, c.ID.Kind)
+	class := func(iops string) string {
+		return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: " + s.ns + "}\ndriverName: example.com\nparameters: {iops: '" + iops + "'}\n"
+	}
+	t.Cleanup(func() {
+		_ = s.client("storage.k8s.io/v1", "VolumeAttributesClass").Delete(bg, s.ns, metav1.DeleteOptions{})
+	})
+	s.deploy(class("1"))
+	s.opts.AllowRecreate = true
+	s.post(s.manifests("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: a, volumeAttributesClassName: " + s.ns + ", resources: {requests: {storage: 1Gi}}}")[0].Object, "x")
+	err := s.refuse(class("2"))
+	rejected, _ := errors.AsType[*apply.RejectedError](err)
+	if got := strings.Join(hints(rejected), ""); !strings.Contains(got, "PersistentVolumeClaim/"+s.ns+"/data") {
+		t.Errorf("%v (%s)", err, got)
+	}
+	if err := s.client("v1", "PersistentVolumeClaim").Delete(t.Context(), "data", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the claim is gone", func() error {
+		if s.get("v1", "PersistentVolumeClaim", "data") != nil {
+			return errors.New("it is there")
 		}
-		order = append(order, "|")
+		return nil
+	})
+	s.expect(s.deploy(class("2")), "recreate VolumeAttributesClass/"+s.ns)
+}
+
+// What controllers look up when they see an object is there before it: a controller deletes a token without its account, the
+// garbage collector what has no owner, and a claim without its volume gets another one.
+func TestWhatControllersLookUpComesFirst(t *testing.T) {
+	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n---\n"
+	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: CLASS, resources: {requests: {storage: 1Gi}}}\n---\n"
+	const class = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: CLASS}\nprovisioner: example.com/x\n---\n"
+	const volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: CLASS}\nspec: {accessModes: [ReadWriteOnce], storageClassName: CLASS, capacity: {storage: 1Gi}, hostPath: {path: /x}}\n---\n"
+	for _, c := range []struct{ chart, want string }{
+		{"apiVersion: v1\nkind: Secret\nmetadata: {name: token, annotations: {kubernetes.io/service-account.name: robot}}\ntype: kubernetes.io/service-account-token\n---\n" + account, "ServiceAccount | Secret |"},
+		{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: robot, uid: x}]}\n---\n" + account, "ServiceAccount | ConfigMap |"},
+		{claim + class + volume, "PersistentVolume StorageClass | PersistentVolumeClaim |"},
+		{claim + strings.ReplaceAll(class, "CLASS}", "OTHER}"), "PersistentVolumeClaim StorageClass |"},
+		{strings.Replace(claim, "storageClassName: CLASS, ", "", 1) + class, "StorageClass | PersistentVolumeClaim |"},
+	} {
+		s := begin(t)
+		p := s.plan(strings.NewReplacer("CLASS", s.ns, "OTHER", s.ns+"-other").Replace(c.chart))
+		var order []string
+		for _, w := range p.Waves {
+			var kinds []string
+			for _, c := range w.Changes {
+				kinds = append(kinds, c.ID.Kind)
+			}
+			slices.Sort(kinds)
+			order = append(append(order, kinds...), "|")
+		}
+		if got := strings.Join(order, " "); got != c.want {
+			t.Errorf("order: %s, want %s", got, c.want)
+		}
 	}
-	if got := strings.Join(order, " "); got != "ServiceAccount | Secret |" {
-		t.Errorf("order: %s", got)
-	}
-	s.run(p)
 }
 
 // However many objects are refused, the definition of their kind is read once,

@@ -16,10 +16,14 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 	atEnd := len(plan.Waves)
 	const first = -1
 	parts := map[int][]int{} // by wave, the indices of what goes before it
-	newcomers := p.newcomers(plan)
+	newcomers, admission := p.newcomers(plan), &admission{ctx: ctx, p: p}
 	for i := range changes {
 		at := atEnd
-		switch moment, why := decide.MomentOf(list[i].ID.GroupKind()); {
+		moment, why := decide.MomentOf(list[i].ID.GroupKind())
+		if moment == decide.After && admission.isParameter(list[i].Declared) {
+			moment, why = decide.Before, "a policy would go on judging by it"
+		}
+		switch {
 		case p.req.Uninstall || changes[i].Action != Delete:
 		case moment == decide.Before:
 			at = first
@@ -53,6 +57,23 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 		}
 	}
 	return nil
+}
+
+// TakeWhatIsShort returns the deletions of Prune that may end a shortage of an object that is waited for. They come
+// now, and not when all is ready: see PruneFirst.
+func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
+	s.Namespace = of.Namespace
+	before := len(p.PruneFirst)
+	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
+		e := c.execution
+		isIt := c.Action == Delete && e != nil && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(e.orphan.Declared)
+		if isIt {
+			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for what it had: %s", of, s.Message)
+			p.PruneFirst = append(p.PruneFirst, c)
+		}
+		return isIt
+	})
+	return p.PruneFirst[before:]
 }
 
 // makeRoom lets a dropped object stay until its pods are gone too.
@@ -94,6 +115,10 @@ func (n newcomers) inPlaceOf(ctx context.Context, o orphan) *newcomer {
 	isExclusive := func(namespace, claim string) bool { return n.p.isExclusive(ctx, namespace, claim) }
 	held := decide.HoldingsOf(o.Declared, isExclusive)
 	for _, c := range n.list {
+		if c.t.deferral.waitsFor(o.ID) {
+			c.why = "isn't admitted beside it"
+			return &c
+		}
 		needed := decide.WithoutHoldings(decide.HoldingsOf(c.t.obj, isExclusive), decide.HoldingsOf(c.old, isExclusive))
 		if shared, ok := decide.SharedHolding(held, needed); ok {
 			c.why = "needs its " + shared.What

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/definition"
 	"deployer/apply/ordering"
@@ -111,20 +112,36 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 	return nil
 }
 
-// addImplied adds the implied dependencies: an object waits for its namespace and for its
-// CRD, and the Secret of a ServiceAccount's token for the account, without which a controller deletes it.
-// k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
+// addImplied adds the implied dependencies: an object waits for its namespace and its CRD, and for what controllers look up
+// when they see it.
 func (o *releaseOrder) addImplied() {
+	storage := slices.DeleteFunc(slices.Clone(o.targets), func(t *target) bool { return t.id.Kind != "StorageClass" && t.id.Kind != "PersistentVolume" })
 	for i, t := range o.targets {
-		if j, ok := o.index[namespaceID(t.id.Namespace)]; ok {
-			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is its namespace"})
+		add := func(id kube.ID, why string) {
+			if j, ok := o.index[id]; ok && j != i {
+				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: why})
+			}
 		}
-		if j, ok := o.index[t.definition()]; ok {
-			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which defines its kind"})
+		add(namespaceID(t.id.Namespace), "which is its namespace")
+		add(t.definition(), "which defines its kind")
+		if t.obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
+			// Without its account, it is deleted. k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
+			add(kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}, "whose token it holds")
 		}
-		account := kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}
-		if j, ok := o.index[account]; ok && t.obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
-			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "whose token it holds"})
+		for _, owner := range t.obj.GetOwnerReferences() { // without its owners, the garbage collector deletes it
+			gv, _ := schema.ParseGroupVersion(owner.APIVersion)
+			add(kube.ID{Group: gv.Group, Kind: owner.Kind, Namespace: t.id.Namespace, Name: owner.Name}, "which owns it")
+			add(kube.ID{Group: gv.Group, Kind: owner.Kind, Name: owner.Name}, "which owns it")
+		}
+		if t.id.GroupKind() != kube.PersistentVolumeClaimKind || o.nodes[i].Weight != nil {
+			continue
+		}
+		class, stated, _ := unstructured.NestedString(t.obj.Object, "spec", "storageClassName")
+		for _, s := range storage { // a claim without its volume gets another one
+			if ofVolume, _, _ := unstructured.NestedString(s.obj.Object, "spec", "storageClassName"); o.nodes[o.index[s.id]].Weight == nil &&
+				(!stated || class == s.id.Name || class == ofVolume && s.id.Kind == "PersistentVolume") {
+				add(s.id, "of which its volume is")
+			}
 		}
 	}
 }

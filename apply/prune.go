@@ -152,7 +152,7 @@ func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	var ids []kube.ID
 	for _, c := range turn {
 		for _, id := range c.deletion.WaitsForGone {
-			if _, known := d.outcomes[id]; !known && !slices.Contains(ids, id) {
+			if _, known := d.outcomes[id]; !known && d.changes[id] != nil && !slices.Contains(ids, id) { // or it went earlier
 				ids = append(ids, id)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -40,9 +41,9 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
-	if may && t.id.GroupKind() == kube.PersistentVolumeClaimKind {
+	if may {
 		if may, err = p.a.isUnused(ctx, immutable); err != nil {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for pods that use", Err: err}
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
 		}
 	}
 	if !may {
@@ -116,31 +117,62 @@ func selectsPodsOf(set, other *unstructured.Unstructured) bool {
 	return err == nil && selects.Matches(labels.Set(pods))
 }
 
-// isUnused reports whether no pod uses the claim that immutable is about. Otherwise its deletion would wait for the pods, and its
-// data be lost as soon as they are gone; immutable then names them. Without permission to list pods, the claim may be in use.
+// protectedByUsers are the kinds whose deletion waits until nobody uses the object, what uses it, and how that can be told.
+// k8s.io/kubernetes/pkg/controller/{volume/pvcprotection,volume/vacprotection,resourceclaim}
+var protectedByUsers = map[schema.GroupKind]struct {
+	users []schema.GroupKind
+	uses  func(user *unstructured.Unstructured, name string) bool
+}{
+	kube.PersistentVolumeClaimKind:                           {[]schema.GroupKind{kube.PodKind}, usesClaim},
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:        {[]schema.GroupKind{kube.PodKind}, usesResourceClaim},
+	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {[]schema.GroupKind{kube.PersistentVolumeClaimKind, {Kind: "PersistentVolume"}}, hasAttributesClass},
+}
+
+// isUnused reports whether nobody uses the object that immutable is about. Otherwise its deletion would wait for the users, and the
+// data of a claim be lost as soon as they are gone; immutable then names them. Without permission to list them, it may be in use.
 func (a *Applier) isUnused(ctx context.Context, immutable *ImmutableError) (bool, error) {
-	m, err := a.cluster.Mapping(ctx, kube.PodKind.WithVersion("v1"), true)
-	if err != nil {
-		return false, err
-	}
-	pods, err := a.list(ctx, collection{mapping: m, namespace: immutable.ID.Namespace})
-	if apierrors.IsForbidden(err) {
-		immutable.Advice = "deployer recreates a claim only if no pod uses it, and has no permission to list pods: allow that, or delete the claim yourself"
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
+	protected := protectedByUsers[immutable.ID.GroupKind()]
 	var users []string
-	for i := range pods {
-		if usesClaim(&pods[i], immutable.ID.Name) {
-			users = append(users, kube.IDOf(&pods[i]).String())
+	for _, kind := range protected.users {
+		m, err := a.cluster.Mapping(ctx, kind.WithVersion("v1"), true)
+		if err != nil {
+			return false, err
+		}
+		list, err := a.list(ctx, collection{mapping: m, namespace: immutable.ID.Namespace})
+		if apierrors.IsForbidden(err) {
+			immutable.Advice = fmt.Sprintf("deployer recreates it only if nothing uses it, and has no permission to list %s: allow that, or delete it yourself", m.Resource.Resource)
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		for i := range list {
+			if protected.uses(&list[i], immutable.ID.Name) {
+				users = append(users, kube.IDOf(&list[i]).String())
+			}
 		}
 	}
 	if len(users) > 0 {
-		immutable.Advice = fmt.Sprintf("the claim is used by %s, and can't be deleted before these are gone: scale down what has made them, then deploy again", strings.Join(users, ", "))
+		immutable.Advice = fmt.Sprintf("it is used by %s, and can't be deleted before these are gone: scale down what has made them, then deploy again", strings.Join(users, ", "))
 	}
 	return len(users) == 0, nil
+}
+
+// hasAttributesClass reports whether a volume or its claim has a VolumeAttributesClass, or is to get it.
+func hasAttributesClass(user *unstructured.Unstructured, class string) bool {
+	desired, _, _ := unstructured.NestedString(user.Object, "spec", "volumeAttributesClassName")
+	current, _, _ := unstructured.NestedString(user.Object, "status", "currentVolumeAttributesClassName")
+	return desired == class || current == class
+}
+
+// usesResourceClaim reports whether a pod that hasn't ended has devices by a claim.
+func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	claims, _, _ := unstructured.NestedSlice(pod.Object, "spec", "resourceClaims")
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(claims, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return fields.AsString(m["resourceClaimName"]) == claim
+	})
 }
 
 // usesClaim reports whether a pod that hasn't ended mounts a claim.

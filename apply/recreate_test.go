@@ -140,7 +140,7 @@ func strategySwitch(t *testing.T, legacy bool) {
 	}
 }
 
-// An object on its way out is waited for, then made anew.
+// An object on its way out is waited for, then made anew, if it is to be different.
 func TestTerminatingObject(t *testing.T) {
 	s := begin(t)
 	s.deploy(small)
@@ -149,13 +149,15 @@ func TestTerminatingObject(t *testing.T) {
 	if err := s.client("v1", "ConfigMap").Delete(bg, "conf", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	s.expect(s.plan(small))
+	other := strings.Replace(small, `a: "1"`, `a: "3"`, 1)
 	s.opts.GoneTimeout = time.Second
-	_, err := s.tryRun(s.plan(small))
+	_, err := s.tryRun(s.plan(other))
 	if want := "(it has finalizers example.com/wait): it still exists after 1s"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	s.opts.GoneTimeout = 0
-	p := s.plan(small)
+	p := s.plan(other)
 	s.expect(p, "create ConfigMap/conf")
 	done := make(chan struct{})
 	go func() {

@@ -90,6 +90,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.applier.AwaitKinds(ctx, r.Settings.Wait) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
+		func() error { return r.lookOnceMore(ctx) },
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 		func() error { return r.op.Plan.Stayed(r.op.Target) },
 	)

@@ -2,9 +2,15 @@ package deploy
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
 	"deployer/internal/kube"
+	"deployer/track/finding"
 )
 
 // lookAgain makes the plan again for what comes after its first done waves: hooks have run, or the run has waited, so
@@ -37,4 +43,37 @@ func ranProgram(waves []apply.Wave) bool {
 		}
 	}
 	return false
+}
+
+// A VanishedError lists the objects of a release that somebody has deleted before the run ended.
+type VanishedError struct{ Objects []kube.ID }
+
+func (e *VanishedError) Error() string {
+	return fmt.Sprintf("another client has deleted %s since it was applied", strings.Join(finding.IDs(e.Objects).Names(), ", "))
+}
+
+// Hint says what to do about it.
+func (e *VanishedError) Hint() string {
+	return "find out who deletes it (the audit log of the API server says so), then deploy again: that creates it"
+}
+
+// lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
+func (r *run) lookOnceMore(ctx context.Context) (err error) {
+	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool { return c.Applied == nil || endsByItself(c.Applied) })
+	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
+		return nil
+	}
+	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)
+	defer func() { err = end(err) }()
+	gone, err := r.applier.Vanished(ctx, applied)
+	if err == nil && len(gone) > 0 {
+		err = &VanishedError{gone}
+	}
+	return err
+}
+
+// endsByItself reports whether an object is deleted by the cluster when it has done its work.
+func endsByItself(obj *unstructured.Unstructured) bool {
+	_, limited, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
+	return limited && isJob(kube.IDOf(obj))
 }

@@ -48,14 +48,17 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
+	if r.op.Plan == nil || len(r.op.Plan.Prune) == 0 {
+		return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
+	}
+	return r.trackAndMakeRoom(ctx, targets)
 }
 
 // trackTargets returns the targets to track for changes, except those for which skip returns true.
 func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
-		if c.Applied == nil || skip(c.ID) {
+		if c.Applied == nil || skip(c.ID) || c.Action == apply.Unchanged && c.Applied.GetDeletionTimestamp() != nil {
 			continue
 		}
 		target := track.Target{

@@ -54,6 +54,32 @@ var movingGates = []movingGate{
 		again: []string{`checked again after Service/NS/a`},
 	},
 	{
+		name: "what is dropped leaves room in a quota",
+		before: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"1\"}}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n",
+		after: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"1\"}}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: b}\nspec: {ports: [{port: 80}]}\n",
+		again: []string{`checked again after Service/NS/a`, `Service/NS/a\s+delete: .*before Service/NS/b, which isn't admitted beside it`},
+	},
+	{
+		name:   "the webhook that refuses an object is repaired",
+		before: configMap("a", "1") + "---\n" + webhookOf("Fail"),
+		after:  configMap("a", "2") + "---\n" + webhookOf("Ignore"),
+		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE`},
+	},
+	{
+		name:   "the webhook that refuses an object is dropped",
+		before: configMap("a", "1") + "---\n" + webhookOf("Fail"),
+		after:  configMap("a", "2"),
+		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE`},
+	},
+	{
+		name:   "the parameter of a policy changes",
+		before: policyBy("ConfigMap", "object.data.key == params.data.key") + "---\n" + configMap("param", "1") + "---\n" + labelled(configMap("a", "1")),
+		after:  policyBy("ConfigMap", "object.data.key == params.data.key") + "---\n" + configMap("param", "2") + "---\n" + labelled(configMap("a", "2")),
+		again:  []string{`checked again after ConfigMap/NS/param`},
+	},
+	{
 		name:   "a policy changes",
 		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + labelled(configMap("a", "1")),
 		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + labelled(configMap("a", "2")),
@@ -78,6 +104,29 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata: {name: ` + name + `}
 spec: {policyName: ` + name + `, validationActions: [Deny]}
+`
+}
+
+// policyBy is policyOf with a parameter.
+func policyBy(kind, expression string) string {
+	return replaceOnce(replaceOnce(policyOf("UNIQUE", expression), "  failurePolicy: Fail\n", "  failurePolicy: Fail\n  paramKind: {apiVersion: v1, kind: "+kind+"}\n"),
+		"validationActions: [Deny]", "validationActions: [Deny], paramRef: {name: param, namespace: NS, parameterNotFoundAction: Allow}")
+}
+
+// webhookOf is a webhook about ConfigMaps of the namespace that doesn't answer.
+func webhookOf(onFailure string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: UNIQUE}
+webhooks:
+- name: UNIQUE.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: ` + onFailure + `
+  timeoutSeconds: 1
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
 `
 }
 

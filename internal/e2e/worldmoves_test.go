@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kubetest"
+)
+
+// TestDroppedObjectsGoWhenTheWaitIsStuckForThem prevents that a new object waits until the time-out for what an object has that
+// the chart dropped and that is deleted after the wait.
+func TestDroppedObjectsGoWhenTheWaitIsStuckForThem(t *testing.T) {
+	const nextTo = "      nodeSelector: {kubernetes.io/hostname: node-3}\n"
+	for name, c := range map[string]struct{ quota, old, next, lacks string }{
+		"quota": {
+			quota: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: \"1\"}}\n",
+			old:   deployment("old", "web", ""), next: deployment("new", "web", ""), lacks: "exceeded quota",
+		},
+		"anti-affinity": {
+			old: deployment("old", "old", "") + nextTo,
+			next: deployment("new", "new", "") + nextTo + "      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
+				"[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: old}}}]}}\n",
+			lacks: "anti-affinity",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.quota != "" {
+				w.create("resourcequotas", "admin", c.quota)
+				w.eventually("the quota counts", func() bool { return field(w.must("resourcequotas", "q"), "status.used") != nil })
+			}
+			w.ok("install", "x", w.chart(c.old, configMap("served", "1")))
+			w.says(w.ok("upgrade", "x", w.chart(c.next)), "stderr", "Deployment/"+w.ns+"/old: deleted before Deployment/"+w.ns+"/new was ready", c.lacks)
+			w.there("deployments", map[string]bool{"old": false, "new": true})
+			w.there("configmaps", map[string]bool{"served": false})
+		})
+	}
+}
+
+// TestDroppedParameterGoesFirst: an object by which a policy judges is gone before what is judged.
+func TestDroppedParameterGoesFirst(t *testing.T) {
+	w := newWorld(t)
+	policy := func(name string) string {
+		return strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "name: param,", "name: "+name+",").Replace(policyBy("ConfigMap", "params.data.key == '1'"))
+	}
+	w.ok("install", "x", "--wait=false", w.chart(policy("rules"), configMap("rules", "1"), configMap("other", "1")))
+	plan := w.plan("x", w.chart(policy("more"), labelled(configMap("a", "1"))))
+	if got, want := strings.Join(plan.stages(), ", "), fmt.Sprintf("prune ConfigMap/%[1]s/rules, apply, apply, prune ConfigMap/%[1]s/other", w.ns); got != want {
+		t.Errorf("the plan has %s, want %s", got, want)
+	}
+	w.ok("uninstall", "x")
+}
+
+// TestNobodyWaitsForWhatDoesNotChange prevents that a run waits for an object that others hold and that is as the chart has it.
+func TestNobodyWaitsForWhatDoesNotChange(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart(configMap("held", "1"), configMap("a", "{{ .Values.v }}"))
+	w.helm("install", "x", chart, "--set", "v=1")
+	w.patch("configmaps", "held", "other", `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	w.remove("configmaps", "held", metav1.DeleteOptions{})
+	w.Cleanup(func() {
+		_, _ = w.in("configmaps").Patch(w.bound(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	})
+	r := w.ok("upgrade", "x", chart, "--set", "v=2", "--timeout", "20s")
+	w.says(r, "stderr", `ConfigMap/\S+/held: it is being deleted, when its finalizers are gone \(example.com/hold\)`)
+	if n := strings.Count(r.err, "it is being deleted"); n != 1 {
+		t.Errorf("it is said %d times\n%s", n, r)
+	}
+	if r.took > 15*time.Second {
+		t.Errorf("it took %s", r.took)
+	}
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "2" {
+		t.Errorf("ConfigMap/a has %v", got)
+	}
+}
+
+// TestWhatVanishedIsNotDeployed prevents that a release counts as deployed although somebody has deleted an object of it meanwhile.
+func TestWhatVanishedIsNotDeployed(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart(configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), configMap("d", "1"), replaceOnce(deployment("web", "web", "  minReadySeconds: 2"), "image: r/x:1", "image: r/x:{{ .Values.v }}"))
+	stop := make(chan struct{})
+	gone := make(chan struct{})
+	go func() { // somebody
+		defer close(gone)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+				_ = w.in("configmaps").Delete(w.bound(), "b", metav1.DeleteOptions{})
+			}
+		}
+	}()
+	w.says(w.exits(1, "install", "x", chart, "--set", "v=1"), "stderr", `another client has deleted ConfigMap/\S+/b since it was applied`)
+	close(stop)
+	<-gone
+	w.statuses("x", "failed")
+	w.ok("upgrade", "x", chart, "--set", "v=2")
+	w.there("configmaps", map[string]bool{"a": true, "b": true})
+	w.statuses("x", "failed", "deployed")
+}
+
+// TestReleaseRemovesItsOwnAccountLast: the RoleBinding by which the run acts goes when all else is gone.
+func TestReleaseRemovesItsOwnAccountLast(t *testing.T) {
+	w := newWorld(t)
+	user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets", "services"), kubetest.Rule("coordination.k8s.io", "*", "leases"),
+		kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"))
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\nrules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [\"*\"]}]\n"
+	binding := "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}\n" +
+		"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: \"" + user.Name + "\"}]\n"
+	w.ok("install", "x", "--wait=false", w.chart(role, binding, configMap("a", "1"), configMap("b", "1")))
+	w.kubeconfig = user.Kubeconfig(t, w.ns)
+	w.says(w.ok("plan", "--uninstall", "x"), "stdout", `are gone.*RoleBinding/\S+/a\s+delete: [^\n]*at the very end`)
+	w.ok("uninstall", "x")
+	w.kubeconfig = w.user.Kubeconfig(t, w.ns)
+	w.nothingLeft()
+}
