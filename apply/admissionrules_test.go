@@ -33,16 +33,16 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 // that has nothing to do with it.
 func TestAdmissionRules(t *testing.T) {
 	const (
-		pod     = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: n}, spec: {priorityClassName: gold, runtimeClassName: vm, containers: [{name: c}]}}"
-		service = "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: n}, spec: {clusterIP: 10.0.0.1, ports: [{port: 1, nodePort: 30001}]}}"
-		ingress = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: n}, spec: {rules: [{host: x.test}]}}"
-		config  = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: n}}"
-		claim   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d, namespace: n}, spec: {storageClassName: fast}}"
+		pod     = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {priorityClassName: gold, runtimeClassName: vm, containers: [{name: c}]}}"
+		service = "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: shop}, spec: {clusterIP: 10.0.0.1, ports: [{port: 1, nodePort: 30001}]}}"
+		ingress = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: shop}, spec: {rules: [{host: x.test}]}}"
+		config  = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}"
+		claim   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d, namespace: shop}, spec: {storageClassName: fast}}"
 		gold    = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: gold}, value: 1}"
 		vm      = "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: vm}, handler: x}"
 		hook    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: w.example.com}]}"
 		mutates = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: m}, spec: {matchConstraints: {resourceRules: [{apiGroups: [''], resources: [configmaps]}]}}}"
-		quota   = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: n}}"
+		quota   = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}}"
 	)
 	defaultOf := func(name string) string {
 		return "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: " + name + "}, globalDefault: true}"
@@ -57,8 +57,8 @@ func TestAdmissionRules(t *testing.T) {
 		"another quota":                   {config, "exceeded quota: r, requested: count/configmaps=1, used: x, limited: y", verify.Quota, quota, quota, false},
 		"what a quota counts is dropped":  {config, "exceeded quota: r, requested: count/configmaps=1, used: x, limited: y", verify.Quota, strings.Replace(config, "name: c", "name: old", 1), "", true},
 		"what a quota counts stays":       {config, "exceeded quota: r, requested: count/configmaps=1, used: x, limited: y", verify.Quota, strings.Replace(config, "name: c", "name: old", 1), strings.Replace(config, "name: c", "name: old", 1), false},
-		"of another namespace":            {config, "exceeded quota: r, requested: count/configmaps=1, used: x, limited: y", verify.Quota, strings.Replace(config, "namespace: n", "namespace: o", 1), "", false},
-		"limit":                           {claim, "maximum storage usage per PersistentVolumeClaim is 1Gi", verify.Limit, "", "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: n}}", true},
+		"of another namespace":            {config, "exceeded quota: r, requested: count/configmaps=1, used: x, limited: y", verify.Quota, strings.Replace(config, "namespace: shop", "namespace: other", 1), "", false},
+		"limit":                           {claim, "maximum storage usage per PersistentVolumeClaim is 1Gi", verify.Limit, "", "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}}", true},
 		"StorageClass":                    {claim, "storageclass must support resize", verify.Class, "", "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}}", true},
 		"another StorageClass":            {claim, "storageclass must support resize", verify.Class, "", "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: slow}}", false},
 		"PriorityClass":                   {pod, "no PriorityClass with name gold was found", verify.Missing, "", gold, true},
@@ -74,7 +74,7 @@ func TestAdmissionRules(t *testing.T) {
 		"port":                            {service, "provided port is already allocated", verify.Held, strings.Replace(service, "name: s", "name: t", 1), "", true},
 		"address":                         {service, "provided IP is already allocated", verify.Held, strings.NewReplacer("name: s", "name: t", "nodePort: 30001", "nodePort: 30002").Replace(service), "", true},
 		"port that stays":                 {service, "provided port is already allocated", verify.Held, strings.Replace(service, "name: s", "name: t", 1), strings.Replace(service, "name: s", "name: t", 1), false},
-		"level of the namespace":          {pod, `violates PodSecurity "restricted"`, verify.Policy, "", "{apiVersion: v1, kind: Namespace, metadata: {name: n}}", true},
+		"level of the namespace":          {pod, `violates PodSecurity "restricted"`, verify.Policy, "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", true},
 		"policy":                          {config, "ValidatingAdmissionPolicy 'v' with binding 'b' denied request", verify.Policy, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: v}}", "", true},
 		"binding":                         {config, "ValidatingAdmissionPolicy 'v' with binding 'b' denied request", verify.Policy, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}", "", true},
 		"what changes objects":            {config, `admission webhook "other" denied the request`, verify.WebhookSays, "", mutates, true},
@@ -82,16 +82,16 @@ func TestAdmissionRules(t *testing.T) {
 		"webhook that denies":             {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, hook, strings.Replace(hook, "w.example.com", "v.example.com", 1), true},
 		"webhook that doesn't answer":     {config, `failed calling webhook "w.example.com"`, verify.WebhookDown, hook, "", true},
 		"another webhook":                 {config, `failed calling webhook "v.example.com"`, verify.WebhookDown, hook, "", false},
-		"Service behind it":               {config, `failed calling webhook "w.example.com"`, verify.WebhookDown, "", "{apiVersion: v1, kind: Service, metadata: {name: guard, namespace: n}}", true},
-		"workload behind it":              {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: g, namespace: n}, spec: {template: {metadata: {labels: {app: guard}}}}}", true},
-		"workload that isn't behind it":   {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: g, namespace: n}, spec: {template: {metadata: {labels: {app: web}}}}}", false},
+		"Service behind it":               {config, `failed calling webhook "w.example.com"`, verify.WebhookDown, "", "{apiVersion: v1, kind: Service, metadata: {name: guard, namespace: shop}}", true},
+		"workload behind it":              {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: g, namespace: shop}, spec: {template: {metadata: {labels: {app: guard}}}}}", true},
+		"workload that isn't behind it":   {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: g, namespace: shop}, spec: {template: {metadata: {labels: {app: web}}}}}", false},
 		"what nobody can explain by this": {config, "spec: Invalid value", verify.Schema, "", gold, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			guard := parsed(t, "{apiVersion: v1, kind: Service, metadata: {name: guard, namespace: n}, spec: {selector: {app: guard}}}")
+			guard := parsed(t, "{apiVersion: v1, kind: Service, metadata: {name: guard, namespace: shop}, spec: {selector: {app: guard}}}")
 			p := &planning{targetsByID: map[kube.ID]*target{kube.IDOf(guard): {id: kube.IDOf(guard), obj: guard}}}
 			a := &admission{ctx: t.Context(), p: p, webhooks: []map[string]any{
-				{"name": "w.example.com", "clientConfig": map[string]any{"service": map[string]any{"name": "guard", "namespace": "n"}}},
+				{"name": "w.example.com", "clientConfig": map[string]any{"service": map[string]any{"name": "guard", "namespace": "shop"}}},
 			}}
 			r := readByAdmission{old: parsed(t, c.old), new: parsed(t, c.next)}
 			r.id = kube.IDOf(r.either())

@@ -219,7 +219,7 @@ func TestAttributesClassInUseIsNotRecreated(t *testing.T) {
 		return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: " + s.ns + "}\ndriverName: example.com\nparameters: {iops: '" + iops + "'}\n"
 	}
 	t.Cleanup(func() {
-		_ = s.client("storage.k8s.io/v1", "VolumeAttributesClass").Delete(bg, s.ns, metav1.DeleteOptions{})
+		_ = s.client("storage.k8s.io/v1", "VolumeAttributesClass").Delete(bg, s.ns, deleteNow)
 	})
 	s.deploy(class("1"))
 	s.opts.AllowRecreate = true
@@ -255,20 +255,22 @@ func TestWhatControllersLookUpComesFirst(t *testing.T) {
 		{claim + strings.ReplaceAll(class, "CLASS}", "OTHER}"), "PersistentVolumeClaim StorageClass |"},
 		{strings.Replace(claim, "storageClassName: CLASS, ", "", 1) + class, "StorageClass | PersistentVolumeClaim |"},
 	} {
-		s := begin(t)
-		p := s.plan(strings.NewReplacer("CLASS", s.ns, "OTHER", s.ns+"-other").Replace(c.chart))
-		var order []string
-		for _, w := range p.Waves {
-			var kinds []string
-			for _, c := range w.Changes {
-				kinds = append(kinds, c.ID.Kind)
+		t.Run(c.want, func(t *testing.T) {
+			s := begin(t)
+			p := s.plan(strings.NewReplacer("CLASS", s.ns, "OTHER", s.ns+"-other").Replace(c.chart))
+			var order []string
+			for _, w := range p.Waves {
+				var kinds []string
+				for _, c := range w.Changes {
+					kinds = append(kinds, c.ID.Kind)
+				}
+				slices.Sort(kinds)
+				order = append(append(order, kinds...), "|")
 			}
-			slices.Sort(kinds)
-			order = append(append(order, kinds...), "|")
-		}
-		if got := strings.Join(order, " "); got != c.want {
-			t.Errorf("order: %s, want %s", got, c.want)
-		}
+			if got := strings.Join(order, " "); got != c.want {
+				t.Errorf("order: %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

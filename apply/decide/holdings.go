@@ -47,6 +47,9 @@ var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holdi
 		}
 		spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
 		out = append(out, portHolding("nodePort", spec, "healthCheckNodePort")...)
+		if address := fields.AsString(spec["loadBalancerIP"]); address != "" {
+			out = append(out, held("loadBalancerIP "+address))
+		}
 		addresses, _, _ := unstructured.NestedStringSlice(spec, "clusterIPs")
 		for _, address := range append(addresses, fields.AsString(spec["clusterIP"])) {
 			if address != "" && address != "None" {

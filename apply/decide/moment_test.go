@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,6 +78,7 @@ func TestSharedHolding(t *testing.T) {
 		"node ports that are chosen": {service("{type: NodePort, ports: [{port: 1}]}"), service("{type: NodePort, ports: [{port: 1}]}"), ""},
 		"cluster address":            {service("{clusterIP: 10.0.0.1}"), service("{clusterIPs: [10.0.0.1]}"), "clusterIP 10.0.0.1"},
 		"no cluster address":         {service("{clusterIP: None}"), service("{clusterIP: None}"), ""},
+		"address of a load balancer": {service("{loadBalancerIP: 192.0.2.1}"), service("{loadBalancerIP: 192.0.2.1}"), "loadBalancerIP 192.0.2.1"},
 		"host":                       {ingress("a", "{host: x.test}"), ingress("a", "{host: y.test}, {host: x.test}"), "host x.test"},
 		"host of another class":      {ingress("a", "{host: x.test}"), ingress("b", "{host: x.test}"), ""},
 		"default PriorityClass":      {"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, globalDefault: true}", "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: b}, globalDefault: true}", "the place of the default PriorityClass"},
@@ -110,6 +112,46 @@ func TestIsRenamed(t *testing.T) {
 		"another kind":                {workload("StatefulSet", "a", "db:1", ""), workload("Deployment", "b", "db:1", ""), true, false},
 	} {
 		if got := IsRenamed(c.old, c.next, c.sameTemplate); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestMayEndWithout: what keeps pods from running, and what may have it.
+func TestMayEndWithout(t *testing.T) {
+	workload := func(spec string) string {
+		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, spec: {template: {spec: " + spec + "}}}"
+	}
+	plain := workload("{containers: [{name: c}]}")
+	onPort := workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}")
+	withClaim := workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}")
+	config := "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}"
+	quota := func(resources string) string {
+		return `pods "p" is forbidden: exceeded quota: q, requested: ` + resources + ", used: pods=1, limited: pods=1"
+	}
+	for name, c := range map[string]struct {
+		message, obj string
+		want         bool
+	}{
+		"room for pods":               {quota("limits.cpu=1,pods=1"), plain, true},
+		"room for ReplicaSets":        {quota("count/replicasets.apps=1"), plain, true},
+		"room for what isn't a pod":   {quota("count/configmaps=1,secrets=1"), plain, false},
+		"pods, and no pod":            {quota("pods=1"), config, false},
+		"room for ConfigMaps":         {quota("configmaps=1"), config, true},
+		"room, counted":               {quota("count/configmaps=1"), config, true},
+		"room elsewhere":              {quota("pods=1"), strings.Replace(plain, "namespace: shop", "namespace: other", 1), false},
+		"storage":                     {quota("fast.storageclass.storage.k8s.io/requests.storage=1Gi"), "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: shop}}", true},
+		"ports":                       {"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.", onPort, true},
+		"ports, and a pod without":    {"0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.", plain, false},
+		"resources of nodes":          {"0/1 nodes are available: 1 Insufficient cpu.", plain, true},
+		"resources, and no pod":       {"0/1 nodes are available: 1 Insufficient cpu.", config, false},
+		"devices":                     {"0/1 nodes are available: 1 cannot allocate all claims.", plain, true},
+		"a volume of one pod":         {"0/1 nodes are available: 1 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod.", withClaim, true},
+		"a volume of one node":        {`Multi-Attach error for volume "v" Volume is already used by pod(s) p`, withClaim, true},
+		"a volume, and a pod without": {`Multi-Attach error for volume "v" Volume is already used by pod(s) p`, plain, false},
+		"nodes that don't fit":        {"0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", plain, false},
+	} {
+		if got := (Shortage{Namespace: "shop", Message: c.message}).MayEndWithout(parsed(t, c.obj)); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -67,8 +67,8 @@ var shortages = []shortageOfPods{
 	{lazyregexp.New(`free ports`), func(obj *unstructured.Unstructured, pod map[string]any) bool {
 		return len(podHoldings(obj, pod, func(string, string) bool { return false })) > 0
 	}},
-	{lazyregexp.New(`Insufficient |Too many pods|anti-affinity|topology spread`), nil},
-	{lazyregexp.New(`Multi-Attach|in-use by another pod|max volume count`), func(obj *unstructured.Unstructured, pod map[string]any) bool {
+	{lazyregexp.New(`Insufficient |Too many pods|anti-affinity|topology spread|cannot allocate all claims`), nil},
+	{lazyregexp.New(`Multi-Attach|ReadWriteOncePod|max volume count`), func(obj *unstructured.Unstructured, pod map[string]any) bool {
 		for range claimsOf(obj, pod) {
 			return true
 		}

@@ -60,7 +60,7 @@ type shortage struct {
 // note takes in what is reported of an object.
 func (s *stuckObjects) note(report track.Report) {
 	id, f := report.Status.ID, report.Status.Finding
-	lacks := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach}
+	lacks := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch known, isStuck := s.shortages[id]; {
