@@ -60,7 +60,7 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 }
 
 // TakeWhatIsShort returns the deletions of Prune that may end a shortage of an object that is waited for. They come
-// now, and not when all is ready: see PruneFirst.
+// now, by Applier.Prune, and not when all is ready; the plan has them in PruneFirst.
 func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	s.Namespace = of.Namespace
 	before := len(p.PruneFirst)

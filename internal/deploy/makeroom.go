@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 
 // patience is how long an object has to lack something before what the chart dropped goes for it: much of that passes by itself.
 const patience = 5 * time.Second
+
+// nodePatience is the patience with nodes that lack resources: a new node may be on its way, and is announced after some time.
+const nodePatience = 30 * time.Second
 
 // trackAndMakeRoom tracks targets. What the chart dropped goes while they are stuck for something that it has.
 func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) error {
@@ -37,7 +41,7 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 		}
 		for id, message := range stuck.overdue() {
 			changes := r.op.Plan.TakeWhatIsShort(id, decide.Shortage{Message: message})
-			if err := r.applier.PruneFirst(ctx, changes, r.reportApplied(StepPrune)); err != nil && ctx.Err() == nil {
+			if err := r.applier.Prune(ctx, changes, r.reportApplied(StepPrune)); err != nil && ctx.Err() == nil {
 				cancel()
 				<-ended
 				return err
@@ -80,7 +84,11 @@ func (s *stuckObjects) overdue() map[kube.ID]string {
 	defer s.mu.Unlock()
 	out := map[kube.ID]string{}
 	for id, lack := range s.shortages {
-		if time.Since(lack.since) > patience {
+		limit := patience
+		if strings.Contains(lack.message, "Insufficient") {
+			limit = nodePatience
+		}
+		if time.Since(lack.since) > limit {
 			out[id] = lack.message
 		}
 	}
