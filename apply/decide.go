@@ -115,7 +115,7 @@ func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *
 	holders := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents // the garbage collector lets go by itself
 	})
-	if len(holders) == 0 || t.id.IsNamespace() {
+	if len(holders) == 0 || t.id.IsNamespace() || t.id.IsCRD() { // what is in these goes too
 		return Change{}, nil
 	}
 	c, err := p.decideUpdate(ctx, t, desired, live, adopting)
