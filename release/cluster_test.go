@@ -235,10 +235,8 @@ func waitDone(t *testing.T, ctx context.Context) error {
 	}
 }
 
-// _ctx and allow keep closures short.
+// _ctx keeps closures short.
 type _ctx = context.Context
-
-func allow(*Record, *corev1.Secret) (bool, error) { return true, nil }
 
 func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())

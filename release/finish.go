@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	corev1 "k8s.io/api/core/v1"
 
 	"deployer/internal/kube"
 )
@@ -26,20 +24,6 @@ func withTimeToFinish(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 	cancel()
 	return context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-}
-
-// Save writes a record that this lock has begun, with its journal, between steps. The
-// error is a *LockLostError when another run has written the record, or recorded a later
-// revision; this run must then stop without further changes.
-func (l *Lock) Save(ctx context.Context, rec *Record) error {
-	if err := l.lease.checkHeld(); err != nil {
-		return err
-	}
-	var checking sync.WaitGroup
-	checking.Go(func() { l.loseIfOvertaken(ctx) })
-	err := l.save(ctx, rec)
-	checking.Wait()
-	return cmp.Or(err, l.lease.checkHeld())
 }
 
 func (l *Lock) save(ctx context.Context, rec *Record) error {
@@ -78,6 +62,9 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 		return err
 	}
 	l.afterFinish = listed
+	var tidying sync.WaitGroup
+	defer tidying.Wait()
+	tidying.Go(func() { _ = l.store.deleteJournal(ctx, rec) }) // TrimHistory and the end of the record do that, too
 	if listed == nil || rec.Info.Status == helmrelease.StatusFailed {
 		return nil
 	}
@@ -141,11 +128,6 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 	}
 }
 
-// stillDeployed reports whether a record that was listed as deployed still is: another tool may have changed it.
-func stillDeployed(_ *Record, secret *corev1.Secret) (bool, error) {
-	return secret.Labels["status"] == helmrelease.StatusDeployed.String(), nil
-}
-
 // supersedeOne marks one revision. It reads its record only if none was prefetched, or that one changed.
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	superseded := recordPatch{status: helmrelease.StatusSuperseded}
@@ -161,5 +143,11 @@ func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 			return nil
 		}
 	}
-	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, stillDeployed)
+	return retry(ctx, func(ctx context.Context) error {
+		rec, secret, err := l.store.read(ctx, l.name, of.Revision)
+		if err != nil || rec == nil || secret.Labels["status"] != helmrelease.StatusDeployed.String() {
+			return err // another tool may have changed or deleted it
+		}
+		return l.store.patchRecord(ctx, rec, secret, &superseded)
+	})
 }

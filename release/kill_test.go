@@ -68,7 +68,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, rec *Record, work
 
 func TestKilledAtEachWrite(t *testing.T) {
 	s := newSite(t)
-	const writes = 7 // lock, begin, save, finish, supersede, prune, unlock
+	const writes = 8 // lock, begin, save, finish, supersede and delete the journal, prune, unlock
 	for n := int32(1); n <= writes; n++ {
 		for _, late := range []bool{false, true} {
 			name := fmt.Sprintf("web-%d-%v", n, late)

@@ -493,7 +493,10 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l)
 	// Somebody recovers it while we're paused, before our heartbeat notices.
-	err := s.store.patchRecord(t.Context(), "web", 1, recordPatch{status: failed, description: "settled"}, allow)
+	found, secret, err := s.store.read(t.Context(), "web", 1)
+	if err == nil {
+		err = s.store.patchRecord(t.Context(), found, secret, &recordPatch{status: failed, description: "settled"})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

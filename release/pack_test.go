@@ -100,9 +100,9 @@ func TestTooLargeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
+func TestEditInfoKeepsWhatWeDontKnow(t *testing.T) {
 	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
-	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}})
+	edited, err := editInfo(text, map[string]any{"status": "superseded"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,15 +112,11 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 	}
 	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
 	if string(data) != want+"\n" {
-		t.Errorf("editJSON = %s, want %s", data, want)
+		t.Errorf("editInfo = %s, want %s", data, want)
 	}
-	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
-		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+"}\n" {
-			t.Errorf("editJSON of the journal %s = %s, %v, want %s", journal, data, err, want)
+	for _, without := range []string{`{}`, `{"info":null}`, `[]`} {
+		if _, err := editInfo(toText([]byte(without)), map[string]any{"status": "superseded"}); err == nil {
+			t.Errorf("editInfo(%s) succeeds", without)
 		}
 	}
 }
@@ -148,8 +144,8 @@ func FuzzDecode(f *testing.F) {
 		if _, err := splitRecord(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
-		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}); err != nil {
-			t.Errorf("editJSON(%q): %v", text, err)
+		if _, err := editInfo(text, map[string]any{"status": "failed"}); err != nil {
+			t.Errorf("editInfo(%q): %v", text, err)
 		}
 	})
 }
@@ -199,7 +195,9 @@ func TestAnnotationsHoldNoValues(t *testing.T) {
 
 // TestRecordsOfOthersAreRead: testdata/records has what Helm and older builds of deployer have written.
 func TestRecordsOfOthersAreRead(t *testing.T) {
-	for name, journal := range map[string]bool{"chart-packed-by-itself": true, "helm-4": false} {
+	for name, journal := range map[string]bool{
+		"chart-packed-by-itself": true, "journal-in-record": true, "killed-with-journal-in-record": true, "helm-4": false,
+	} {
 		text, err := os.ReadFile(filepath.Join("testdata", "records", name+".txt"))
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +213,7 @@ func TestRecordsOfOthersAreRead(t *testing.T) {
 		if got := rec.Journal != nil && len(rec.Journal.Objects) > 0; got != journal {
 			t.Errorf("%s: a journal with objects: %v, want %v", name, got, journal)
 		}
-		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}}); err != nil {
+		if _, err := editInfo(text, map[string]any{"status": "superseded"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -3,14 +3,12 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	corev1 "k8s.io/api/core/v1"
 
 	"deployer/internal/kube"
 )
@@ -54,7 +52,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	unfinished := slices.DeleteFunc(slices.Clone(h.Revisions), func(s Summary) bool { return !isUnfinished(s.Status) })
 	var all []Recovered
 	for _, s := range unfinished {
-		recovered, err := l.recoverRevision(ctx, s)
+		recovered, err := l.recoverRevision(ctx, s.Revision)
 		if err != nil {
 			return nil, all, err
 		}
@@ -72,45 +70,41 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 }
 
 // recoverRevision recovers one unfinished revision; nil, nil when it needs nothing.
-func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, error) {
-	rec, err := l.store.Get(ctx, l.name, s.Revision)
-	if errors.As(err, new(*NotFoundError)) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !isUnfinished(rec.Info.Status) {
-		return nil, l.correctLabel(ctx, rec)
-	}
-	out, err := l.abandonedRun(ctx, rec, s.LastWrite)
-	if out == nil || err != nil {
-		return nil, err
-	}
-	failed := recordPatch{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
-	stillAbandoned := true
-	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(current *Record, secret *corev1.Secret) (bool, error) {
-		if current.stored.resourceVersion == rec.stored.resourceVersion {
-			return true, nil
+func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovered, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		out = nil
+		rec, secret, err := l.store.read(ctx, l.name, revision)
+		if err != nil || rec == nil {
+			return err
 		}
-		// It was written since it was checked: check again.
-		stillAbandoned = false
-		if !isUnfinished(current.Info.Status) {
-			return false, nil
+		if !isUnfinished(rec.Info.Status) {
+			// Somebody changed the label by hand; Helm, too, uses the record.
+			return l.store.patchRecord(ctx, rec, secret, &recordPatch{status: rec.Info.Status})
 		}
-		run, err := l.abandonedRun(ctx, current, lastWrite(&secret.ObjectMeta))
-		stillAbandoned = run != nil
-		return stillAbandoned, err
+		dead, err := l.abandonedRun(ctx, rec)
+		if dead == nil || err != nil {
+			return err
+		}
+		description := l.recoveryDescription(dead, rec)
+		if rec.Journal == nil {
+			err = l.store.patchRecord(ctx, rec, secret, &recordPatch{helmrelease.StatusFailed, description})
+		} else {
+			rec.Info.Status, rec.Info.Description, rec.Journal.Interrupted = helmrelease.StatusFailed, description, true
+			err = l.replace(ctx, rec)
+		}
+		if err != nil {
+			return err
+		}
+		out = dead
+		_ = l.store.deleteJournal(ctx, rec) // TrimHistory does that, too
+		return nil
 	})
-	if err != nil || !stillAbandoned {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // abandonedRun describes the run that wrote rec if it is dead. nil, nil means that the record
 // needs no recovery. The error is a *PendingError if the run may be alive.
-func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
+func (l *Lock) abandonedRun(ctx context.Context, rec *Record) (*Recovered, error) {
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
@@ -135,20 +129,12 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 	if err != nil {
 		return nil, err
 	}
-	if out.Age = now.Sub(written); out.Age >= l.opts.Grace {
+	if out.Age = now.Sub(rec.stored.written); out.Age >= l.opts.Grace {
 		return out, nil
 	}
 	pending := l.pendingError(rec.Version, rec.Info.Status)
 	pending.Holder, pending.Age = out.Holder, out.Age
 	return nil, pending
-}
-
-// correctLabel sets the status label of a record to the status in the record. Somebody
-// changed the label by hand; Helm, too, uses the record.
-func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
-	return l.store.patchRecord(ctx, l.name, rec.Version, recordPatch{status: rec.Info.Status}, func(current *Record, _ *corev1.Secret) (bool, error) {
-		return current.stored.resourceVersion == rec.stored.resourceVersion, nil
-	})
 }
 
 func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -57,6 +58,8 @@ type stored struct {
 	resourceVersion string
 	created         string      // Helm's label createdAt
 	bundles         []bundleRef // empty for a record in one Secret
+	journal         types.UID   // of the Secret with the journal of the run; empty when it has none
+	written         time.Time   // the record or its journal, by the server's clock
 	lost            int         // how often somebody has deleted the Secret during the run
 }
 
@@ -64,8 +67,9 @@ func (s *stored) has(label string) bool {
 	return slices.ContainsFunc(s.bundles, func(b bundleRef) bool { return b.label == label })
 }
 
-// Journal is what deployer records in addition to Helm. The fields other than those of RunInfo are its
-// entries, which are stored in Secrets of their own if there are many.
+// Journal is what deployer records in addition to Helm. While a run works it is in a Secret of its own, see
+// Lock.Save, and afterwards in the record. The fields other than those of RunInfo are its entries, which
+// stay in Secrets of their own if there are many.
 type Journal struct {
 	RunInfo
 

@@ -136,10 +136,9 @@ type Summary struct {
 	Updated             time.Time // the record's last_deployed
 	Chart, ChartVersion string
 	AppVersion          string
-	Description         string    // shortened to 1 KiB
-	LastWrite           time.Time // of the Secret, by the server's clock
-	Run                 string    // identity of the deployer run that wrote it
-	WasDeployed         bool      // see RunInfo
+	Description         string // shortened to 1 KiB
+	Run                 string // identity of the deployer run that wrote it
+	WasDeployed         bool   // see RunInfo
 
 	// Unreadable says why the record can't be read; nil for other records, and for those
 	// that weren't read. The fields above, except the names, may then be incomplete.
@@ -163,11 +162,10 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	labels := meta.Labels
 	s := Summary{
 		Namespace: meta.Namespace, Name: meta.Name,
-		Status:    helmrelease.Status(labels["status"]),
-		Labels:    userLabels(labels),
-		Updated:   meta.CreationTimestamp.Time,
-		LastWrite: lastWrite(meta),
-		UID:       string(meta.UID),
+		Status:  helmrelease.Status(labels["status"]),
+		Labels:  userLabels(labels),
+		Updated: meta.CreationTimestamp.Time,
+		UID:     string(meta.UID),
 	}
 	reason := ""
 	switch {

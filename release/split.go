@@ -71,9 +71,7 @@ func headOf(rec *Record) *head {
 	info.Description = strings.TrimSuffix(info.Description, largeSuffix) + largeSuffix
 	h.Info = &info
 	h.Hooks = nil
-	for _, hook := range rec.Hooks {
-		h.LastRuns = append(h.LastRuns, hook.LastRun)
-	}
+	h.LastRuns = lastRuns(rec.Hooks)
 	if rec.Chart != nil {
 		h.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata}
 	}
@@ -156,11 +154,7 @@ func (rec *Record) addBody(headJSON, packed []byte) error {
 	rec.Chart, rec.Config, rec.Manifest, rec.Hooks = b.Chart, b.Config, b.Manifest, b.Hooks
 	rec.Info.Notes = b.Notes
 	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeSuffix)
-	for i, hook := range rec.Hooks {
-		if i < len(h.LastRuns) {
-			hook.LastRun = h.LastRuns[i]
-		}
-	}
+	setLastRuns(rec.Hooks, h.LastRuns)
 	return nil
 }
 

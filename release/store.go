@@ -203,8 +203,11 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	}
 	rec.Namespace = cmp.Or(rec.Namespace, secret.Namespace)
 	rec.Labels = summary.Labels
-	rec.stored = stored{namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], bundles: summary.bundles}
-	return rec, nil
+	rec.stored = stored{
+		namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion,
+		created: secret.Labels["createdAt"], bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta),
+	}
+	return rec, s.inNamespace(secret.Namespace).readJournal(ctx, rec)
 }
 
 // decodeContent decodes a record from the content of its Secret and its bundles, if it has any.

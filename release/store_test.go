@@ -120,7 +120,7 @@ func TestPendingOfHelm(t *testing.T) {
 			}
 		})
 		s.edit(t, SecretName("web", 2), func(secret *corev1.Secret) { // pending again
-			text, err := editJSON(secret.Data[dataKey], map[string]map[string]any{"info": {"status": pending}})
+			text, err := editInfo(secret.Data[dataKey], map[string]any{"status": pending})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -64,12 +64,13 @@ func lastSuccess(heads []Summary) int {
 	return 0
 }
 
-// unreferencedParts returns the parts that no head refers to. Parts of a later revision
-// don't count, because a run writes them before the head.
+// unreferencedParts returns the parts that no head refers to, and the journals of runs that have ended. Those of
+// a later revision don't count, because a run writes parts before the head.
 func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	newest := 0
-	referenced := map[string]bool{} // digests
+	referenced := map[string]bool{} // digests, and names of journals
 	for _, h := range heads {
+		referenced[journalName(h.Name, h.Revision)] = isUnfinished(h.Status)
 		newest = max(newest, h.Revision)
 		for _, b := range h.bundles {
 			referenced[b.digest] = true
@@ -78,8 +79,11 @@ func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []
 	var out []metav1.PartialObjectMetadata
 	for _, p := range parts {
 		revision := parseRevision(p.Labels["version"])
-		ours := p.Labels[labelDigest] != "" && revision > 0
-		if ours && revision <= newest && !referenced[p.Labels[labelDigest]] {
+		content := p.Labels[labelDigest]
+		if p.Name == journalName(p.Labels["name"], revision) {
+			content = p.Name
+		}
+		if content != "" && revision > 0 && revision <= newest && !referenced[content] {
 			out = append(out, p)
 		}
 	}

@@ -125,7 +125,7 @@ func (l *Lock) conflictError(rec, by *Record) error {
 func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
-		bundles: enc.refs(), lost: s.lost,
+		bundles: enc.refs(), journal: s.journal, lost: s.lost,
 	}
 }
 

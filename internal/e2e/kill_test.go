@@ -71,7 +71,8 @@ var deaths = map[string]death{
 		wants:  []string{"CHART2", "CHART1", ""},
 		sample: []point{
 			at(after, "POST", "/leases", 0), at(after, "POST", "/jobs", 0), at(after, "PATCH", "/deployments/one", 0),
-			at(after, "DELETE", "/jobs/work", 1), at(after, "DELETE", "/configmaps/only1", 2),
+			at(after, "DELETE", "/jobs/work", 1), at(after, "DELETE", "/configmaps/only1", 2), at(after, "PUT", "/sh.deployer.release.v1.x.v2.journal", 1),
+			at(before, "DELETE", "/sh.deployer.release.v1.x.v2.journal", 2),
 			at(after, "DELETE", "/jobs/post-upgrade-2", 0), at(before, "PUT", "/sh.helm.release.v1.x.v1", 1), at(before, "DELETE", "/leases/deployer-x", 0),
 		},
 		stops: []point{following("pre-upgrade-1", 0), at(before, "PATCH", "/deployments/one", 1), at(after, "DELETE", "/configmaps/only1", 2)},
