@@ -215,7 +215,7 @@ func TestHintsNameTheProgramByItsPlaceholder(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{"../chart", "../release", "../apply", "../track", "deploy", "planfile", "plugin", "view", "kube", "../cmd/deployer"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../release/split.go" { // which speaks to Helm's users
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../release/body.go" { // which speaks to Helm's users
 				return err
 			}
 			parsed, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)

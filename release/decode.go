@@ -1,12 +1,19 @@
 package release
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // decode reads data.release of a Secret.
@@ -42,4 +49,127 @@ func dropNulls(rec *Record) {
 	none := func(f *helmchart.File) bool { return f == nil }
 	rec.Chart.Files = slices.DeleteFunc(rec.Chart.Files, none)
 	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
+}
+
+// gzipMagic is how Helm tells compressed records from ancient plain ones.
+func gzipMagic() []byte { return []byte{0x1f, 0x8b, 0x08} }
+
+// unpack returns the JSON of data.release: base64 of gzip, or of plain JSON as in the
+// first Helm 3.
+func unpack(text []byte) ([]byte, error) {
+	if len(text) == 0 {
+		return nil, errors.New("it has no data.release")
+	}
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("data.release: %w", err)
+	}
+	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
+		return decompress(data, maxSingleSecretJSON)
+	}
+	return data, nil
+}
+
+// joinRecord joins the head of a record, which is data.release, and its bundles by the label of each.
+// The head wins: another tool may have changed the status there. One that has written it
+// again has dropped the journal.
+func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := decodeJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	if packed := bundles[labelBody]; packed != nil {
+		if err := rec.addBody(data, packed); err != nil {
+			return nil, fmt.Errorf("its parts: %w", err)
+		}
+	}
+	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
+		inHead := rec.Journal.RunInfo
+		if err := unpackBundle(packed, rec.Journal); err != nil {
+			return nil, fmt.Errorf("its journal: %w", err)
+		}
+		rec.Journal.RunInfo = inHead
+	}
+	return rec, nil
+}
+
+// addBody adds its body to the record that was decoded from the JSON of a head.
+func (rec *Record) addBody(headJSON, packed []byte) error {
+	var h struct {
+		LastRuns []helmrelease.HookExecution `json:"deployer_runs"`
+	}
+	if err := json.Unmarshal(headJSON, &h); err != nil {
+		return err
+	}
+	var b body
+	if err := unpackBundle(packed, &b); err != nil {
+		return err
+	}
+	rec.Slim = true
+	rec.Chart, rec.Config, rec.Manifest, rec.Hooks = b.Chart, b.Config, b.Manifest, b.Hooks
+	rec.Info.Notes = b.Notes
+	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeSuffix)
+	setLastRuns(rec.Hooks, h.LastRuns)
+	return nil
+}
+
+func unpackBundle(packed []byte, into any) error {
+	data, err := decompress(packed, maxSplitJSON)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// decodeSecret decodes a head Secret and reads its parts. Errors are *CorruptError or
+// those of the API server.
+func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Record, error) {
+	bad := func(reason string, err error) error {
+		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: reason, Err: err}
+	}
+	if secret.Type != secretType {
+		return nil, bad(fmt.Sprintf("its type is %q, not %s", secret.Type, secretType), nil)
+	}
+	summary, err := summarize(&secret.ObjectMeta)
+	if err != nil {
+		return nil, err
+	}
+	if owner := secret.Labels["owner"]; owner != ownerHelm {
+		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
+	}
+	bundles, err := s.inNamespace(secret.Namespace).readBundles(ctx, &summary)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.decodeContent(secret.Data[dataKey], bundles)
+	switch {
+	case err != nil:
+		return nil, bad("its content is damaged", err)
+	case rec.Name != summary.Name || rec.Version != summary.Revision:
+		return nil, bad(fmt.Sprintf("it holds revision %d of release %q", rec.Version, rec.Name), nil)
+	}
+	rec.Namespace = cmp.Or(rec.Namespace, secret.Namespace)
+	rec.Labels = summary.Labels
+	rec.stored = stored{
+		namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion,
+		created: secret.Labels["createdAt"], bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta),
+	}
+	return rec, s.inNamespace(secret.Namespace).readJournal(ctx, rec)
+}
+
+// decodeContent decodes a record from the content of its Secret and its bundles, if it has any.
+func (s *Store) decodeContent(content []byte, bundles map[string][]byte) (*Record, error) {
+	size := unpackedSize(content)
+	for _, packed := range bundles {
+		size += announcedSize(packed)
+	}
+	if size > usualSize {
+		s.unpacking.Lock()
+		defer s.unpacking.Unlock()
+	}
+	return joinRecord(content, bundles)
 }

@@ -1,7 +1,13 @@
 package release
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -51,60 +57,83 @@ func (e *encoded) partsAfter(growth growth) int {
 	return n
 }
 
-// encode packs a record in the first of these forms into which it fits:
-//
-//   - whole, in one Secret
-//   - whole, with the entries of its journal in parts
-//   - the same two without what a rollback doesn't need of the chart
-//   - without its body, which is in parts; with the entries of its journal in parts, too
-//
-// It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
+// A form is a way to store a record.
+type form struct {
+	slim         bool // without what a rollback doesn't need of the chart
+	bodyApart    bool // manifest, chart and such are in parts, see body
+	entriesApart bool // the entries of the journal are in parts
+}
+
+// forms are the forms from the smallest record to the largest. A function, because the list mustn't change.
+func forms() []form {
+	return []form{
+		{}, {entriesApart: true}, {slim: true}, {slim: true, entriesApart: true},
+		{slim: true, bodyApart: true}, {slim: true, bodyApart: true, entriesApart: true},
+	}
+}
+
+// encode packs a record in the first of the forms into which it fits, also at the end of its run. A record whose body is in
+// parts stays so, because they are stored. It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
 func encode(rec *Record) (*encoded, error) {
-	enc, err := encodeWhole(rec)
-	if enc == nil && err == nil {
-		enc, err = splitRecord(slim(rec))
+	var enc *encoded
+	for _, f := range forms() {
+		if !f.bodyApart && rec.stored.has(labelBody) || f.entriesApart && rec.Journal == nil {
+			continue
+		}
+		var fits bool
+		var err error
+		if enc, fits, err = f.encode(rec); err != nil {
+			return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
+		}
+		if fits {
+			return enc, nil
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
-	}
-	return enc, nil
+	return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name,
+		&SizeError{Namespace: rec.Namespace, Name: rec.Name, Size: describeSize(rec, enc)})
 }
 
-// encodeWhole encodes a record with its body in the head; nil if it doesn't fit. A record that was
-// split once stays split: its parts are stored.
-func encodeWhole(rec *Record) (*encoded, error) {
-	if rec.stored.has(labelBody) {
-		return nil, nil
+func (f form) encode(rec *Record) (enc *encoded, fits bool, err error) {
+	enc, fits = &encoded{}, true
+	growth := growthOf(rec)
+	inHead := rec
+	if f.slim {
+		inHead = slim(rec)
 	}
-	enc, leastSize, err := encodeHead(rec, wholeRecord)
-	if enc != nil || err != nil || leastSize-slimmedSize(rec)*4/3 > maxSecret {
-		return enc, err
+	if f.bodyApart {
+		var body bundle
+		if body, fits, err = bodyBundle(inHead); err != nil {
+			return nil, false, err
+		}
+		enc.bundles = append(enc.bundles, body)
 	}
-	enc, _, err = encodeHead(slim(rec), wholeRecord)
-	return enc, err
-}
-
-func wholeRecord(rec *Record) any       { return rec }
-func recordWithoutBody(rec *Record) any { return headOf(rec) }
-
-// splitRecord encodes a record with its body in parts.
-func splitRecord(rec *Record) (*encoded, error) {
-	body, isReadable, err := bodyBundle(rec)
+	room := growth.bytes
+	if f.entriesApart {
+		packed, m, err := pack(entriesOf(rec))
+		if err != nil {
+			return nil, false, err
+		}
+		m.elements += growth.elements
+		fits = fits && m.tooLarge(maxSplitJSON) == ""
+		enc.bundles = append(enc.bundles, newBundle(labelEntries, packed))
+		inHead, room = withoutEntries(inHead), growth.spare
+	}
+	if fits = fits && enc.partsAfter(growth) <= maxParts && room <= maxSecret; !fits {
+		return enc, false, nil
+	}
+	var content any = inHead
+	if f.bodyApart {
+		content = headOf(inHead)
+	}
+	packed, m, err := pack(content)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	enc, _, err := encodeHead(rec, recordWithoutBody)
-	if err != nil {
-		return nil, err
+	if !f.entriesApart {
+		m.elements += growth.elements
 	}
-	if enc == nil {
-		enc, isReadable = &encoded{}, false
-	}
-	enc.bundles = append([]bundle{body}, enc.bundles...)
-	if !isReadable || enc.partsAfter(growthOf(rec)) > maxParts {
-		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Size: describeSize(rec, enc)}
-	}
-	return enc, nil
+	enc.head = toText(packed)
+	return enc, len(enc.head)+room <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "", nil
 }
 
 // bodyBundle is the body of a record. It isn't packed again when it is stored: it doesn't change.
@@ -119,48 +148,6 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 		return bundle{}, false, err
 	}
 	return newBundle(labelBody, packed), m.tooLarge(maxSplitJSON) == "", nil
-}
-
-// encodeHead packs the head of a record, in a form, with the entries of its journal if both fit into
-// one Secret, otherwise with the entries in parts. If it doesn't fit even so, enc is nil, and the
-// head has at least leastSize bytes in either form.
-func encodeHead(rec *Record, form func(*Record) any) (enc *encoded, leastSize int, err error) {
-	growth := growthOf(rec)
-	sizeWithEntries := 0 // unknown if their growth alone is too large
-	if growth.bytes <= maxSecret {
-		packed, m, err := pack(form(rec))
-		if err != nil {
-			return nil, 0, err
-		}
-		enc := &encoded{head: toText(packed)}
-		m.elements += growth.elements
-		sizeWithEntries = len(enc.head)
-		if sizeWithEntries+growth.bytes <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
-			return enc, sizeWithEntries, nil
-		}
-	}
-	if rec.Journal == nil {
-		return nil, sizeWithEntries, nil
-	}
-	entries, m, err := pack(entriesOf(rec))
-	if err != nil {
-		return nil, 0, err
-	}
-	m.elements += growth.elements
-	leastSize = sizeWithEntries - len(entries)*4/3
-	if leastSize > maxSecret || m.tooLarge(maxSplitJSON) != "" {
-		return nil, leastSize, nil
-	}
-	packed, m, err := pack(form(withoutEntries(rec)))
-	if err != nil {
-		return nil, 0, err
-	}
-	enc = &encoded{head: toText(packed), bundles: []bundle{newBundle(labelEntries, entries)}}
-	sizeWithoutEntries := len(enc.head)
-	if sizeWithoutEntries+growth.spare > maxSecret || m.tooLarge(maxSingleSecretJSON) != "" {
-		return nil, sizeWithoutEntries, nil
-	}
-	return enc, sizeWithoutEntries, nil
 }
 
 // A growth is the room that a record must leave for what is known only later in its run; zero when
@@ -216,15 +203,66 @@ func slim(rec *Record) *Record {
 	return &out
 }
 
-// slimmedSize returns how many bytes slimming removes at most, before compression,
-// including base64 in JSON.
-func slimmedSize(rec *Record) int {
-	if rec.Chart == nil {
-		return 0
+// describeSize says how large a record is, and what it consists of, the largest parts first.
+func describeSize(rec *Record, enc *encoded) string {
+	stored := len(enc.head)
+	for _, b := range enc.bundles {
+		for _, part := range b.parts {
+			stored += len(part)
+		}
 	}
-	n := len(rec.Chart.Schema)
-	for _, file := range slices.Concat(rec.Chart.Templates, rec.Chart.Files) {
-		n += len(file.Name) + len(file.Data) + 64
+	type entry struct {
+		name string
+		size int // before packing
 	}
-	return n * 4 / 3
+	var entries []entry
+	add := func(name string, v any) {
+		data, err := json.Marshal(v)
+		if err == nil && len(data) > 1<<10 { // encoding it has succeeded before
+			entries = append(entries, entry{name, len(data)})
+		}
+	}
+	add("manifest", rec.Manifest)
+	add("hooks", rec.Hooks)
+	add("values given", rec.Config)
+	add("notes", rec.Info.Notes)
+	add("journal", rec.Journal)
+	if rec.Chart != nil {
+		add("chart values", rec.Chart.Values)
+		add("chart templates", rec.Chart.Templates)
+		add("chart files", rec.Chart.Files)
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return b.size - a.size })
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, e.name+" "+sizeText(e.size))
+	}
+	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(stored), sizeText(maxParts*partSize), strings.Join(texts, ", "))
+}
+
+func sizeText(bytes int) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+// pack is Helm's encoding without the outer base64. It also measures the JSON. A run packs its record several times: the best
+// compression, which Helm uses, takes twice as long for one or two percent.
+func pack(v any) ([]byte, *meter, error) {
+	var out bytes.Buffer
+	size := &meter{}
+	zipped := gzip.NewWriter(&out)
+	err := json.NewEncoder(io.MultiWriter(size, zipped)).Encode(v)
+	if err := cmp.Or(err, zipped.Close()); err != nil {
+		return nil, nil, err
+	}
+	return out.Bytes(), size, nil
+}
+
+func toText(packed []byte) []byte {
+	return base64.StdEncoding.AppendEncode(nil, packed)
 }

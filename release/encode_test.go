@@ -196,24 +196,19 @@ func TestLargestRecords(t *testing.T) {
 func TestFormsHoldAll(t *testing.T) {
 	rec := &Record{}
 	fill(reflect.ValueOf(rec).Elem())
-	whole := encodes(t, rec)
-	apart := &encoded{head: encodes(t, withoutEntries(rec)).head, bundles: []bundle{packedEntries(t, rec)}}
-	split, err := splitRecord(slim(rec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	both, err := splitRecord(withoutEntries(slim(rec)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	both.bundles = append(both.bundles, packedEntries(t, rec))
-	for want, forms := range map[*Record][]*encoded{rec: {whole, apart}, slim(rec): {split, both}} {
-		for _, enc := range forms {
-			got := decoded(t, enc)
-			got.Labels = want.Labels
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: %+v\njournal %+v\nwant %+v\njournal %+v", formOf(t, enc), got, got.Journal, want, want.Journal)
-			}
+	for _, f := range forms() {
+		enc, fits, err := f.encode(rec)
+		if err != nil || !fits {
+			t.Fatalf("%+v: fits %v, %v", f, fits, err)
+		}
+		want := rec
+		if f.slim {
+			want = slim(rec)
+		}
+		got := decoded(t, enc)
+		got.Labels = want.Labels
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v\njournal %+v\nwant %+v\njournal %+v", formOf(t, enc), got, got.Journal, want, want.Journal)
 		}
 	}
 }

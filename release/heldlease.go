@@ -142,3 +142,125 @@ func (l *heldLease) clearHolder(ctx context.Context, lease *coordinationv1.Lease
 func (l *heldLease) isOurs(lease *coordinationv1.Lease) bool {
 	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
 }
+
+// untilUnlocked calls do at the interval of heartbeats until unlock begins.
+func (l *heldLease) untilUnlocked(do func()) {
+	tick := time.NewTicker(l.opts.Renew)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.background.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}
+
+// confirmHeld returns nil if the run still holds the Lease. Normally it makes no requests. After a pause
+// without heartbeats (a stopped process, a sleeping machine, an unreachable API server) it first sends a
+// heartbeat, because another run may have taken over. The error is a *LockLostError, or the reason why the
+// Lease can't be renewed.
+func (l *heldLease) confirmHeld(ctx context.Context) error {
+	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
+		return err
+	}
+	return l.askIfHeld(ctx)
+}
+
+// askIfHeld is confirmHeld that always sends a heartbeat, if there is a Lease.
+func (l *heldLease) askIfHeld(ctx context.Context) error {
+	if l.current.Load() == nil {
+		return l.checkHeld() // only the record protects us
+	}
+	err := l.heartbeat(kube.WithoutWriteHook(ctx))
+	if lost := l.checkHeld(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// mayBeTakenOver reports whether others may have taken over by now, or will soon.
+func (l *heldLease) mayBeTakenOver() bool {
+	limit := l.opts.Duration - l.opts.Renew
+	renewed, now := *l.renewed.Load(), time.Now()
+	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall
+	// clock doesn't.
+	return now.Sub(renewed) > limit || now.Round(0).Sub(renewed.Round(0)) > limit
+}
+
+// heartbeat renews the Lease once. The lock is lost if another run holds the Lease. It is
+// also lost if the Lease can't be renewed in time while a write of ours is in flight.
+func (l *heldLease) heartbeat(ctx context.Context) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if err := l.checkHeld(); err != nil {
+		return err
+	}
+	last, sent := *l.renewed.Load(), time.Now()
+	// After the deadline another run may take over, so we must have stopped by then.
+	// Without a write in flight, or after a pause, we may still ask whether one has.
+	deadline := last.Add(l.opts.Duration - l.opts.Renew)
+	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.failing) {
+		deadline = sent.Add(l.opts.Duration / 4)
+	}
+	why, err := l.renew(ctx, deadline)
+	l.failing = err != nil
+	switch {
+	case why != "":
+		l.cancel(l.lostError(why))
+	case err == nil:
+		l.renewed.Store(&sent)
+	case l.writesInFlight.Load() > 0 && time.Now().After(deadline):
+		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
+	}
+	return err
+}
+
+// renew sends one heartbeat. why is set if the Lease isn't ours any more; err means that
+// this is unknown.
+func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, err error) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	// A hanging heartbeat must leave time for another one.
+	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
+	defer cancelOne()
+	defer context.AfterFunc(l.background, cancel)() // unlock needn't wait for a server that doesn't answer
+	lease := l.current.Load()
+	for {
+		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
+		if kube.IsConflict(err) {
+			// The answer to an earlier heartbeat was lost, or somebody took over.
+			lease, err = getLease(ctx, l.client, lease.Name)
+			if err != nil {
+				return "", err
+			}
+			if why := l.whyNotOurs(lease); why != "" {
+				return why, nil
+			}
+			continue
+		}
+		if apierrors.IsNotFound(err) {
+			return l.whyNotOurs(nil), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		l.current.Store(updated)
+		return "", nil
+	}
+}
+
+// whyNotOurs returns why a Lease isn't ours any more; empty when it is.
+func (l *heldLease) whyNotOurs(found *coordinationv1.Lease) string {
+	if found == nil {
+		return "its Lease was deleted"
+	}
+	if l.isOurs(found) {
+		return ""
+	}
+	if holder := holderOf(found); holder != nil {
+		return "it was taken over by " + holder.String()
+	}
+	return "its Lease was cleared"
+}

@@ -184,3 +184,71 @@ func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
 	}
 	return lock.Unlock(ctx)
 }
+
+// While a run is at work, no later revision may be recorded. Other runs of deployer respect the Lease,
+// and most commands of Helm refuse a release whose latest revision is pending. `helm rollback` does
+// neither: it makes a new revision and overwrites objects that the run has just applied.
+// helm.sh/helm/v3/pkg/action/rollback.go
+
+// loseIfOvertaken gives up the lock if a revision after the one of this run is recorded. What can't be
+// read now is found by a later call, or by Finish.
+func (l *Lock) loseIfOvertaken(ctx context.Context) {
+	revision := l.inProgress.Load()
+	if revision == 0 {
+		return
+	}
+	later, err := l.store.getSecret(ctx, SecretName(l.name, int(revision)+1))
+	if err == nil && l.inProgress.Load() == revision { // otherwise it may be this run's, as of an undo
+		l.lease.cancel(l.overtakenError(int(revision)+1, later.Labels["status"]))
+	}
+}
+
+// later returns the first revision after one; nil if there is none.
+func (l *listing) later(revision int) *Summary {
+	for i := range l.heads {
+		if l.heads[i].Revision > revision {
+			return &l.heads[i]
+		}
+	}
+	return nil
+}
+
+func (l *Lock) overtakenError(revision int, status string) *LockLostError {
+	return l.lease.lostError(fmt.Sprintf("another tool recorded revision %d, which is %s, during the run", revision, status))
+}
+
+// Amend changes the record of a revision that has ended, such as the outcomes of its
+// tests, and returns the stored result. of is the record as it was read; a record of the
+// same revision that replaced it isn't changed. edit is called again if somebody else
+// changes the record in the meantime; it must not change the status. Like Finish, Amend
+// also works for a short time after ctx has ended. The error is a
+// *NotFoundError if there is no such revision any more, a *PendingError if it hasn't
+// ended, or a *LockLostError.
+func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
+	if err := l.lease.checkHeld(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := withTimeToFinish(ctx)
+	defer cancel()
+	var out *Record
+	revision := of.Version
+	err := retry(ctx, func(ctx context.Context) error {
+		rec, err := l.store.Get(ctx, l.name, revision)
+		if err != nil {
+			return err
+		}
+		if rec.stored.uid != of.stored.uid {
+			return &NotFoundError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
+		}
+		if status := rec.Info.Status; isUnfinished(status) {
+			return l.pendingError(revision, status)
+		}
+		edit(rec)
+		out = rec
+		return l.replace(ctx, rec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

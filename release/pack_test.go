@@ -141,7 +141,7 @@ func FuzzDecode(f *testing.F) {
 		if _, err := encode(rec); err != nil {
 			t.Errorf("encode(decode(%q)): %v", text, err)
 		}
-		if _, err := splitRecord(rec); err != nil {
+		if _, _, err := (form{slim: true, bodyApart: true}).encode(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
 		if _, err := editInfo(text, map[string]any{"status": "failed"}); err != nil {

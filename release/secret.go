@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/annotation"
-	"deployer/internal/lazyregexp"
 )
 
 const (
@@ -39,24 +38,6 @@ const (
 	// bytes: tables show it.
 	maxDescription = 1024
 )
-
-// SecretName is Helm's name for the Secret of a revision.
-func SecretName(name string, revision int) string {
-	return fmt.Sprintf("%s%s.v%d", keyPrefix, name, revision)
-}
-
-// secretNames matches what SecretName gives.
-var secretNames = lazyregexp.New(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
-
-// parseSecretName is the inverse of SecretName.
-func parseSecretName(secret string) (name string, revision int, ok bool) {
-	m := secretNames().FindStringSubmatch(secret)
-	if m == nil {
-		return "", 0, false
-	}
-	revision, err := strconv.Atoi(m[2])
-	return m[1], revision, err == nil
-}
 
 // newSecret returns the head Secret of an encoded record. If the record was stored
 // before, the Secret has its uid and resourceVersion, so that no other object is

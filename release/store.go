@@ -3,6 +3,7 @@ package release
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -171,90 +173,6 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 	return nil, nil, gone
 }
 
-// errPartGone is wrapped in the error of decodeSecret when a part is missing.
-var errPartGone = errors.New("it was deleted")
-
-// decodeSecret decodes a head Secret and reads its parts. Errors are *CorruptError or
-// those of the API server.
-func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Record, error) {
-	bad := func(reason string, err error) error {
-		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: reason, Err: err}
-	}
-	if secret.Type != secretType {
-		return nil, bad(fmt.Sprintf("its type is %q, not %s", secret.Type, secretType), nil)
-	}
-	summary, err := summarize(&secret.ObjectMeta)
-	if err != nil {
-		return nil, err
-	}
-	if owner := secret.Labels["owner"]; owner != ownerHelm {
-		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
-	}
-	bundles, err := s.inNamespace(secret.Namespace).readBundles(ctx, &summary)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := s.decodeContent(secret.Data[dataKey], bundles)
-	switch {
-	case err != nil:
-		return nil, bad("its content is damaged", err)
-	case rec.Name != summary.Name || rec.Version != summary.Revision:
-		return nil, bad(fmt.Sprintf("it holds revision %d of release %q", rec.Version, rec.Name), nil)
-	}
-	rec.Namespace = cmp.Or(rec.Namespace, secret.Namespace)
-	rec.Labels = summary.Labels
-	rec.stored = stored{
-		namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion,
-		created: secret.Labels["createdAt"], bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta),
-	}
-	return rec, s.inNamespace(secret.Namespace).readJournal(ctx, rec)
-}
-
-// decodeContent decodes a record from the content of its Secret and its bundles, if it has any.
-func (s *Store) decodeContent(content []byte, bundles map[string][]byte) (*Record, error) {
-	size := unpackedSize(content)
-	for _, packed := range bundles {
-		size += announcedSize(packed)
-	}
-	if size > usualSize {
-		s.unpacking.Lock()
-		defer s.unpacking.Unlock()
-	}
-	return joinRecord(content, bundles)
-}
-
-// readBundles reads the bundles of a large record, by their label; none when it is in one Secret.
-func (s *Store) readBundles(ctx context.Context, of *Summary) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for _, b := range of.bundles {
-		parts, err := s.readParts(ctx, of, b)
-		if err != nil {
-			return nil, err
-		}
-		if out[b.label], err = b.join(parts); err != nil {
-			return nil, &CorruptError{Namespace: s.namespace, Secret: SecretName(of.Name, of.Revision), Reason: "its content is damaged", Err: err}
-		}
-	}
-	return out, nil
-}
-
-func (s *Store) readParts(ctx context.Context, of *Summary, b bundleRef) ([][]byte, error) {
-	names := partNames(of.Name, of.Revision, b)
-	parts := make([][]byte, len(names))
-	return parts, kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
-		part, err := s.getSecret(ctx, names[i])
-		if apierrors.IsNotFound(err) {
-			return &CorruptError{Namespace: s.namespace, Secret: SecretName(of.Name, of.Revision),
-				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, names[i]), Err: errPartGone}
-		}
-		if err != nil {
-			return err
-		}
-		parts[i] = part.Data["part"]
-		return nil
-	})
-}
-
 // listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
 // content isn't transferred.
 func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
@@ -290,11 +208,6 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 		return err
 	}
 	return s.deleteParts(ctx, of.Name, of.Revision, of.bundles)
-}
-
-func (s *Store) deleteParts(ctx context.Context, release string, revision int, bundles []bundleRef) error {
-	names := partNames(release, revision, bundles...)
-	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error { return s.deleteSecret(ctx, names[i], "") })
 }
 
 // deleteSecret deletes a Secret; with a uid, only the one that has it.
@@ -383,4 +296,83 @@ func parseRevision(label string) int {
 		return 0
 	}
 	return n
+}
+
+const (
+	// maxTries is how often a request is tried while it fails by transient errors.
+	maxTries = 8
+
+	// restartTime is how long a server that refuses connections may take to restart. A Lease lasts
+	// as long.
+	restartTime = 30 * time.Second
+
+	// firstPause before the second try; it doubles up to maxPause.
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
+
+	// maxRequestTime is how long one request may take before it is sent again, if
+	// the context has no earlier end.
+	maxRequestTime = 30 * time.Second
+)
+
+// errRetry asks retry for another try. It reaches the user when all tries were in vain.
+var errRetry = errors.New("another client changed the record at every try")
+
+// retry calls do until it succeeds or fails permanently. do must be safe to repeat,
+// because an answer may be lost.
+func retry(ctx context.Context, do func(context.Context) error) error {
+	wait, began := firstPause, time.Now()
+	for n := 1; ; n++ {
+		err := tryOnce(ctx, do)
+		isLast := n >= maxTries && !mayBeRestarting(err, began)
+		if err == nil || ctx.Err() != nil || isLast || !isTransient(err) {
+			return err
+		}
+		if kube.Sleep(ctx, wait) != nil {
+			return err // more informative than the end of ctx
+		}
+		wait = min(2*wait, maxPause)
+	}
+}
+
+// mayBeRestarting reports whether an error of requests made since began says that the server is
+// down, and not yet for longer than a restart takes.
+func mayBeRestarting(err error, began time.Time) bool {
+	return utilnet.IsConnectionRefused(err) && time.Since(began) < restartTime
+}
+
+// tryOnce limits one try to half of the remaining time, so that a request that hangs
+// leaves time for another.
+func tryOnce(ctx context.Context, do func(context.Context) error) error {
+	limit := maxRequestTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+// isTransient reports whether the same request may succeed later. It is more patient than
+// package apply is with objects: a record that isn't written leaves the release pending.
+func isTransient(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		if kube.IsDenial(err) {
+			return false // with whatever code
+		}
+		if details := status.Status().Details; kube.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
+			return true // another object is being counted
+		}
+		return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
+			status.Status().Code >= 500
+	}
+	// Our own errors are permanent; all others come from the connection to the server.
+	var ours interface{ Hint() string }
+	if !errors.As(err, &ours) {
+		return true
+	}
+	_, isUnreachable := ours.(*kube.UnreachableError) // it may be restarting
+	return isUnreachable && !errors.As(err, new(*tls.CertificateVerificationError))
 }

@@ -3,8 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
 )
@@ -127,63 +124,6 @@ func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
 		bundles: enc.refs(), journal: s.journal, lost: s.lost,
 	}
-}
-
-// writeParts writes the parts of a large record that aren't there already.
-// Parts are immutable and named by content, so one that exists is right.
-func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error {
-	var parts []*corev1.Secret
-	for _, b := range enc.bundles {
-		if slices.Contains(rec.stored.bundles, b.bundleRef) {
-			continue
-		}
-		for i := range b.parts {
-			parts = append(parts, newPart(rec, b, i))
-		}
-	}
-	return kube.ForEach(len(parts), kube.ParallelRequests, func(i int) error {
-		return retry(ctx, func(ctx context.Context) error {
-			_, err := l.store.write(ctx, parts[i])
-			if kube.IsAlreadyExists(err) {
-				return nil
-			}
-			return err
-		})
-	})
-}
-
-// replaceParts deletes the parts that the head no longer refers to, and makes a new head
-// the owner of its parts, so that they are deleted with it. Both are repeated by
-// TrimHistory, so failures are only warnings.
-func (l *Lock) replaceParts(ctx context.Context, rec *Record, enc *encoded, old stored) {
-	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(enc.refs(), b) })
-	err := l.store.deleteParts(ctx, rec.Name, rec.Version, former)
-	if old.uid == "" {
-		err = errors.Join(err, l.ownParts(ctx, rec, enc))
-	}
-	if err != nil {
-		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
-	}
-}
-
-// ownParts makes the head the owner of parts that were written before it.
-func (l *Lock) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
-	secrets, err := l.store.secrets()
-	if err != nil {
-		return err
-	}
-	owner, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": headAsOwner(rec)}})
-	if err != nil {
-		return err
-	}
-	names := partNames(rec.Name, rec.Version, enc.refs()...)
-	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
-		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
-		if apierrors.IsForbidden(err) {
-			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it
-		}
-		return err
-	})
 }
 
 // replace tries once to replace the version of a record that was read. errRetry

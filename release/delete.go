@@ -94,3 +94,56 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	}
 	return errors.Join(errs...)
 }
+
+// TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
+// keeps the last successful revision and all later ones, because they show which objects
+// may exist; without a successful revision it deletes nothing. It also deletes parts of
+// large records that no revision refers to. Call it with the release locked, after
+// Finish.
+func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
+	all, err := s.list(ctx, name, ownerParts, ownerHelm)
+	if err != nil {
+		return err
+	}
+	return s.trim(ctx, all, keep)
+}
+
+// TrimHistory is that of the store for the release of the lock, without listing again what
+// Finish has listed.
+func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
+	if l.afterFinish == nil || !l.afterFinish.complete {
+		return l.store.TrimHistory(ctx, l.name, keep)
+	}
+	return l.store.trim(ctx, l.afterFinish, keep)
+}
+
+func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
+	old := revisionsToTrim(of.heads, keep)
+	err := kube.ForEach(len(old), kube.ParallelRequests, func(i int) error { return s.Delete(ctx, &old[i]) })
+	orphans := unreferencedParts(of.heads, of.parts)
+	return errors.Join(err, kube.ForEach(len(orphans), kube.ParallelRequests, func(i int) error {
+		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
+	}))
+}
+
+// revisionsToTrim returns the revisions, oldest first, that may be deleted.
+func revisionsToTrim(heads []Summary, keep int) []Summary {
+	if keep <= 0 || len(heads) <= keep {
+		return nil
+	}
+	return heads[:min(len(heads)-keep, lastSuccess(heads))]
+}
+
+// lastSuccess returns the index of the newest deployed revision. Without one, it returns
+// the newest superseded revision, which a killed Helm leaves, or uninstalled one; 0 if
+// there is none.
+func lastSuccess(heads []Summary) int {
+	for _, successful := range [][]helmrelease.Status{{helmrelease.StatusDeployed}, {helmrelease.StatusSuperseded, helmrelease.StatusUninstalled}} {
+		for i, s := range slices.Backward(heads) {
+			if slices.Contains(successful, s.Status) {
+				return i
+			}
+		}
+	}
+	return 0
+}

@@ -6,7 +6,7 @@
 //
 //   - Recover records revisions as failed that killed runs left unfinished.
 //   - Begin writes the next revision with a pending status.
-//   - Save updates that record, with its journal, while the run works.
+//   - Save writes the journal of the run while it works.
 //   - Finish records how the revision ended.
 //
 // docs/release-storage.md describes the format.
@@ -14,15 +14,11 @@ package release
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"helm.sh/helm/v3/pkg/chartutil"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // ApplySSA is the ApplyMethod of revisions deployed by server-side apply.
@@ -158,68 +154,4 @@ func (rec *Record) CheckStoredInPlace() error {
 // died.
 func isUnfinished(s helmrelease.Status) bool {
 	return s.IsPending() || s == helmrelease.StatusUninstalling
-}
-
-// ValidateName returns an error unless name can be a release's name; the rules
-// are Helm's: a DNS subdomain of at most 53 characters.
-func ValidateName(name string) error {
-	if err := chartutil.ValidateReleaseName(name); err != nil {
-		return fmt.Errorf("release name %q: %w", name, err)
-	}
-	return nil
-}
-
-// ValidateDriver returns an error unless the value of HELM_DRIVER means
-// storage in Secrets, as the empty value does.
-func ValidateDriver(driver string) error {
-	switch driver {
-	case "", "secret", "secrets":
-		return nil
-	}
-	return &DriverError{Driver: driver}
-}
-
-// systemLabels are Helm's own (helm.sh/helm/v3/pkg/storage/driver/util.go).
-// A function, because the list mustn't change.
-func systemLabels() []string {
-	return []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
-}
-
-// ValidateLabels returns an error unless the user may give a release these
-// labels. Helm's own and those beginning with deployer.io/ are reserved.
-func ValidateLabels(labels map[string]string) error {
-	var wrong []string
-	for key, value := range labels {
-		if reservedLabel(key) {
-			wrong = append(wrong, fmt.Sprintf("%s is a system reserved label name", key))
-			continue
-		}
-		for _, why := range validation.IsQualifiedName(key) {
-			wrong = append(wrong, fmt.Sprintf("%q: %s", key, why))
-		}
-		for _, why := range validation.IsValidLabelValue(value) {
-			wrong = append(wrong, fmt.Sprintf("%s=%q: %s", key, value, why))
-		}
-	}
-	if len(wrong) == 0 {
-		return nil
-	}
-	slices.Sort(wrong)
-	return fmt.Errorf("labels of the release: %s (reserved: %s, %s*)",
-		strings.Join(wrong, "; "), strings.Join(systemLabels(), ", "), prefix)
-}
-
-func reservedLabel(key string) bool {
-	return slices.Contains(systemLabels(), key) || strings.HasPrefix(key, prefix)
-}
-
-// userLabels returns the labels that the user gave, without the reserved ones.
-func userLabels(labels map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, value := range labels {
-		if !reservedLabel(key) {
-			out[key] = value
-		}
-	}
-	return out
 }
