@@ -12,9 +12,10 @@ import (
 const (
 	serviceRange   = "10.96.0.0/16"
 	serviceIP      = "10.96.0.1"
-	clusterDNS     = "10.96.0.10"
 	issuer         = "https://kubernetes.default.svc.cluster.local"
 	frontProxyName = "devcluster-front-proxy"
+
+	realNodeName = "real-0" // the node that scripts/realnode.sh runs
 
 	// advertiseIP goes into the endpoints of the Service "kubernetes", where a
 	// loopback address is refused; nothing connects to it (RFC 5737).

@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
 // layout is the directory of one cluster. The names in it are a promise: tests
-// use kubeconfig, audit.log and users.lock.
+// use kubeconfig, audit.log and conf/kubelet.
 type layout struct{ dir string }
 
 func (l layout) kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }
@@ -26,19 +27,8 @@ func (l layout) log(name string) string {
 	return filepath.Join(l.dir, "logs", name+".log")
 }
 
-// supervisorLog is outside of logs/, which the supervisor itself clears.
-func (l layout) supervisorLog() string { return filepath.Join(l.dir, "supervisor.log") }
-
-// usersLock is held shared by everyone who uses the cluster; a supervisor with
-// --idle stops when it could have it exclusively for a while.
-func (l layout) usersLock() string { return filepath.Join(l.dir, "users.lock") }
-
-// aliveLock is held by the supervisor for its whole life. Unlike a process id
-// it can't be stale.
-func (l layout) aliveLock() string { return filepath.Join(l.dir, "alive.lock") }
-
-// startLock is held while someone starts a cluster here.
-func (l layout) startLock() string { return filepath.Join(l.dir, "start.lock") }
+// runLog is outside of logs/, which the cluster itself clears.
+func (l layout) runLog() string { return filepath.Join(l.dir, "run.log") }
 
 // newLayout makes dir absolute, which everything that ends up in a kubeconfig
 // needs; "" is the user's default cluster.
@@ -86,16 +76,13 @@ type state struct {
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Server   string    `json:"server"`
-	Nodes    int       `json:"nodes"` // simulated
-	RealNode bool      `json:"real_node,omitempty"`
-	Idle     string    `json:"idle,omitempty"`
+	Nodes    int       `json:"nodes"`
 	Version  string    `json:"version"`
 	BootTook float64   `json:"boot_seconds"`
 }
 
-// readState gives the state of the cluster in the directory, or nil if none has
-// become ready there. It doesn't say whether that cluster still lives.
-func (l layout) readState() (*state, error) {
+// running gives the state of the cluster that is ready in the directory; nil without one.
+func (l layout) running() (*state, error) {
 	data, err := os.ReadFile(l.state())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -107,7 +94,15 @@ func (l layout) readState() (*state, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", l.state(), err)
 	}
+	if !isAlive(s.PID) {
+		return nil, nil
+	}
 	return &s, nil
+}
+
+// isAlive reports whether a process runs.
+func isAlive(pid int) bool {
+	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // writeState says that the cluster is ready: readers see the whole file or none.

@@ -18,15 +18,16 @@ import (
 
 const usage = `devcluster runs a real Kubernetes API server, its controllers and nodes.
 
-  devcluster up     [--dir D] [--nodes N] [--real-node] [--idle DURATION] [--foreground]
+  devcluster up     [--dir D] [--nodes N]
   devcluster down   [--dir D]
   devcluster status [--dir D]
-  devcluster run    [--dir D] [--nodes N] [--real-node] [--keep] -- COMMAND [ARGUMENT…]
+  devcluster run    [--dir D] [--nodes N] [--keep] [-- COMMAND [ARGUMENT…]]
   devcluster kubectl ARGUMENT…
 
-"up" starts an empty cluster in the background and prints the path of its
-kubeconfig; on a cluster that is already up it only prints the path. "run" starts
-a cluster of its own for COMMAND, with KUBECONFIG set, and exits as COMMAND does.
+"run" starts an empty cluster for COMMAND, with KUBECONFIG set, and exits as
+COMMAND does; without COMMAND the cluster runs until it is interrupted. "up" does
+that in the background and prints the path of the kubeconfig; on a cluster that is
+already up it only prints the path.
 "kubectl" is kubectl, for the cluster of KUBECONFIG or else the one of "up".
 `
 
@@ -57,14 +58,13 @@ func main() {
 // commands are what people call.
 func commands() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
-		"up":        upCommand,
-		"down":      downCommand,
-		"run":       runCommand,
-		"status":    statusCommand,
-		"supervise": superviseCommand, // what "up" and "run" start in the background
-		"help":      helpCommand,
-		"--help":    helpCommand,
-		"-h":        helpCommand,
+		"up":     upCommand,
+		"down":   downCommand,
+		"run":    runCommand,
+		"status": statusCommand,
+		"help":   helpCommand,
+		"--help": helpCommand,
+		"-h":     helpCommand,
 	}
 }
 

@@ -40,9 +40,6 @@ func start(l layout, c component) (*process, error) {
 	// A group of its own: Ctrl-C in a terminal reaches the supervisor only, which
 	// then stops the components in order.
 	cmd.SysProcAttr.Setpgid = true
-	if c.name == nodeRole {
-		isolate(cmd.SysProcAttr)
-	}
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)

@@ -6,9 +6,7 @@ import "syscall"
 
 // dieWithParent can do nothing here: the closed pipe on standard input has to
 // be enough, see controlplane.ExitWithSupervisor.
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{}
-}
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-// isolate can't do anything here; there are no real nodes either.
-func isolate(*syscall.SysProcAttr) {}
+// nodeRoles is empty: a kubelet needs Linux.
+func nodeRoles() map[string]func(args []string) int { return nil }

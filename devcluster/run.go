@@ -9,24 +9,29 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
-// runCommand runs a command with a cluster of its own and passes its exit code on.
+const (
+	// defaultNodes is enough for pods that must not share a node.
+	defaultNodes = 3
+
+	// stopTimeout is how long a command, or a cluster, may take to stop when asked.
+	stopTimeout = 10 * time.Second
+
+	// minFree is what a cluster may write in a long test run, mostly its audit log.
+	minFree = 500 << 20
+)
+
+// runCommand runs a command with a cluster of its own and passes its exit code on. Without a command it keeps the
+// cluster until it is interrupted.
 func runCommand(ctx context.Context, args []string) error {
-	var opts options
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	dir := flags.String("dir", "", "where the cluster is kept (default: a temporary directory)")
 	keep := flags.Bool("keep", false, "keep the temporary directory, for its logs")
-	nodesFlags(flags, &opts)
+	nodes := nodesFlag(flags)
 	if err := flags.Parse(args); err != nil {
 		return errUsage
-	}
-	if flags.NArg() == 0 {
-		fmt.Fprintf(os.Stderr, "devcluster run: which command?\n\n%s", usage)
-		return errUsage
-	}
-	if err := opts.settleNodes(flags); err != nil {
-		return err
 	}
 	if *dir == "" {
 		temp, err := os.MkdirTemp("", "devcluster-")
@@ -40,42 +45,55 @@ func runCommand(ctx context.Context, args []string) error {
 			defer os.RemoveAll(temp)
 		}
 	}
-	var err error
-	if opts.layout, err = newLayout(*dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(opts.layout.dir, 0o700); err != nil {
-		return fmt.Errorf("creating the cluster's directory: %w", err)
-	}
-	if err := checkDisk(opts.layout); err != nil {
-		return err
-	}
-	cluster, err := background(ctx, opts, true)
+	l, err := newLayout(*dir)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		cluster.stop()
-		if err := sweepDead(opts.layout); err != nil { // it has been killed, maybe
-			fmt.Fprintln(os.Stderr, "devcluster:", err)
-		}
-	}()
-	err = runIn(ctx, opts, flags.Args())
-	if cluster.died() {
-		fmt.Fprintf(os.Stderr, "devcluster: the cluster ended before the command did; the end of %s:\n%s\n",
-			opts.layout.supervisorLog(), tail(opts.layout.supervisorLog(), 15))
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return fmt.Errorf("creating the cluster's directory: %w", err)
+	}
+	running, err := l.running()
+	if err != nil {
+		return err
+	}
+	if running != nil {
+		return fmt.Errorf("another cluster runs in %s; stop it with: devcluster down --dir %s", l.dir, l.dir)
+	}
+	if err := checkDisk(l); err != nil {
+		return err
+	}
+	// See process start: the kernel watches the thread that starts a child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &supervisor{layout: l, nodes: *nodes}
+	defer s.stop()
+	if err := s.boot(ctx); err != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	if flags.NArg() == 0 {
+		return s.watch(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { cancel(s.watch(ctx)) }() // without the cluster, the command can stop
+	err = runIn(ctx, l, flags.Args())
+	if died := s.ended(); died != nil {
+		return fmt.Errorf("the cluster ended before the command did: %w", died)
 	}
 	return err
 }
 
 // runIn runs a command with the environment that points it and its tests to the
 // cluster. When ctx ends, the command gets the time to end by itself.
-func runIn(ctx context.Context, opts options, args []string) error {
-	// See process start: the kernel watches the thread that starts the command.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+func runIn(ctx context.Context, l layout, args []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), clusterEnv(opts)...)
+	cmd.Env = append(os.Environ(),
+		"KUBECONFIG="+l.kubeconfig(),
+		"DEPLOYER_TEST_KUBECONFIG="+l.kubeconfig(),
+		"DEPLOYER_TEST_AUDIT_LOG="+l.auditLog(),
+		"DEPLOYER_TEST_DIR="+l.dir,
+		"DEPLOYER_TEST_THROWN_AWAY=1",
+	)
 	cmd.SysProcAttr = dieWithParent()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -88,19 +106,15 @@ func runIn(ctx context.Context, opts options, args []string) error {
 	return err
 }
 
-// clusterEnv are the variables that point to the cluster: KUBECONFIG for any
-// program, the others for package kubetest and, of a real node, package nodetest.
-func clusterEnv(opts options) []string {
-	l := opts.layout
-	env := []string{
-		"KUBECONFIG=" + l.kubeconfig(),
-		"DEPLOYER_TEST_KUBECONFIG=" + l.kubeconfig(),
-		"DEPLOYER_TEST_AUDIT_LOG=" + l.auditLog(),
-		"DEPLOYER_TEST_DIR=" + l.dir,
-		"DEPLOYER_TEST_THROWN_AWAY=1",
+// checkDisk fails early where etcd would fail obscurely later.
+func checkDisk(l layout) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(l.dir, &fs); err != nil {
+		return fmt.Errorf("looking at the free space of %s: %w", l.dir, err)
 	}
-	if opts.real {
-		env = append(env, "DEPLOYER_TEST_NODE=1")
+	free := fs.Bavail * uint64(fs.Bsize)
+	if free < minFree {
+		return fmt.Errorf("only %d MiB are free on the disk of %s, a cluster needs %d MiB; free some or name another directory with --dir", free>>20, l.dir, minFree>>20)
 	}
-	return env
+	return nil
 }

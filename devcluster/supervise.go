@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -25,99 +21,20 @@ const bootTimeout = 3 * time.Minute
 // between our look and our use.
 const bootAttempts = 3
 
-// options are what a cluster is started with.
-type options struct {
-	layout layout
-	nodes  int           // simulated ones
-	real   bool          // a real node, beside the simulated ones
-	idle   time.Duration // stop when unused for so long; 0 is never
-}
+// poll is the pause between two looks at something that can't be waited for.
+const poll = 50 * time.Millisecond
 
-// allNodes is how many nodes the cluster has.
-func (o options) allNodes() int {
-	if o.real {
-		return o.nodes + 1
-	}
-	return o.nodes
-}
-
-// supervisor runs the components of one cluster and stops all when one ends.
+// supervisor runs the components of one cluster.
 type supervisor struct {
-	options
-	report    func(message)
+	layout    layout
+	nodes     int // simulated
+	began     time.Time
 	processes []*process
 }
 
-// superviseCommand is the background process behind "up" and "run".
-func superviseCommand(ctx context.Context, args []string) error {
-	var opts options
-	flags := flag.NewFlagSet("supervise", flag.ContinueOnError)
-	dir := flags.String("dir", "", "")
-	attached := flags.Bool("attached", false, "stop when standard input closes, also after the start")
-	flags.IntVar(&opts.nodes, "nodes", 0, "")
-	flags.BoolVar(&opts.real, "real-node", false, "")
-	flags.DurationVar(&opts.idle, "idle", 0, "")
-	if err := flags.Parse(args); err != nil {
-		return errUsage
-	}
-	var err error
-	if opts.layout, err = newLayout(*dir); err != nil {
-		return err
-	}
-	pipe := os.NewFile(reportFD, "report")
-	report := writeReports(pipe)
-
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	started := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // any error means that the pipe is gone, too
-		select {
-		case <-started:
-			if !*attached {
-				return // whoever started us has got what they wanted
-			}
-		default:
-		}
-		cancel()
-	}()
-	err = supervise(ctx, opts, func(m message) {
-		if m.Ready {
-			close(started)
-		}
-		report(m)
-		if m.Ready {
-			pipe.Close()
-		}
-	})
-	if err != nil {
-		report(message{Error: err.Error()})
-	}
-	return err
-}
-
-// supervise starts a cluster and keeps it until ctx ends, it has been idle for
-// long enough, or a component ends by itself, which is the only error after the
-// start. When it returns, all components have ended.
-func supervise(ctx context.Context, opts options, report func(message)) error {
-	// See process start: the thread that starts children must not end.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	alive, err := tryLock(opts.layout.aliveLock())
-	if errors.Is(err, errLocked) {
-		return fmt.Errorf("another cluster runs in %s; stop it with: devcluster down --dir %s", opts.layout.dir, opts.layout.dir)
-	}
-	if err != nil {
-		return err
-	}
-	defer alive.Close()
-	s := &supervisor{options: opts, report: report}
-	defer s.stop()
-	if err := s.boot(ctx); err != nil {
-		return err
-	}
-	return s.watch(ctx)
+// say tells how the start goes.
+func (s *supervisor) say(progress string) {
+	fmt.Fprintf(os.Stderr, "devcluster: %4.1fs  %s\n", time.Since(s.began).Seconds(), progress)
 }
 
 // stop ends all components, the last started first.
@@ -126,7 +43,6 @@ func (s *supervisor) stop() {
 		s.processes[i].kill()
 	}
 	s.processes = nil
-	_ = sweepLeft(s.layout)
 	_ = s.layout.discard() // the next start does it again, and complains
 }
 
@@ -135,7 +51,7 @@ func (s *supervisor) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout,
 		fmt.Errorf("the cluster was not ready after %s; the logs are in %s", bootTimeout, filepath.Dir(s.layout.log("x"))))
 	defer cancel()
-	began := time.Now()
+	s.began = time.Now()
 	p, err := s.bootServer(ctx)
 	if err != nil {
 		return err
@@ -144,33 +60,27 @@ func (s *supervisor) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.report(message{Progress: "starting controllers, scheduler and nodes"})
+	s.say("starting controllers, scheduler and nodes")
 	for _, c := range []component{controllerManager(s.layout), kubeScheduler(s.layout), simulatedNodes(s.layout)} {
 		if err := s.start(c); err != nil {
-			return err
-		}
-	}
-	if s.real {
-		if err := s.startRealNode(ctx); err != nil {
 			return err
 		}
 	}
 	if err := createNodes(ctx, client, s.nodes); err != nil {
 		return err
 	}
-	err = s.waitFor(ctx, func() (string, error) { return usable(ctx, client, s.allNodes()) })
+	err = s.waitFor(ctx, func() (string, error) { return usable(ctx, client, s.nodes) })
 	if err != nil {
 		return err
 	}
 	err = s.layout.writeState(state{
-		PID: os.Getpid(), Started: time.Now().UTC(), Server: p.serverURL(), Nodes: s.nodes, RealNode: s.real, Idle: idleText(s.idle),
-		Version: version(), BootTook: time.Since(began).Seconds(),
+		PID: os.Getpid(), Started: time.Now().UTC(), Server: p.serverURL(), Nodes: s.nodes,
+		Version: version(), BootTook: time.Since(s.began).Seconds(),
 	})
 	if err != nil {
 		return err
 	}
-	s.report(message{Progress: fmt.Sprintf("ready after %.1fs", time.Since(began).Seconds())})
-	s.report(message{Ready: true})
+	s.say("ready")
 	return nil
 }
 
@@ -178,7 +88,7 @@ func (s *supervisor) boot(ctx context.Context) error {
 // API server answers.
 func (s *supervisor) bootServer(ctx context.Context) (ports, error) {
 	for attempt := 1; ; attempt++ {
-		s.report(message{Progress: "starting etcd and kube-apiserver"})
+		s.say("starting etcd and kube-apiserver")
 		p, err := s.tryServer(ctx)
 		if err == nil || attempt == bootAttempts || !strings.Contains(err.Error(), "address already in use") {
 			return p, err
@@ -188,10 +98,6 @@ func (s *supervisor) bootServer(ctx context.Context) (ports, error) {
 }
 
 func (s *supervisor) tryServer(ctx context.Context) (ports, error) {
-	// What the last cluster here has left if it couldn't stop by itself.
-	if err := sweepLeft(s.layout); err != nil {
-		return ports{}, err
-	}
 	if err := s.layout.reset(); err != nil {
 		return ports{}, err
 	}
@@ -257,11 +163,10 @@ func (s *supervisor) waitFor(ctx context.Context, problem func() (string, error)
 	}
 }
 
-// watch keeps the cluster until there is a reason to stop.
+// watch keeps the cluster until ctx ends, or a component.
 func (s *supervisor) watch(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	unusedSince := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -271,26 +176,6 @@ func (s *supervisor) watch(ctx context.Context) error {
 		if err := s.ended(); err != nil {
 			return err
 		}
-		if s.idle == 0 {
-			continue
-		}
-		unused, err := tryLock(s.layout.usersLock())
-		if errors.Is(err, errLocked) {
-			unusedSince = time.Now()
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if time.Since(unusedSince) >= s.idle {
-			// Whoever comes now waits for the lock until this process has ended
-			// with it, and then finds no cluster rather than a dying one.
-			s.stop()
-			// Nobody asked for the log of a cluster that stops by itself, and there
-			// may be one for each build of this program.
-			return os.Remove(s.layout.auditLog())
-		}
-		unused.Close()
 	}
 }
 
@@ -319,11 +204,4 @@ func usable(ctx context.Context, client kubernetes.Interface, nodes int) (string
 		return "", fmt.Errorf("reading ServiceAccount/default/default: %w", err)
 	}
 	return nodeProblem(ctx, client, nodes)
-}
-
-func idleText(idle time.Duration) string {
-	if idle == 0 {
-		return ""
-	}
-	return idle.String()
 }

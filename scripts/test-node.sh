@@ -20,12 +20,13 @@ need() { # PACKAGE COMMAND…
 need containerd sh -c 'command -v containerd && command -v ctr'
 need runc sh -c 'command -v runc'
 need containernetworking-plugins sh -c 'ls /usr/lib/cni/bridge || ls /opt/cni/bin/bridge'
+need iproute2 sh -c 'command -v ip'
 need busybox-static sh -c 'command -v busybox && ! LC_ALL=C ldd "$(command -v busybox)"'
 if [ -n "$missing" ] && command -v apt-get >/dev/null; then
 	echo "test-node: installing$missing" >&2
 	# shellcheck disable=SC2086 # a list of words
 	sh scripts/install.sh $missing
-fi # else devcluster says what is missing
+fi # else realnode.sh says what is missing
 
 # The tests mostly wait: for kubelets, back-offs and probes.
-exec bin/devcluster run --real-node -- "${GO:-go}" test -count=1 -timeout 10m -parallel 16 "$@" ./internal/nodetest
+exec bin/devcluster run --nodes 0 -- sh scripts/realnode.sh "${GO:-go}" test -count=1 -timeout 10m -parallel 16 "$@" ./internal/nodetest

@@ -104,35 +104,19 @@ func none(t *testing.T, dir string) func() bool {
 	return func() bool { return len(processes(t, dir)) == 0 }
 }
 
-// supervisor is the process in charge of the cluster in dir.
-func supervisor(t *testing.T, dir string) int {
-	t.Helper()
-	out, _, code := devcluster(t, "status", "--dir", dir)
-	for line := range strings.Lines(out) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "supervisor" {
-			pid, err := strconv.Atoi(fields[2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pid
-		}
-	}
-	t.Fatalf("status exits with %d and says\n%s", code, out)
-	return 0
-}
-
 func TestUpStatusDown(t *testing.T) {
 	dir := clusterDir(t)
 	if _, _, code := devcluster(t, "status", "--dir", dir); code != 3 {
 		t.Errorf("status without a cluster exits with %d, want 3", code)
 	}
 	want := filepath.Join(dir, "kubeconfig") + "\n"
-	out, progress, code := devcluster(t, "up", "--dir", dir, "--nodes", "1")
-	if out != want || code != 0 || !strings.Contains(progress, "ready after") {
-		t.Fatalf("up: code %d, stdout %q, stderr\n%s\nwant %q", code, out, progress, want)
+	for range 2 { // the second finds the cluster
+		if out, said, code := devcluster(t, "up", "--dir", dir, "--nodes", "1"); out != want || code != 0 || said != "" {
+			t.Fatalf("up: code %d, stdout %q, stderr %q, want only %q", code, out, said, want)
+		}
 	}
-	if out, progress, code := devcluster(t, "up", "--dir", dir, "--nodes", "1"); out != want || code != 0 || progress != "" {
-		t.Errorf("up on a cluster that is up: code %d, stdout %q, stderr %q, want only %q", code, out, progress, want)
+	if _, said, code := devcluster(t, "run", "--dir", dir, "--", "true"); code != 1 || !strings.Contains(said, "another cluster runs in "+dir) {
+		t.Errorf("run in the directory of a cluster that is up: code %d and %s", code, said)
 	}
 	if out, _, code := devcluster(t, "status", "--dir", dir); code != 0 || !strings.Contains(out, "v1.") {
 		t.Errorf("status: code %d and\n%s", code, out)
@@ -143,25 +127,6 @@ func TestUpStatusDown(t *testing.T) {
 		}
 	}
 	eventually(t, "the end of all processes", none(t, dir))
-}
-
-func TestUpAtTheSameTimeIsOneCluster(t *testing.T) {
-	dir := clusterDir(t)
-	results := make(chan string)
-	for range 3 {
-		go func() {
-			out, err := exec.CommandContext(t.Context(), program(t), "up", "--dir", dir, "--nodes", "1").Output()
-			if err != nil {
-				out = append(out, err.Error()...)
-			}
-			results <- string(out)
-		}()
-	}
-	for range 3 {
-		if got := <-results; got != filepath.Join(dir, "kubeconfig")+"\n" {
-			t.Errorf("up gives %q", got)
-		}
-	}
 }
 
 func TestRunPassesOnTheExitCode(t *testing.T) {
@@ -186,7 +151,6 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for name, end := range map[string]func(cmd *exec.Cmd, dir string) error{
 		"when run is killed":         func(cmd *exec.Cmd, _ string) error { return cmd.Process.Kill() },
 		"when run is interrupted":    func(cmd *exec.Cmd, _ string) error { return cmd.Process.Signal(os.Interrupt) },
-		"when supervisor is killed":  func(_ *exec.Cmd, dir string) error { return syscall.Kill(supervisor(t, dir), syscall.SIGKILL) },
 		"when a component is killed": killOne(t, "etcd"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,15 +175,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if err := end(cmd, dir); err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(name, "when run") {
-				_ = cmd.Wait() // it was killed
-				eventually(t, "the end of all processes", none(t, dir))
-				return
-			}
-			// The command goes on; only it and "run" are left.
-			eventually(t, "the end of the cluster's processes", func() bool { return len(processes(t, dir)) == 2 })
-			_ = cmd.Process.Signal(os.Interrupt)
-			_ = cmd.Wait() // it was interrupted
+			_ = cmd.Wait() // it was killed, interrupted, or left without a cluster
 			eventually(t, "the end of all processes", none(t, dir))
 		})
 	}
@@ -239,41 +195,17 @@ func killOne(t *testing.T, name string) func(*exec.Cmd, string) error {
 }
 
 func TestInterruptedUpLeavesNothing(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		t.Run(signal.String(), func(t *testing.T) {
-			dir := clusterDir(t)
-			cmd := exec.CommandContext(t.Context(), program(t), "up", "--dir", dir, "--nodes", "1")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the API server", func() bool { return len(processes(t, dir)) >= 4 })
-			if err := cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err == nil {
-				t.Error("up ends with code 0")
-			}
-			eventually(t, "the end of all processes", none(t, dir))
-		})
-	}
-}
-
-func TestIdleClusterStops(t *testing.T) {
 	dir := clusterDir(t)
-	if _, said, code := devcluster(t, "up", "--dir", dir, "--nodes", "1", "--idle", "1s"); code != 0 {
-		t.Fatal(said)
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "users.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), program(t), "up", "--dir", dir, "--nodes", "1")
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH); err != nil {
+	eventually(t, "the API server", func() bool { return len(processes(t, dir)) >= 4 })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	<-ctx.Done() // what is waited for is that nothing happens
-	supervisor(t, dir)
-	lock.Close()
+	if err := cmd.Wait(); err == nil {
+		t.Error("up ends with code 0")
+	}
 	eventually(t, "the end of all processes", none(t, dir))
 }

@@ -1,11 +1,9 @@
 // Package kubetest gives tests a real Kubernetes API server, shared by all
 // packages of a test run.
 //
-// It uses, in this order: the cluster of the kubeconfig named by the environment
-// variable DEPLOYER_TEST_KUBECONFIG, with its audit log in
-// DEPLOYER_TEST_AUDIT_LOG; or the development cluster, bin/devcluster, which the
-// first test process starts, all later ones join, and which stops by itself when
-// it hasn't been used for a while. It never uses the user's own kubeconfig.
+// It is the cluster of the kubeconfig named by the environment variable
+// DEPLOYER_TEST_KUBECONFIG, with its audit log in DEPLOYER_TEST_AUDIT_LOG; "devcluster
+// run" sets both for a cluster that it starts. The user's own kubeconfig is never used.
 //
 // Tests keep apart by namespace (Cluster.Namespace) and by user (Cluster.User);
 // what they create outside of namespaces needs unique names.
@@ -58,9 +56,11 @@ func Alone(t testing.TB) {
 	}
 }
 
-// Start gives the cluster, which it starts if need be. Without a development
-// cluster to start, it skips the test, or fails it if the environment variable
-// DEPLOYER_TEST_REQUIRE_CLUSTER is set.
+// noCluster says how to get one.
+const noCluster = "no cluster for tests; after make devcluster: bin/devcluster run --nodes 10 -- go test …"
+
+// Start gives the cluster. Without one it skips the test, or fails it if the environment
+// variable DEPLOYER_TEST_REQUIRE_CLUSTER is set.
 //
 // Under -short it skips the test: see make unit.
 func Start(t testing.TB) *Cluster {
@@ -74,20 +74,20 @@ func Start(t testing.TB) *Cluster {
 	}
 	if c == nil {
 		if os.Getenv(requireEnv) != "" {
-			t.Fatalf("no cluster for tests: bin/devcluster is missing; run make test (builds the development cluster)")
+			t.Fatal(noCluster)
 		}
-		t.Skip("no cluster for tests; run make test (builds the development cluster)")
+		t.Skip(noCluster)
 	}
 	return c
 }
 
-// open finds or starts the cluster of this process; nil if there is none.
+// open connects to the cluster of this process; nil if there is none.
 func open() (*Cluster, error) {
-	place, err := findCluster()
-	if err != nil || place == nil {
-		return nil, err
+	c := &Cluster{kubeconfig: os.Getenv("DEPLOYER_TEST_KUBECONFIG"), auditLog: os.Getenv("DEPLOYER_TEST_AUDIT_LOG"), auditReaders: map[string]*auditReader{}}
+	if c.kubeconfig == "" {
+		return nil, nil
 	}
-	c := &Cluster{kubeconfig: place.kubeconfig, auditLog: place.auditLog, auditReaders: map[string]*auditReader{}}
+	var err error
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.kubeconfig, err)
 	}

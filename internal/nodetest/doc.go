@@ -2,6 +2,6 @@
 // containers, so exit codes, logs, probes and pull errors are what they are in
 // production, and not what a simulation believes them to be.
 //
-// Its tests run under "devcluster run --real-node", which "make test-node" does,
+// Its tests run beside scripts/realnode.sh, which "make test-node" starts,
 // and are skipped elsewhere.
 package nodetest

@@ -7,7 +7,7 @@ import (
 	"deployer/internal/deployertest"
 )
 
-// nodeEnv says that the cluster under test has a real node; devcluster sets it.
+// nodeEnv says that the cluster under test has a real node; scripts/realnode.sh sets it.
 const nodeEnv = "DEPLOYER_TEST_NODE"
 
 // deployerBinary is the program under test, built once for the test run.
