@@ -11,10 +11,13 @@ if [ "${1-}" != --inside ]; then
 	command -v containerd runc ctr busybox ip setpriv unshare >/dev/null || { echo "realnode: programs are missing; make test-node installs them" >&2; exit 1; }
 	subnet=10.245.$(($$ % 256)) dir=$(mktemp -d)
 	cleanup() {
-		kill "$node" 2>/dev/null || true
-		wait "$node" 2>/dev/null || true
+		[ -z "$node" ] || kill -KILL "$node" 2>/dev/null || true # unshare ignores the other signals
+		wait 2>/dev/null || true
 		ip link delete "$name" 2>/dev/null || true
-		find /sys/fs/cgroup -depth -type d -path "*/$name*" -exec rmdir {} + 2>/dev/null || true
+		for _ in 1 2 3 4 5 6 7 8 9 10; do # the kernel takes a moment
+			find /sys/fs/cgroup -depth -type d -path "*/$name*" -exec rmdir {} + 2>/dev/null && break
+			sleep 0.3
+		done
 		rm -rf "$dir"
 	}
 	node=
