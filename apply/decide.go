@@ -106,7 +106,12 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		t.progress.wasAbsent = true
 		return c, nil
 	}
-	return Change{}, t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
+	return Change{}, p.notOurs(t, live)
+}
+
+// notOurs rejects a target that exists and belongs to others.
+func (p *planning) notOurs(t *target, live *unstructured.Unstructured) error {
+	return t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
 // decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits

@@ -18,6 +18,8 @@ type RejectedError struct {
 	Late bool
 	// OnlyHooksRan says of a late one that nothing but hooks has changed anything, and the objects of crds/.
 	OnlyHooksRan bool
+	// OnlyChecked says that nothing would have been changed anyway.
+	OnlyChecked bool
 }
 
 // A Rejection is one object's reason. Secret values never appear in it.
@@ -38,18 +40,20 @@ func (r Rejection) Error() string {
 func (r Rejection) Unwrap() error { return r.Err }
 
 func (e *RejectedError) Error() string {
-	when := "nothing was changed"
+	when := ", nothing was changed"
 	switch {
+	case e.OnlyChecked:
+		when = ""
 	case e.OnlyHooksRan:
-		when = "only hooks ran"
+		when = ", only hooks ran"
 	case e.Late:
-		when = "after the objects that they need were created"
+		when = ", after the objects that they need were created"
 	}
 	what := "1 object was"
 	if n := len(e.Rejections); n != 1 {
 		what = fmt.Sprintf("%d objects were", n)
 	}
-	lines := []string{fmt.Sprintf("%s rejected, %s:", what, when)}
+	lines := []string{fmt.Sprintf("%s rejected%s:", what, when)}
 	for _, r := range e.Rejections {
 		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
 	}

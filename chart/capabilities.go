@@ -45,9 +45,7 @@ func capabilitiesOf(server ServerInfo) (*chartutil.Capabilities, error) {
 	}
 	out := chartutil.DefaultCapabilities.Copy()
 	out.KubeVersion = chartutil.KubeVersion{Version: server.Version, Major: cmp.Or(server.Major, version.Major), Minor: cmp.Or(server.Minor, version.Minor)}
-	// Helm takes group versions from the list of groups, so a group version counts even if its
-	// resources can't be listed now.
-	out.APIVersions = slices.Concat(server.APIVersions, server.Unavailable)
+	out.APIVersions = slices.Clone(server.APIVersions) // as in Helm, without those whose API service doesn't answer
 	out.HelmVersion.Version = HelmVersion
 	out.HelmVersion.GitTreeState = "clean"
 	out.HelmVersion.GoVersion = runtime.Version()

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -159,39 +159,15 @@ func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOpt
 		loaded.Warnings = append(loaded.Warnings, fmt.Sprintf("chart %s is deprecated", c.Name()))
 	}
 	loaded.Warnings = append(loaded.Warnings, mismatchedDependencies(c)...)
-	return loaded, nil
-}
-
-// MissingDependencies names the dependencies of Chart.yaml that charts/ doesn't have. Like
-// Helm it asks for the name only.
-func MissingDependencies(c *helmchart.Chart) []string {
-	var names []string
-	for _, want := range c.Metadata.Dependencies {
-		if want != nil && !slices.ContainsFunc(c.Dependencies(), func(d *helmchart.Chart) bool { return d.Name() == want.Name }) {
-			names = append(names, want.Name)
-		}
-	}
-	return names
-}
-
-// mismatchedDependencies warns of dependencies in charts/ of another version than Chart.yaml
-// asks for. Helm renders them silently and ignores their conditions, tags and aliases. (helm.sh/helm/v3/pkg/chartutil/dependencies.go)
-func mismatchedDependencies(c *helmchart.Chart) []string {
-	var warnings []string
-	for _, want := range c.Metadata.Dependencies {
-		have, fits := "", false
-		for _, d := range c.Dependencies() {
-			if want == nil || d.Name() != want.Name {
+	for _, part := range allCharts(c) {
+		for _, f := range part.Raw {
+			if f.Name != chartutil.ValuesfileName {
 				continue
 			}
-			have = d.Metadata.Version
-			fits = fits || chartutil.IsCompatibleRange(want.Version, have)
-		}
-		if have != "" && !fits {
-			warnings = append(warnings, fmt.Sprintf(
-				"chart %s wants %s %s, but charts/ has %s: its condition, tags and alias have no effect",
-				c.Name(), want.Name, want.Version, have))
+			if text := ignoredDocumentsWarning(path.Join(part.ChartFullPath(), f.Name), f.Data); text != "" {
+				loaded.Warnings = append(loaded.Warnings, text)
+			}
 		}
 	}
-	return warnings
+	return loaded, nil
 }

@@ -41,11 +41,12 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnings := lostAliases(helm, c.Helm) // templates may change values, but not the charts
 	files, err := executeTemplatesAndMeanwhile(ctx, helm, values, in)
 	if err != nil {
 		return nil, templateError(helm, err)
 	}
-	out := &Rendered{Chart: helm, Notes: extractNotes(helm, files, in.SubchartNotes)}
+	out := &Rendered{Chart: helm, Notes: extractNotes(helm, files, in.SubchartNotes), Warnings: warnings}
 	out.MayUseCluster = len(in.PostRenderer) > 0 || mayUseCluster(helm, in.Values)
 	if err := out.sortIntoManifest(helm, files, in.IncludeCRDs); err != nil {
 		return out, err

@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/getter"
 	"sigs.k8s.io/yaml"
 
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/interruptible"
 )
 
@@ -44,6 +45,7 @@ type ValuesSource struct {
 type ValuesOptions struct {
 	Stdin    io.Reader // for "-"; nil is empty
 	Settings Settings
+	Warn     func(text string) // of files that count only in part; may be nil
 	// Getenv reads the environment variables that name private keys; nil means os.Getenv.
 	Getenv func(string) string
 }
@@ -61,7 +63,7 @@ func Values(ctx context.Context, sources []ValuesSource, from ValuesOptions) (ma
 	if from.Getenv == nil {
 		from.Getenv = os.Getenv
 	}
-	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Getenv}}
+	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Getenv}, warn: from.Warn}
 	values, problems := map[string]any{}, []error(nil)
 	for _, kind := range []ValuesSourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {
@@ -93,6 +95,7 @@ type valuesReader struct {
 	stdinRead bool
 	getters   getter.Providers
 	decrypter decrypter
+	warn      func(string)
 }
 
 // addFiles returns values with those of a list of files laid over them.
@@ -132,7 +135,19 @@ func (r *valuesReader) readValuesFile(name string) (map[string]any, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("failed to parse %s: %w", name, valuesFileError(data, err))
 	}
+	if text := ignoredDocumentsWarning(name, data); text != "" && r.warn != nil {
+		r.warn(text)
+	}
 	return layer, nil
+}
+
+// ignoredDocumentsWarning says that only the first document of a values file counts; empty if there is no other one.
+func ignoredDocumentsWarning(file string, text []byte) string {
+	ignored := yamltext.IgnoredDocuments(string(text))
+	if ignored == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s is ignored: only the first YAML document of a values file counts, as in Helm 3 (Helm 4 merges them)", file, ignored)
 }
 
 // read returns the content of a file, of a URL, or of standard input for "-". None of them may ever come to an end.

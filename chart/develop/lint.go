@@ -132,6 +132,9 @@ func ownChecks(dir string, values map[string]any, version *chartutil.KubeVersion
 		for _, problem := range duplicateKeys(text) {
 			warn(shown, problem)
 		}
+		if ignored := yamltext.IgnoredDocuments(string(text)); ignored != "" {
+			warn(shown, ignored+" is ignored: only the first YAML document of a values file counts")
+		}
 	}
 	loaded, err := loader.Load(dir)
 	if err != nil {

@@ -138,7 +138,7 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
 		e.hideValues(map[string]any{"post-renderer": strings.Join(r.render.PostRenderer, " ")}) // it is in errors
 	}
-	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles()})
+	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles(), Warn: e.warn})
 	loaded, lerr := e.loadChart(ctx, ref, r.load)
 	e.hideValues(values)
 	if err := errors.Join(lerr, verr); err != nil {

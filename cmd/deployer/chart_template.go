@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/kube"
 )
@@ -21,6 +22,7 @@ type templateOptions struct {
 	validate     bool
 	dryRun       string
 	isUpgrade    bool
+	adopts       bool
 	kubeVersion  string
 	apiVersions  []string
 	skipCRDs     bool
@@ -37,7 +39,7 @@ func templateCommand(e *env) *command {
 		noEffect(e, flag{name: "description", why: why}), noEffect(e, flag{name: "labels", also: "l", why: why}),
 		noEffectToggle(e, "wait", why, slices.Sorted(maps.Keys(waitSynonyms))...),
 	}
-	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "take-ownership", "wait-for-jobs"} {
+	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "wait-for-jobs"} {
 		shared = append(shared, noEffectToggle(e, name, why))
 	}
 	flags := []*flag{
@@ -48,8 +50,9 @@ func templateCommand(e *env) *command {
 		{name: "skip-crds", usage: "leave out crds/, even with --include-crds", is: rare | safe, value: toggle(&o.skipCRDs)},
 		{name: "skip-tests", usage: "leave out test hooks", is: usual | safe, value: toggle(&o.options.SkipTests)},
 		{name: "no-hooks", usage: "leave out hooks", is: usual | risky | fixed, value: toggle(&o.options.NoHooks)},
-		{name: "validate", usage: "render against the cluster: use its version, its kinds and lookup", is: usual | safe, value: toggle(&o.validate)},
-		{name: "dry-run", usage: "client, or server to render against the cluster", is: common | safe, value: dryRunChoice(&o.dryRun)},
+		{name: "validate", usage: "render against the cluster, with its version, its kinds and lookup, and check that the objects can be applied there", is: usual | safe, value: toggle(&o.validate)},
+		{name: "dry-run", usage: "client, or server for the same as --validate", is: common | safe, value: dryRunChoice(&o.dryRun)},
+		{name: "take-ownership", usage: "with --validate, accept objects that exist and belong to no release", is: rare | risky | fixed, value: toggle(&o.adopts)},
 		{name: "timeout", usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", is: common | safe, value: duration(&o.timeout, readTimeout)},
 		{name: "is-upgrade", usage: "set .Release.IsUpgrade instead of .Release.IsInstall", is: usual | safe, value: toggle(&o.isUpgrade)},
 		{name: "kube-version", usage: "Kubernetes `RELEASE` for .Capabilities.KubeVersion", is: usual | safe, value: text(&o.kubeVersion)},
@@ -87,6 +90,9 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	for _, w := range loaded.Warnings {
 		e.warn(w)
 	}
+	if o.adopts && !o.usesCluster() {
+		e.warn("--take-ownership has no effect without --validate or --dry-run=server")
+	}
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
@@ -98,6 +104,9 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	}
 	if err != nil {
 		return err
+	}
+	for _, w := range rendered.Warnings {
+		e.warn(w)
 	}
 	if o.releaseName {
 		o.options.Release = name
@@ -121,12 +130,38 @@ func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *char
 	if in.Server, in.Lookup.Cluster, err = o.server(ctx, e); err != nil {
 		return nil, err
 	}
-	return loaded.Render(ctx, in)
+	if rendered, err = loaded.Render(ctx, in); err != nil || !o.usesCluster() {
+		return rendered, err
+	}
+	return rendered, o.check(ctx, e, rendered, in)
+}
+
+func (o *templateOptions) usesCluster() bool { return o.validate || o.dryRun == "server" }
+
+// check checks that the objects, but not hooks, can be applied, as Helm does.
+func (o *templateOptions) check(ctx context.Context, e *env, rendered *chart.Rendered, in chart.Input) error {
+	objects, err := chart.Parse(rendered.Manifest)
+	if err != nil {
+		return err
+	}
+	var crds []kube.Manifest
+	if !in.IncludeCRDs && !o.skipCRDs { // otherwise they are among the objects
+		if crds, _, err = chart.CRDs(rendered.Chart); err != nil {
+			return err
+		}
+	}
+	owner := apply.Owner{Release: in.Release, Namespace: in.Namespace}
+	options := apply.Options{Policies: apply.Policies{TakeOwnership: o.adopts}, Hidden: e.hidden, Warn: e.warn}
+	warnings, err := apply.New(in.Lookup.Cluster, owner, options).Check(ctx, crds, objects, !o.isUpgrade)
+	for _, w := range warnings {
+		e.warn(w.String())
+	}
+	return err
 }
 
 // server is the cluster whose version and kinds the templates see.
 func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, *kube.Cluster, error) {
-	if !o.validate && o.dryRun != "server" {
+	if !o.usesCluster() {
 		server, err := chart.OfflineServerInfo(o.kubeVersion, o.apiVersions...)
 		return server, nil, err
 	}

@@ -1,6 +1,13 @@
 package yamltext
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // A Document is one YAML document of a manifest.
 type Document struct {
@@ -78,4 +85,26 @@ func RewriteDocuments(manifest string, change func(text string) string) string {
 		out.WriteString(change(d.Text))
 	}
 	return out.String() + manifest
+}
+
+// IgnoredDocuments says which documents of a values file don't count: all that aren't empty after the first one. It is empty if
+// there are none.
+func IgnoredDocuments(text string) string {
+	if !strings.Contains(text, "\n---") && !strings.Contains(text, "\n...") {
+		return ""
+	}
+	var ignored []string
+	d := yaml.NewDecoder(strings.NewReader(text))
+	for n := 1; ; n++ {
+		var document yaml.Node
+		err := d.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF), err != nil && n == 1: // who reads the first one reports its error
+			return strings.Join(ignored, ", ")
+		case err != nil:
+			return strings.Join(append(ignored, fmt.Sprintf("document %d", n)), ", ")
+		case n > 1 && len(document.Content) > 0 && document.Content[0].Tag != "!!null":
+			ignored = append(ignored, fmt.Sprintf("document %d (line %d)", n, document.Content[0].Line))
+		}
+	}
 }
