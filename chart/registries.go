@@ -3,14 +3,18 @@ package chart
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
+	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/registry"
@@ -125,4 +129,64 @@ func (t *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	q.URL.Scheme = "http" // in place, because the sender compares the scheme with that of an upload's location
 	return t.RoundTripper.RoundTrip(q)
+}
+
+// A tagReader reads the lists of tags that Helm's registry client searches for versions. It says which tags the client passes over
+// because they begin with v.
+type tagReader struct {
+	http.RoundTripper
+	warn io.Writer
+
+	mu   sync.Mutex
+	tags map[string][]string // of the pages so far, by the path of the list
+}
+
+func (t *tagReader) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(q)
+	path, isList := strings.CutSuffix(q.URL.Path, "/tags/list")
+	if err != nil || !isList || answer.StatusCode != http.StatusOK {
+		return answer, err
+	}
+	data, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(data))
+	var page struct {
+		Tags []string `json:"tags"`
+	}
+	if json.Unmarshal(data, &page) != nil {
+		return answer, nil // the client says so
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tags[path] = append(t.tags[path], page.Tags...)
+	if answer.Header.Get("Link") != "" { // there are more pages
+		return answer, nil
+	}
+	if tags := passedOver(t.tags[path]); len(tags) > 0 {
+		fmt.Fprintf(t.warn, "WARNING: %s%s: only tags without a v in front are searched for versions. Passed over: %s (to take one: --version %s)\n",
+			q.URL.Host, strings.TrimPrefix(path, "/v2"), strings.Join(tags[:min(len(tags), 5)], ", "), tags[0])
+	}
+	delete(t.tags, path)
+	return answer, nil
+}
+
+// passedOver are the versions, newest first, among tags that begin with v and have no other tag.
+func passedOver(tags []string) []string {
+	var versions []*semver.Version
+	for _, tag := range tags {
+		bare := strings.TrimPrefix(tag, "v")
+		version, err := semver.StrictNewVersion(strings.ReplaceAll(bare, "_", "+"))
+		if err == nil && bare != tag && !slices.Contains(tags, bare) {
+			versions = append(versions, version)
+		}
+	}
+	slices.SortFunc(versions, func(a, b *semver.Version) int { return b.Compare(a) })
+	var out []string
+	for _, version := range versions {
+		out = append(out, "v"+version.String())
+	}
+	return out
 }

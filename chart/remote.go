@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
@@ -111,9 +112,7 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 	check := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) })
 	getters := check.wrap(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
 	if o.Repo != "" {
-		a := o.Access
-		if ref, err = repo.FindChartInAuthAndTLSAndPassRepoURL(o.Repo, a.Username, a.Password, ref, o.Version,
-			a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters); err != nil {
+		if ref, err = o.chartURL(ref, getters); err != nil {
 			return "", nil, err
 		}
 	}
@@ -127,13 +126,61 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 	}
+	if _, err := os.ReadFile(d.RepositoryConfig); err != nil && o.Repo != "" {
+		d.RepositoryConfig = os.DevNull // the list isn't needed, and there may be no home directory to have it in
+	}
+	if !registry.IsOCI(ref) {
+		d.RegistryClient, _ = access.RegistryClient(o.Settings, log, ref) // an error is of credentials that are hardly needed
+		return d.DownloadTo(ref, o.Version, dir)
+	}
 	if d.RegistryClient, err = access.RegistryClient(o.Settings, log, ref); err != nil {
 		return "", nil, err
 	}
-	if registry.IsOCI(ref) {
-		d.Options = append(d.Options, getter.WithRegistryClient(d.RegistryClient))
+	d.Options = append(d.Options, getter.WithRegistryClient(d.RegistryClient))
+	path, signed, err := d.DownloadTo(ref, o.Version, dir)
+	if _, notVersion := semver.StrictNewVersion(o.Version); err != nil && notVersion == nil {
+		_, _ = d.RegistryClient.Tags(strings.TrimPrefix(ref, registry.OCIScheme+"://")) // which says what it passes over
 	}
-	return d.DownloadTo(ref, o.Version, dir)
+	return path, signed, err
+}
+
+// chartURL looks a chart up in the index of a repository. Helm does the same in repo.FindChartInRepoURL, but writes the index into
+// its cache, for which there may be no home directory.
+func (o LoadOptions) chartURL(name string, getters getter.Providers) (string, error) {
+	dir, err := os.MkdirTemp("", "deployer-index-")
+	if err != nil {
+		return "", fmt.Errorf("creating the directory for the index of %s: %w", o.Repo, err)
+	}
+	defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
+	a := o.Access
+	r, err := repo.NewChartRepository(&repo.Entry{
+		Name: "repository", URL: o.Repo, Username: a.Username, Password: a.Password, PassCredentialsAll: a.PassCredentials,
+		CertFile: a.CertFile, KeyFile: a.KeyFile, CAFile: a.CAFile, InsecureSkipTLSverify: a.InsecureSkipTLS,
+	}, getters)
+	if err != nil {
+		return "", err
+	}
+	r.CachePath = dir
+	file, err := r.DownloadIndexFile()
+	if err != nil {
+		return "", fmt.Errorf("looks like %q is not a valid chart repository or cannot be reached: %w", o.Repo, err) // Helm's words
+	}
+	index, err := repo.LoadIndexFile(file)
+	if err != nil {
+		return "", err
+	}
+	what := fmt.Sprintf("chart %q", name)
+	if o.Version != "" {
+		what += fmt.Sprintf(" version %q", o.Version)
+	}
+	version, err := index.Get(name, o.Version)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s not found in %s repository", what, o.Repo)
+	case len(version.URLs) == 0:
+		return "", fmt.Errorf("%s has no downloadable URLs", what)
+	}
+	return repo.ResolveReferenceURL(o.Repo, version.URLs[0])
 }
 
 // DependencyOptions say how dependencies are fetched.
@@ -204,7 +251,7 @@ func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	}
 	registries := ociRepositories(metadata)
 	client, err := opts.Access.RegistryClient(opts.Settings, log, registries...)
-	if err != nil {
+	if err != nil && len(registries) > 0 {
 		return nil, err
 	}
 	keyring, err := Keyring(opts.Keyring)

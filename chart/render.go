@@ -107,7 +107,7 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 	merged, _ := values["Values"].(chartutil.Values)
 	// References in schemas can refer to each other in exponentially many ways.
 	err = limits.Run(ctx, helm.Name(), in.renderings, func() string { return limits.SchemaFile }, func() error {
-		return chartutil.ValidateAgainstSchema(helm, merged)
+		return ValidateValues(helm, merged)
 	})
 	if err != nil {
 		if errors.As(err, new(*LimitError)) || ctx.Err() != nil {
@@ -186,18 +186,4 @@ func checkKubeVersion(helm *helmchart.Chart, have string) error {
 		return nil
 	}
 	return &VersionError{Chart: helm.Name(), Wants: wants, Have: have}
-}
-
-// SchemaError says that values don't fit a values.schema.json.
-type SchemaError struct {
-	Problems string // all of them, one line each, by chart
-}
-
-func (e *SchemaError) Error() string {
-	return "values don't meet the specifications of the schema(s) in the following chart(s):\n" + e.Problems // Helm's words
-}
-
-// Hint says what to do about it.
-func (e *SchemaError) Hint() string {
-	return "correct the values, or render with them anyway: --skip-schema-validation"
 }

@@ -89,11 +89,15 @@ func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string)
 	if !a.PassCredentials {
 		guard.hosts = registryHosts(refs...)
 	}
-	transport := s.TransferStats.count(guard)
+	if a.Username != "" && a.Password != "" {
+		env.RegistryConfig = os.DevNull // Helm's client would read the file all the same
+	}
+	said := cmp.Or[io.Writer](progress, io.Discard)
+	transport := &tagReader{RoundTripper: s.TransferStats.count(guard), warn: said, tags: map[string][]string{}}
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),
-		registry.ClientOptWriter(cmp.Or[io.Writer](progress, io.Discard)),
+		registry.ClientOptWriter(said),
 		registry.ClientOptCredentialsFile(env.RegistryConfig),
 		registry.ClientOptBasicAuth(a.Username, a.Password),
 		registry.ClientOptHTTPClient(&http.Client{Transport: transport}),

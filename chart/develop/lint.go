@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -18,11 +20,13 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/chart"
 	"deployer/chart/internal/limits"
 	"deployer/chart/internal/yamltext"
+	"deployer/internal/lazyregexp"
 )
 
 // LintOptions say how strictly charts are looked at.
@@ -94,17 +98,24 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 	if opts.Strict {
 		limit = support.WarningSev
 	}
+	loaded, loadErr := limits.Load(dir) // what is wrong with it Helm's linter says
+	skipSchema := opts.SkipSchema || loadErr == nil && chart.SchemaRefersToFiles(loaded)
 	var result support.Linter
 	if err := limits.Run(ctx, path, 1, nil, func() error {
-		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, skipSchema)
+		if skipSchema != opts.SkipSchema {
+			isMissing := func(m support.Message) bool { return strings.HasPrefix(m.Err.Error(), `failing loading "file:///`) }
+			result.Messages = append(slices.DeleteFunc(result.Messages, isMissing), schemaProblems(loaded, values)...)
+		}
 		if !opts.AsHelm {
-			result.Messages = append(markRemoved(result.Messages, version), ownChecks(dir, values, version, opts)...)
+			result.Messages = append(result.Messages, ownChecks(dir, values, version, opts)...)
+			result.Messages = markRemoved(withoutRepetitions(withoutListNames(result.Messages)), version)
 		}
 		return nil
 	}); err != nil {
 		return report, err
 	}
-	if loaded, err := limits.Load(dir); err == nil { // what is wrong with it has been said
+	if loadErr == nil {
 		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {
@@ -112,6 +123,18 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 		report.Failed = report.Failed || m.Severity >= limit
 	}
 	return report, nil
+}
+
+// schemaProblems checks values by schemas that refer to files of the chart, which Helm's linter looks for in the root directory.
+func schemaProblems(c *helmchart.Chart, values map[string]any) []support.Message {
+	all, err := chartutil.CoalesceValues(c, values)
+	if err == nil {
+		err = chart.ValidateValues(c, all)
+	}
+	if err != nil {
+		return []support.Message{support.NewMessage(support.ErrorSev, chartutil.ValuesfileName, errors.New(strings.TrimSpace(err.Error())))}
+	}
+	return nil
 }
 
 // ownChecks warn of what is silently ignored: keys that are there twice, and given values that nothing reads.
@@ -145,8 +168,15 @@ func ownChecks(dir string, values map[string]any, version *chartutil.KubeVersion
 	}
 	rendered := renderForLint(loaded, values, version, opts)
 	for _, t := range loaded.Templates {
-		for _, problem := range duplicateKeys([]byte(rendered[loaded.Name()+"/"+t.Name])) {
+		text := rendered[loaded.Name()+"/"+t.Name]
+		for _, problem := range duplicateKeys([]byte(text)) {
 			warn(t.Name, problem+" (in what it renders)")
+		}
+		if filepath.Ext(t.Name) != ".yaml" { // as in Helm
+			continue
+		}
+		for _, problem := range listProblems(text, version) {
+			warn(t.Name, problem)
 		}
 	}
 	return out
@@ -172,6 +202,46 @@ func renderForLint(c *helmchart.Chart, values map[string]any, version *chartutil
 	return out
 }
 
+// listName matches what Helm's linter says of a list, which has no name.
+var listName = lazyregexp.New(`^object name does not conform to Kubernetes naming requirements: ""`)
+
+// withoutListNames drops what Helm's linter says of objects without a name: listProblems says it where it isn't a list.
+func withoutListNames(messages []support.Message) []support.Message {
+	return slices.DeleteFunc(messages, func(m support.Message) bool { return listName().MatchString(m.Err.Error()) })
+}
+
+// listProblems says which objects of a rendered template have no name or kind, and which have a deprecated API version. Helm's
+// linter doesn't look at the members of lists.
+func listProblems(text string, version *chartutil.KubeVersion) []string {
+	objects, err := chart.Parse(text)
+	if problem, ok := errors.AsType[*chart.DocumentError](err); ok {
+		return []string{problem.Err.Error()}
+	}
+	major, errMajor := strconv.Atoi(version.Major)
+	minor, errMinor := strconv.Atoi(version.Minor)
+	var out []string
+	for _, m := range objects {
+		gvk := m.Object.GroupVersionKind()
+		obj, err := scheme.Scheme.New(gvk)
+		if err != nil || errMajor != nil || errMinor != nil || !deprecation.IsDeprecated(obj, major, minor) {
+			continue
+		}
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		out = append(out, deprecation.WarningMessage(obj))
+	}
+	return out
+}
+
+// withoutRepetitions drops messages that are there already.
+func withoutRepetitions(messages []support.Message) []support.Message {
+	seen := map[[2]string]bool{}
+	return slices.DeleteFunc(messages, func(m support.Message) bool {
+		key := [2]string{m.Path, m.Err.Error()}
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
 // markRemoved makes an error of Helm's warning about an API version that the cluster doesn't serve any more. Helm says the
 // same of versions that are only deprecated.
 func markRemoved(messages []support.Message, version *chartutil.KubeVersion) []support.Message {
@@ -194,11 +264,11 @@ func markRemoved(messages []support.Message, version *chartutil.KubeVersion) []s
 	return messages
 }
 
-// unpackedDirectory is the chart as a directory: itself, or an archive unpacked.
+// unpackedDirectory is the chart as a directory that Helm can load: itself, or an archive unpacked.
 func unpackedDirectory(path string) (dir string, cleanup func(), err error) {
 	cleanup = func() {}
 	if !isArchive(path) {
-		return path, cleanup, nil
+		return limits.WithoutBrokenLinks(path)
 	}
 	temporary, err := os.MkdirTemp("", "deployer-lint-")
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"os"
 
 	"github.com/Masterminds/semver/v3"
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/provenance"
 
 	"deployer/chart"
+	"deployer/chart/internal/limits"
 )
 
 // PackageOptions say how a chart directory is packaged.
@@ -32,7 +32,7 @@ type Signer struct {
 // Package writes the archive of a chart directory, with a .prov file when it
 // is to be signed, and returns the archive's path.
 func Package(dir string, opts PackageOptions) (string, error) {
-	c, err := loader.LoadDir(dir)
+	c, err := limits.LoadDir(dir)
 	if err != nil {
 		return "", fmt.Errorf("loading chart %s: %w", dir, err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/interruptible"
+	"deployer/internal/program"
 )
 
 // lockTimeout is how long another process may hold the list of repositories;
@@ -86,7 +87,7 @@ func (l RepositoryList) Add(ctx context.Context, a Addition) (added bool, err er
 		}
 		return false, nil
 	}
-	if err := l.refresh(ctx, &entry); errors.As(err, new(*addressError)) {
+	if err := l.refresh(ctx, &entry); errors.As(err, new(*addressError)) || errors.As(err, new(*CacheError)) {
 		return false, err
 	} else if err != nil {
 		return false, fmt.Errorf("looks like %q is not a valid chart repository or cannot be reached: %w", a.URL, err)
@@ -218,10 +219,28 @@ func (l RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 		return &addressError{err}
 	}
 	r.CachePath = l.cache()
-	return interruptible.Run(ctx, func() error {
+	err = interruptible.Run(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
 	})
+	if failed, ok := errors.AsType[*os.PathError](err); ok && filepath.Dir(failed.Path) == filepath.Clean(r.CachePath) {
+		return &CacheError{err}
+	}
+	return err
+}
+
+// A CacheError says that the index of a repository can't be written.
+type CacheError struct{ Err error }
+
+func (e *CacheError) Error() string {
+	return fmt.Sprintf("writing the index of the repository: %v", e.Err)
+}
+
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// Hint says where else to write it.
+func (e *CacheError) Hint() string {
+	return "name a directory that can be written to: --repository-cache DIR, HELM_REPOSITORY_CACHE or HELM_CACHE_HOME"
 }
 
 // An addressError is a URL that nothing can be fetched from, in Helm's words.
@@ -259,7 +278,8 @@ func (l RepositoryList) write(file *repo.File) error {
 func (l RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	path := l.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("creating the directory for the list of repositories: %w", err)
+		return nil, program.WithHint(fmt.Errorf("creating the directory for the list of repositories: %w", err),
+			"name a file that can be written to: --repository-config FILE, HELM_REPOSITORY_CONFIG or HELM_CONFIG_HOME")
 	}
 	name := path + ".lock"
 	if ext := filepath.Ext(path); ext != "" && len(ext) < len(path) {

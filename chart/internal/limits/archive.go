@@ -17,6 +17,9 @@ const maxFiles = 50_000
 // Load is Helm's loader.Load for an archive or a directory. An archive with more files than any chart has is an error.
 func Load(path string) (*helmchart.Chart, error) {
 	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return LoadDir(path)
+	}
 	if err != nil || !info.Mode().IsRegular() {
 		return loader.Load(path) // and its error
 	}
