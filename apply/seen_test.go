@@ -1,0 +1,113 @@
+package apply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"deployer/internal/kubetest"
+)
+
+// Behaviour of API servers that few expect, each seen on Kubernetes 1.36.3 and 1.37.2, and what a
+// release makes of it.
+
+// unchanged deploys a chart that changes nothing, and wants nothing written.
+func (s *story) unchanged(chart string) {
+	s.t.Helper()
+	from := len(s.c.Audit(s.t, s.agent))
+	s.expect(s.deploy(chart))
+	if w := kubetest.Writes(s.c.Audit(s.t, s.agent)[from:]); len(w) > 0 {
+		s.t.Errorf("with nothing to do, it wrote: %v", w)
+	}
+}
+
+// An apply at a served version whose field the stored version lacks writes each time, and raises
+// the generation, though nothing becomes another. That must not make a release that repeats itself
+// a release that changes something.
+func TestFieldThatIsNotStored(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	crd := definition(0, "")
+	v1 := crd[strings.Index(crd, "  - name: v1"):]
+	crd += strings.NewReplacer("name: v1", "name: v2", "storage: true", "storage: false", "maybe: {", "note: {type: string}\n              maybe: {").Replace(v1)
+	chart := strings.Replace(foo(0, "size: 1, note: ours"), "example.com/v1", "example.com/v2", 1)
+	s.deploy(crd + chart)
+	apiVersion := s.ns + ".example.com/v2"
+	if live := s.get(apiVersion, "Foo0", "f"); at(live, "spec.note") != nil || fmt.Sprint(at(live, "spec.size")) != "1" {
+		t.Fatalf("the API server has stored the field: %v", at(live, "spec"))
+	}
+	was := s.generation(apiVersion, "Foo0", "f")
+	s.unchanged(crd + chart)
+	s.marks = nil // as after a release of Helm's
+	s.unchanged(crd + chart)
+	if now := s.generation(apiVersion, "Foo0", "f"); now != was {
+		t.Errorf("generation %d, was %d", now, was)
+	}
+	next := strings.Replace(chart, "size: 1", "size: 2", 1)
+	s.expect(s.deploy(crd+next), "update Foo0/f")
+	if got := at(s.get(apiVersion, "Foo0", "f"), "spec.size"); fmt.Sprint(got) != "2" {
+		t.Errorf("size %v", got)
+	}
+}
+
+// A generation that a manifest states is stored as stated, by kinds that don't count theirs, and
+// belongs to nobody.
+func TestGenerationInAManifest(t *testing.T) {
+	s := begin(t)
+	chart := strings.Replace(config("a"), "name: a", "name: a, generation: 7, resourceVersion: '5', selfLink: /x", 1)
+	s.deploy(chart)
+	if got := at(s.get("v1", "ConfigMap", "a"), "metadata.generation"); got != nil {
+		t.Errorf("generation %v", got)
+	}
+	s.unchanged(chart)
+	s.unchanged(config("a"))
+}
+
+// A mutating policy runs at every apply, again for its own change, and in an order that nobody
+// states. What it appends each time isn't a change of the release.
+func TestPolicyThatAppends(t *testing.T) {
+	s := begin(t)
+	s.since("1.36", "MutatingAdmissionPolicies")
+	const policy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: NS-appends}
+spec:
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{data: {"seen": object.?data[?"seen"].orValue("") + "x"}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: NS-appends}
+spec: {policyName: NS-appends}
+`
+	for _, m := range s.manifests(policy) {
+		kind, name := m.Object.GetKind(), m.Object.GetName()
+		s.post(m.Object, "x")
+		t.Cleanup(func() { s.client(admission, kind).Delete(bg, name, deleteNow) })
+	}
+	seen := func(name string) string { return fmt.Sprint(at(s.get("v1", "ConfigMap", name), "data.seen")) }
+	n := 0
+	s.eventually("the policy acts", func() error {
+		n++
+		name := fmt.Sprint("probe-", n)
+		s.post(s.manifests(config(name))[0].Object, "x")
+		if !strings.HasPrefix(seen(name), "x") {
+			return fmt.Errorf("nothing was appended")
+		}
+		return nil
+	})
+	s.deploy(config("a"))
+	was := seen("a")
+	s.unchanged(config("a"))
+	s.marks = nil
+	s.unchanged(config("a"))
+	if got := seen("a"); got != was {
+		t.Errorf("the object has %s, had %s", got, was)
+	}
+}
