@@ -149,8 +149,14 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 	switch {
 	case err == nil:
 		c.Predicted, t.progress.wasAbsent = result, true
-		c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result)
-		return c, err
+		if c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result); err != nil {
+			return c, err
+		}
+		if dropped, err := p.predictor.warnOfDropped(ctx, t, desired, result); dropped || err != nil {
+			c.manifestHash = "" // no fingerprint: the cluster may have the fields later
+			return c, err
+		}
+		return c, nil
 	case kube.IsConflict(err) || kube.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, s)
 	case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:

@@ -88,10 +88,10 @@ func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 // served.
 func (i *Inspection) Rejected() []Rejection { return i.p.resolver.rejected }
 
-// Warnings are those that belong to no object.
+// Warnings are, once all objects are inspected, those that belong to no object or are still true.
 func (i *Inspection) Warnings() []Warning {
-	// Those about objects were shown when they were deployed.
-	return slices.DeleteFunc(i.p.warnings.sorted(), func(w Warning) bool { return w.ID != (kube.ID{}) })
+	// The others were shown when the objects were deployed.
+	return slices.DeleteFunc(i.p.warnings.sorted(), func(w Warning) bool { return w.ID != (kube.ID{}) && !w.staysTrue })
 }
 
 // Release is the release that is inspected.

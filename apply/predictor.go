@@ -11,6 +11,7 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/decide"
+	"deployer/apply/fields"
 	"deployer/apply/manifest"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
@@ -87,6 +88,23 @@ func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desire
 		return nil, nil // not an error: the server has accepted the object
 	}
 	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Type == compare.Added }), nil
+}
+
+// warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is
+// off, or a version in which the object is stored, drops them without a word. It reports whether there are any.
+func (r *predictor) warnOfDropped(ctx context.Context, t *target, desired, result *unstructured.Unstructured) (bool, error) {
+	changes, err := r.fieldsChangedByServer(ctx, t, desired, result)
+	var dropped []string
+	for _, c := range changes {
+		if c.Type == compare.Removed && !fields.IsEmpty(c.Before) {
+			dropped = append(dropped, c.String())
+		}
+	}
+	if len(dropped) > 0 {
+		r.warnings.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
+			" and drops it, so it has no effect: a feature gate is off, a webhook removes it, or the version in which the object is stored doesn't have it"})
+	}
+	return len(dropped) > 0, err
 }
 
 // normalise turns the rendered object into the desired object.

@@ -227,6 +227,14 @@ func (u *updateDecision) ownersFirst() bool {
 
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
+	if !u.ownersFirst() { // else the answer doesn't tell
+		switch dropped, err := u.p.predictor.warnOfDropped(ctx, u.t, u.prediction.Desired, result); {
+		case err != nil:
+			return Change{}, err
+		case dropped:
+			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
+		}
+	}
 	if !u.ownersFirst() && compare.SameContent(result, u.live) {
 		return u.unchanged(), nil
 	}

@@ -17,6 +17,8 @@ type Warning struct {
 	Source string // template; empty when unknown
 	ID     kube.ID
 	Text   string
+
+	staysTrue bool // until the cluster or the chart is changed, so that an inspection shows it too
 }
 
 // String gives "Kind/namespace/name: text (source)".
@@ -40,7 +42,10 @@ type warnings struct {
 }
 
 func (w *warnings) add(id kube.ID, source, format string, args ...any) {
-	warning := Warning{Source: source, ID: id, Text: fmt.Sprintf(format, args...)}
+	w.addWarning(Warning{Source: source, ID: id, Text: fmt.Sprintf(format, args...)})
+}
+
+func (w *warnings) addWarning(warning Warning) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if slices.Contains(w.list, warning) {

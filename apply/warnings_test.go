@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,5 +72,45 @@ func TestServerWarningsOfDeferredObjectsAreReported(t *testing.T) {
 	s.run(p)
 	if want := []string{"Endpoints/" + namespace + "/old: " + endpointsDeprecated + " (web/templates/0.yaml)"}; !slices.Equal(got, want) {
 		t.Errorf("warnings during the run: %q, want %q", got, want)
+	}
+}
+
+// TestDroppedFieldsAreNamed: a field that the API server accepts and drops, here because the version in which objects are
+// stored doesn't have it, is named by every plan until the chart or the cluster changes.
+func TestDroppedFieldsAreNamed(t *testing.T) {
+	s := begin(t)
+	group := s.owner.Namespace + ".example.com" // cluster-wide
+	crd := fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gears.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Gear, plural: gears, singular: gear, listKind: GearList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}, colour: {type: string}, empty: {type: string}}}}}}
+`, group)
+	t.Cleanup(func() {
+		if err := s.client(crdAPI, "CustomResourceDefinition").Delete(context.Background(), "gears."+group, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	s.crds = crd
+	s.deploy("")
+	gear := func(size int) string {
+		return fmt.Sprintf("apiVersion: %s/v2\nkind: Gear\nmetadata: {name: g}\nspec: {size: %d, colour: red, empty: \"\"}\n", group, size)
+	}
+	for _, size := range []int{1, 1, 2} { // created, unchanged, updated
+		if got := fmt.Sprint(s.deploy(gear(size)).Warnings); strings.Count(got, "accepts spec.colour and drops it") != 1 {
+			t.Errorf("size %d: the plan warns of %s", size, got)
+		}
 	}
 }

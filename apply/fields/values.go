@@ -3,6 +3,7 @@ package fields
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -72,4 +73,20 @@ var quantities = map[string]bool{"limits": true, "requests": true, "capacity": t
 func IsQuantity(names []string) bool {
 	last := len(names) - 1
 	return last >= 1 && (quantities[names[last-1]] || names[last] == "sizeLimit")
+}
+
+// IsEmpty reports whether a value says nothing that its absence wouldn't: servers leave such values out.
+func IsEmpty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			if !IsEmpty(value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !IsEmpty(item) })
+	}
+	return v == nil || v == false || v == "" || v == int64(0) || v == float64(0)
 }

@@ -92,7 +92,9 @@ func newDrift(f *deploy.Drift) driftDocument {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
 	}
 	for _, w := range f.Warnings {
-		d.Warnings = append(d.Warnings, page.Warning{Text: f.Hidden.Hide(w.Text), Source: w.Source})
+		warning := page.WarningOf(w)
+		warning.Text = f.Hidden.Hide(warning.Text)
+		d.Warnings = append(d.Warnings, warning)
 	}
 	d.count()
 	return d
