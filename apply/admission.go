@@ -161,8 +161,8 @@ func (p *planning) newAdmission(ctx context.Context, orphans []Change) *admissio
 		}
 	}
 	for _, c := range orphans {
-		if c.Action == Delete && c.execution != nil {
-			a.changes = append(a.changes, readByAdmission{id: c.ID, old: c.execution.orphan.Declared})
+		if c.Action == Delete && len(c.writes) > 0 {
+			a.changes = append(a.changes, readByAdmission{id: c.ID, old: c.orphan.Declared})
 		}
 	}
 	slices.SortFunc(a.changes, func(x, y readByAdmission) int { return strings.Compare(x.id.String(), y.id.String()) })

@@ -18,7 +18,7 @@
 //     predict and ownership);
 //   - verified: what the server says to a dry run (package verify);
 //   - decided: an [Action] with its reason (package decide), and the writes that it takes in
-//     order (execution).
+//     order.
 //
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
 // between the decision and the write, is decided again: see redecide.go.
@@ -39,12 +39,13 @@ import (
 // Manager is our field manager.
 const Manager = ownership.Manager
 
-// An Applier plans and applies the objects of one release. Between calls it keeps only
-// the Cluster's caches, interned parts of objects and the remaining budget for retries.
-// It is safe for concurrent use.
+// An Applier plans one operation on a release, and carries its plan out. Between calls it keeps what deciding
+// again takes, the Cluster's caches, interned parts of objects and the remaining budget for retries.
+// Its methods are called one after the other.
 type Applier struct {
 	*requester
 	owner      Owner
+	planning   *planning // of the last plan; nil when nothing is left to decide
 	builtin    func() (managedfields.TypeConverter, error)
 	onAdoption func(context.Context, Change) error // see WithOnAdoption; nil records nothing
 	unawaited  *[]Change                           // CRDs that Run has written; see AwaitKinds

@@ -97,7 +97,8 @@ type Change struct {
 	deletion     ordering.Deletion       // when its turn comes, and what has to be gone before, where it is deleted
 	fingerprint  Fingerprint             // by which it was recognised
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
-	execution    *execution              // how Run carries it out; nil when there is nothing to do
+	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
+	orphan       *orphan                 // what is deleted or given back; nil for other changes
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 
@@ -156,7 +157,7 @@ func (c Change) object() *unstructured.Unstructured {
 func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.Predicted) }
 
 // MayWrite reports whether carrying the change out may write the object.
-func (c Change) MayWrite() bool { return c.execution != nil || c.Deferral != nil }
+func (c Change) MayWrite() bool { return len(c.writes) > 0 || c.Deferral != nil }
 
 // IsUnreadable reports whether an orphan stays only because it couldn't be read.
 func (c Change) IsUnreadable() bool { return c.Action == Keep && c.Live == nil }

@@ -201,7 +201,7 @@ func TestGateTwo(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)
 	p := s.plan(definition(0, "") + config("a") + foo(0, "size: 500"))
-	a := s.applier()
+	a := s.planner(p)
 	for _, wave := range p.Waves[:1] {
 		if err := a.Run(bg, wave.Changes, func(*apply.Change) {}); err != nil {
 			t.Fatal(err)
@@ -449,7 +449,7 @@ func TestInterruptedBeforeDefinitions(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(bg)
 	interrupted := errors.New("interrupted")
 	cancel(interrupted)
-	if err := s.applier().Run(ctx, p.CRDs, func(*apply.Change) {}); !errors.Is(err, interrupted) {
+	if err := s.planner(p).Run(ctx, p.CRDs, func(*apply.Change) {}); !errors.Is(err, interrupted) {
 		t.Errorf("error %v, want the cause of the interruption", err)
 	}
 	if s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos0."+s.ns+".example.com") != nil {

@@ -40,7 +40,7 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 	if c.Action != Update || c.Predicted == nil {
 		return c, nil
 	}
-	c.execution.requireVersionOf(live) // the losses were computed from this version
+	c.writes = boundTo(live, c.writes) // the losses were computed from this version
 	switch lost := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
 	case len(lost) > 0 && adds:
 		return p.keepDefinition(t, live, desired, lost), nil

@@ -93,8 +93,8 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		return c, nil
 	case GiveBack:
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
-		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
-		c.execution.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
+		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
+		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
 		err := p.prepareGivingBack(ctx, &c, t.mapping)
 		return c, err
 	case Create:
@@ -102,7 +102,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 			return c, err
 		}
 		c.Unverified = "no dry run while the existing object is being deleted"
-		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
+		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, {verb: createObject}}
 		t.progress.wasAbsent = true
 		return c, nil
 	}
@@ -139,7 +139,7 @@ func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *
 // decideCreation decides, by a dry run, about an object that seems to be absent.
 func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
 	c := p.newCreation(t, desired)
-	c.execution = p.executionOf(t, write{verb: createObject})
+	c.writes = []write{{verb: createObject}}
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "no dry run (--gate off)"

@@ -225,6 +225,6 @@ func (t *target) markPrerequisitesPresent(p *prerequisites) {
 func (p *planning) deferChange(t *target, c Change, d *Deferral) Change {
 	t.deferral = d
 	c.Deferral, c.Unverified = d, d.Reason
-	c.execution = p.executionOf(t)
+	c.writes = nil
 	return c
 }

@@ -36,7 +36,7 @@ func TestNotJudgedByTheOldDefinition(t *testing.T) {
 			if d := c.Deferral; d == nil || len(d.Until) == 0 || !contains(d.Until, name) || c.Unverified != d.Reason {
 				t.Fatalf("%s waits for %v (%s), want %s among it", c.ID, d, c.Unverified, name)
 			}
-			a := s.applier()
+			a := s.planner(p)
 			nothing := func(*apply.Change) {}
 			if err := a.Run(bg, p.CRDs, nothing); err != nil {
 				t.Fatal(err)

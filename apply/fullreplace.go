@@ -71,12 +71,11 @@ func storedWithoutManagedFields(live *unstructured.Unstructured) bool {
 }
 
 // writeLarge writes a whole object after its apply was refused as too large.
-func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal error) (Change, error) {
-	t := c.execution.t
+func (r *changeRun) writeLarge(ctx context.Context, c Change, w write, refusal error) (Change, error) {
 	var err error
 	switch {
 	case w.verb == createObject:
-		c.Applied, err = a.post(ctx, t, c.Desired, asWrite)
+		c.Applied, err = r.a.post(ctx, r.t, c.Desired, asWrite)
 	case c.Predicted == nil || c.Live == nil:
 		return c, refusal // there is no predicted object to write
 	default:
@@ -84,7 +83,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal err
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
 		body.SetResourceVersion(cmp.Or(w.precondition.resourceVersion, c.Live.GetResourceVersion()))
-		c.Applied, err = a.put(ctx, t, body, asWrite)
+		c.Applied, err = r.a.put(ctx, r.t, body, asWrite)
 	}
 	if verify.TooLarge(err) {
 		err = refusal

@@ -20,17 +20,17 @@ import (
 // the values that we overwrote and that are still ours, and the owners of its fields. One
 // request does all of that, bound to the observed version. A second one removes the
 // managedFields entry that the first has created.
-func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
-	t, r, err := a.beginRestoration(ctx, c)
-	if err != nil || r == nil {
+func (r *changeRun) giveBack(ctx context.Context, c Change) (Change, error) {
+	t, restored, err := r.p.beginRestoration(ctx, c)
+	if err != nil || restored == nil {
 		return c, err
 	}
-	err = a.restore(ctx, t, r, asWrite)
+	err = r.a.restore(ctx, t, restored, asWrite)
 	if apierrors.IsNotFound(err) {
-		err = a.cluster.ConfirmAbsent(ctx, t.mapping, err)
+		err = r.a.cluster.ConfirmAbsent(ctx, t.mapping, err)
 	}
-	if c.Reason = c.Provenance.WhyGivenBack(); err == nil && len(r.Stays) > 0 { // a warning tells what stays
-		c.Warning = "given back, but not completely: " + strings.Join(r.Stays, "; ")
+	if c.Reason = c.Provenance.WhyGivenBack(); err == nil && len(restored.Stays) > 0 { // a warning tells what stays
+		c.Warning = "given back, but not completely: " + strings.Join(restored.Stays, "; ")
 	}
 	return c, err
 }
@@ -40,7 +40,7 @@ func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapp
 	if err := p.permissions.denyUnlessAllowed(ctx, c, "patch", m); err != nil {
 		return err
 	}
-	t, r, err := p.a.beginRestoration(ctx, *c)
+	t, r, err := p.beginRestoration(ctx, *c)
 	if kube.IsConflict(err) || err == nil && r == nil {
 		return nil // it has just changed: the run decides again
 	}
@@ -67,23 +67,23 @@ func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapp
 
 // beginRestoration reads an object that is given back, and computes what it becomes. There is nothing to restore if
 // it is gone, or replaced by an object that isn't ours.
-func (a *Applier) beginRestoration(ctx context.Context, c Change) (*target, *provenance.Restoration, error) {
-	mapping, err := a.mappingOfPrior(ctx, c)
+func (p *planning) beginRestoration(ctx context.Context, c Change) (*target, *provenance.Restoration, error) {
+	mapping, err := p.mappingOfPrior(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	live, err := a.get(ctx, mapping, c.ID)
+	live, err := p.a.get(ctx, mapping, c.ID)
 	if err != nil || live == nil || !c.Provenance.Describes(live) {
 		return nil, nil, err
 	}
 	if provenance.OwnerOf(live) != provenance.OwnerOf(c.Live) {
 		return nil, nil, apierrors.NewConflict(mapping.Resource.GroupResource(), c.ID.Name, errors.New("its owner has changed")) // decide again
 	}
-	r, err := provenance.NewRestoration(c.Provenance, live, c.execution.orphan.Declared)
+	r, err := provenance.NewRestoration(c.Provenance, live, c.orphan.Declared)
 	if err != nil {
 		return nil, nil, err
 	}
-	conv, _, err := c.execution.p.schemas.of(ctx, mapping.GVK)
+	conv, _, err := p.schemas.of(ctx, mapping.GVK)
 	if err == nil {
 		err = r.Compute(conv)
 	}
@@ -110,17 +110,17 @@ func (a *Applier) restore(ctx context.Context, t *target, r *provenance.Restorat
 
 // mappingOfPrior is how an object that is given back is addressed: in the API version of its recorded
 // values if that is still served, otherwise in its own.
-func (a *Applier) mappingOfPrior(ctx context.Context, c Change) (kube.Mapping, error) {
+func (p *planning) mappingOfPrior(ctx context.Context, c Change) (kube.Mapping, error) {
 	values, err := c.Provenance.Adopted.Prior.Object()
 	if err != nil {
 		return kube.Mapping{}, fmt.Errorf("reading its recorded former state: %w", err)
 	}
 	if values != nil {
-		if m, err := a.cluster.Mapping(ctx, values.GroupVersionKind(), false); err == nil {
+		if m, err := p.a.cluster.Mapping(ctx, values.GroupVersionKind(), false); err == nil {
 			return m, nil
 		}
 	}
-	return c.execution.mapping(ctx), nil
+	return p.mappingOf(ctx, c), nil
 }
 
 // writeRestored makes the requests that make the restored object of the live one.

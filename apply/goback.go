@@ -128,17 +128,16 @@ func (p *planning) adviceForStaying(why error) string {
 
 // leaveBehind makes of a change that was refused when it was carried out one that stays. It reports false where the
 // refusal is to end the run.
-func (c *Change) leaveBehind(err error) bool {
-	e := c.execution
-	if e == nil || e.t == nil || e.t.isHook || e.p.req.BackTo == 0 || !isRefusal(err) {
+func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
+	if t == nil || t.isHook || p.req.BackTo == 0 || !isRefusal(err) {
 		return false
 	}
 	why := err
 	if object, ok := errors.AsType[*ObjectError](err); ok {
 		why = object.Err
 	}
-	c.Action, c.Deferral, c.Predicted, c.execution, c.manifestHash = Keep, nil, nil, nil, ""
-	c.Stays = &Stay{Why: why.Error(), Advice: e.p.adviceForStaying(why)}
+	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = Keep, nil, nil, nil, ""
+	c.Stays = &Stay{Why: why.Error(), Advice: p.adviceForStaying(why)}
 	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
 	return true
 }

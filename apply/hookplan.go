@@ -27,9 +27,6 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c = p.deferChange(t, c, d)
-		if p.prerequisites.kindChanges(t) {
-			c.execution = nil // webhooks of the kind may come with the release, too: its own turn tells
-		}
 		return c, p.checkDeferred(ctx, t, &c)
 	}
 	if p.a.opts.Gate == GateOff {

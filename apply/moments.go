@@ -78,9 +78,9 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 
 // makeRoom lets a dropped object stay until its pods are gone too.
 func (p *planning) makeRoom(c *Change) {
-	if e := c.execution; e != nil {
-		e.orphan.makesRoom = true
-		e.writes[0].propagation = p.propagationOf(*e.orphan)
+	if len(c.writes) > 0 {
+		c.orphan.makesRoom = true
+		c.writes[0].propagation = p.propagationOf(*c.orphan)
 	}
 }
 

@@ -75,13 +75,13 @@ func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []o
 	}
 	return out, present, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
-		if c.execution == nil {
+		if len(c.writes) == 0 {
 			return nil
 		}
 		if c.Action == GiveBack {
-			return p.prepareGivingBack(ctx, c, c.execution.orphan.mapping)
+			return p.prepareGivingBack(ctx, c, c.orphan.mapping)
 		}
-		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.execution.orphan.mapping)
+		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.orphan.mapping)
 	})
 }
 
@@ -231,12 +231,12 @@ func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Ch
 	}
 	switch {
 	case d.Action == GiveBack:
-		c.execution = p.executionOfOrphan(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
+		c.orphan, c.writes = &o, []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}
 	case d.Action == Delete && meta.DeletionTimestamp == nil:
-		c.execution = p.executionOfOrphan(o, write{
+		c.orphan, c.writes = &o, []write{{
 			verb: deleteObject, propagation: p.propagationOf(o),
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
-		})
+		}}
 	}
 	return c
 }

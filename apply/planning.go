@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ type planning struct {
 	a             *Applier
 	req           Request
 	history       *releaseHistory
+	crds, hooks   []*target
 	targetsByID   map[kube.ID]*target // main objects
 	resolver      *resolver
 	definitions   *definitions
@@ -42,10 +44,11 @@ type planning struct {
 	permissions   *permissions
 	warnings      *warnings
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
+	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 
 // Plan decides what to change. It reads the cluster and makes dry runs; it changes
-// nothing. The error is a *RejectedError that lists all objects that can't be applied as
+// nothing. The applier remembers what it takes to decide again while the plan is carried out. The error is a *RejectedError that lists all objects that can't be applied as
 // the chart has them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	return a.plan(ctx, req, nil)
@@ -114,7 +117,29 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	p.warnings.reportLater(a.opts.Warn)
+	p.crds, p.hooks = crds, hooks
+	for _, list := range append(plan.lists(), plan.Hooks) {
+		for _, c := range list {
+			if c.MayWrite() {
+				p.pending.Add(1)
+			}
+		}
+	}
+	if a.planning = p; p.pending.Load() == 0 {
+		a.planning = nil
+	}
 	return plan, nil
+}
+
+// target returns the object of the chart that a change is about; nil for what the chart no longer has.
+func (p *planning) target(id kube.ID) *target {
+	if t := p.targetsByID[id]; t != nil {
+		return t
+	}
+	if i := slices.IndexFunc(p.crds, func(t *target) bool { return t.id == id }); i >= 0 {
+		return p.crds[i]
+	}
+	return nil
 }
 
 // prepare resolves the objects of a request. Those that can't be resolved are in

@@ -131,10 +131,10 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 	isOurs := map[kube.ID]bool{}
 	var us *authenticationv1.UserInfo
 	for _, c := range changes {
-		if c.Action != Delete || c.execution == nil || c.ID.Group != rbac || c.ID.Kind != "RoleBinding" && c.ID.Kind != "ClusterRoleBinding" {
+		if c.Action != Delete || len(c.writes) == 0 || c.ID.Group != rbac || c.ID.Kind != "RoleBinding" && c.ID.Kind != "ClusterRoleBinding" {
 			continue
 		}
-		binding := c.execution.orphan.Declared
+		binding := c.orphan.Declared
 		if binding == nil {
 			continue
 		}

@@ -46,17 +46,17 @@ func (a *Applier) WithOnAdoption(onAdoption func(ctx context.Context, c Change) 
 
 // recordPriorState calls onAdoption for an object that is about to be written and may have to be
 // given back: its former state must be on record first.
-func (a *Applier) recordPriorState(ctx context.Context, c Change) error {
+func (r *changeRun) recordPriorState(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.MustBeGivenBack() {
 		return nil
 	}
-	if t := c.execution.t; t != nil {
-		t.progress.provenance = c.Provenance
+	if r.t != nil {
+		r.t.progress.provenance = c.Provenance
 	}
-	if a.onAdoption == nil {
+	if r.a.onAdoption == nil {
 		return nil
 	}
-	if err := a.onAdoption(ctx, c); err != nil {
+	if err := r.a.onAdoption(ctx, c); err != nil {
 		return &ObjectError{ID: c.ID, Source: c.Source, Doing: "recording the former state of", Err: err}
 	}
 	return nil

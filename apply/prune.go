@@ -116,7 +116,7 @@ func (a *Applier) prune(ctx context.Context, changes []Change, until assurance, 
 		errs = append(errs, d.awaitAll(ctx, changes)...)
 	}
 	if ctx.Err() == nil && until != untilDeleted {
-		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
+		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || len(c.writes) == 0 })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}
 	return errors.Join(append(errs, ended)...)
@@ -174,8 +174,8 @@ func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
 		switch err := d.outcomes[c.ID]; {
 		case slices.Contains(ids, c.ID) && err != nil:
 			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: err})
-		case err == nil && c.Action == Delete && c.execution != nil:
-			c.execution.p.prerequisites.markPresent(c.ID)
+		case err == nil && c.Action == Delete && len(c.writes) > 0:
+			d.a.planning.prerequisites.markPresent(c.ID)
 		}
 	}
 	return errs
@@ -233,21 +233,20 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 	lookups := make([]lookup, len(gone))
 	for i, c := range gone {
 		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
-		o := c.execution.orphan
+		o := c.orphan
 		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
 	}
 	ifComplete := func(_ int, complete bool) bool { return complete }
-	observed, err := gone[0].execution.p.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
-		meta, err := a.getMeta(ctx, gone[i].execution.mapping(ctx), gone[i].ID)
+	observed, err := a.planning.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
+		meta, err := a.getMeta(ctx, a.planning.mappingOf(ctx, gone[i]), gone[i].ID)
 		return observation{meta: meta}, err
 	})
 	var out []Change
 	for i, s := range observed {
-		e := gone[i].execution
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		if c := e.p.decideOrphan(*e.orphan, s.meta); c.Action == Delete && c.execution != nil {
+		if c := a.planning.decideOrphan(*gone[i].orphan, s.meta); c.Action == Delete && len(c.writes) > 0 {
 			out = append(out, c)
 		}
 	}

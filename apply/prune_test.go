@@ -203,7 +203,7 @@ func TestCancelled(t *testing.T) {
 	p := s.plan(chart)
 	ctx, cancel := cancelled(t)
 	n := 0
-	err := s.applier().Run(ctx, p.Waves[0].Changes, func(*apply.Change) {
+	err := s.planner(p).Run(ctx, p.Waves[0].Changes, func(*apply.Change) {
 		if n++; n == 10 {
 			cancel()
 		}
@@ -222,7 +222,7 @@ func TestAChartWithoutObjectsIsNoUninstall(t *testing.T) {
 	s.deploy(config("a"))
 	req := s.request("")
 	req.Uninstall = false
-	p, err := s.applier().Plan(t.Context(), req)
+	p, err := s.tryPlan(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,8 @@ func TestInterruptedBetweenTurns(t *testing.T) {
 	defer s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"finalizers":null}}`, "somebody")
 	ctx, cancel := context.WithCancelCause(bg)
 	interrupted := errors.New("interrupted")
-	err := s.applier().Prune(ctx, s.plan("").Prune, func(*apply.Change) { cancel(interrupted) })
+	p := s.plan("")
+	err := s.planner(p).Prune(ctx, p.Prune, func(*apply.Change) { cancel(interrupted) })
 	if !errors.Is(err, interrupted) || errors.As(err, new(*apply.ObjectError)) {
 		t.Errorf("error %v, want only the cause of the interruption", err)
 	}

@@ -71,10 +71,11 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	if u.wasAdopted() {
 		c.Reason += "; the adopted object can't be given back after that"
 	}
-	c.execution = p.executionOf(t,
-		write{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live, c.Desired)},
-		write{verb: awaitGone, precondition: u.unchangedSince()},
-		write{verb: createObject})
+	c.writes = []write{
+		{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live, c.Desired)},
+		{verb: awaitGone, precondition: u.unchangedSince()},
+		{verb: createObject},
+	}
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
 	result, err := dryRunUnderOtherName(ctx, t, c.Desired, p.a.create)
 	switch {

@@ -19,31 +19,43 @@ import (
 // reports all rejections before the first workload changes. Other changes stay as they
 // are. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
-	return a.redecideDeferred(ctx, append(p.lists(), p.Hooks), false)
+	return a.redecideDeferred(ctx, p.lists(), p.Hooks, false)
 }
 
-// redecideDeferred decides again, in place, about the deferred changes of one plan whose
+// redecideDeferred decides again, in place, about the deferred changes of the plan that its planning stands for whose
 // prerequisites are present; if itsTurn is set, about all of them, because their turn has come. A
 // change that is rejected stays as it is. Unless the gate is strict, that is no error: the object is
 // tried when its turn comes. Nor is a kind that isn't served before the object's turn.
-func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTurn bool) error {
-	var p *planning
+func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks []Change, itsTurn bool) error {
+	p := a.planning
+	if p == nil {
+		return nil // everything is decided
+	}
+	p.prerequisites.markPresent(namespaceIDs(p.req.NewNamespaces)...) // made before the first change
 	var due []*Change
 	var targets []*target
+	add := func(t *target, c *Change) {
+		if c.Deferral == nil || t.isHook && c.Deferral.waitsFor(t.definition()) { // webhooks of its kind may come with the release, too: its own turn tells
+			return
+		}
+		if itsTurn {
+			t.markPrerequisitesPresent(p.prerequisites)
+		}
+		if itsTurn || len(c.Deferral.Until) > 0 && !p.prerequisites.anyMissing(c.Deferral.Until...) {
+			due, targets = append(due, c), append(targets, t)
+		}
+	}
 	for _, list := range lists {
 		for i := range list {
-			c := &list[i]
-			if c.Deferral == nil || c.execution == nil {
-				continue
+			if t := p.target(list[i].ID); t != nil {
+				add(t, &list[i])
 			}
-			p = c.execution.p
-			p.prerequisites.markPresent(namespaceIDs(p.req.NewNamespaces)...) // made before the first change
-			if itsTurn {
-				c.execution.t.markPrerequisitesPresent(p.prerequisites)
-			}
-			if itsTurn || len(c.Deferral.Until) > 0 && !p.prerequisites.anyMissing(c.Deferral.Until...) {
-				due, targets = append(due, c), append(targets, c.execution.t)
-			}
+		}
+	}
+	ran := len(hooks) - len(p.hooks) // before the plan was made again
+	for i, t := range p.hooks {
+		if ran >= 0 {
+			add(t, &hooks[ran+i])
 		}
 	}
 	if len(due) == 0 {
@@ -65,7 +77,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, itsTur
 				err = c.denied
 			}
 		}
-		if err != nil && !c.leaveBehind(err) && (itsTurn || !errors.As(err, new(*kube.NoKindMatchError))) {
+		if err != nil && !p.leaveBehind(t, c, err) && (itsTurn || !errors.As(err, new(*kube.NoKindMatchError))) {
 			bad = append(bad, *t.reject(err))
 		}
 	}
@@ -142,17 +154,17 @@ func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error
 // redecide decides again about a change after a try. sent says that its writes were made.
 func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, error) {
 	r.written = r.written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
-	if sent && c.execution.isRepair() {
+	if sent && len(c.writes) > 0 && c.writes[0].verb == patchObject {
 		r.repaired = c
 	}
-	next, err := c.execution.redecide(ctx, c)
+	next, err := r.decideNow(ctx, c)
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[c.Action], Err: rejected.Err}
 	}
 	if err != nil {
 		return c, err
 	}
-	if next.Action == Keep && next.execution == nil && c.execution.t != nil {
+	if next.Action == Keep && !next.MayWrite() && r.t != nil {
 		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
 	}
 	if len(next.Conflicts)+len(next.Fields) == 0 {
@@ -161,31 +173,31 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 	return next, nil
 }
 
-// redecide decides again about a change whose turn has come.
-func (e *execution) redecide(ctx context.Context, c Change) (Change, error) {
-	if e.t == nil {
-		return e.p.redecideOrphan(ctx, c)
+// decideNow decides again about a change whose turn has come.
+func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
+	if r.t == nil {
+		return r.p.redecideOrphan(ctx, c)
 	}
-	e.t.markPrerequisitesPresent(e.p.prerequisites)
-	if err := e.p.resolver.refresh(ctx, e.t); err != nil {
+	r.t.markPrerequisitesPresent(r.p.prerequisites)
+	if err := r.p.resolver.refresh(ctx, r.t); err != nil {
 		return c, err
 	}
-	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
+	if err := r.p.definitions.readGenerations(ctx, []*target{r.t}); err != nil {
 		return c, err
 	}
-	return e.p.readAndDecide(ctx, e.t)
+	return r.p.readAndDecide(ctx, r.t)
 }
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.
 func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
-	o := *c.execution.orphan
-	o.mapping = c.execution.mapping(ctx)
+	o := *c.orphan
+	o.mapping = p.mappingOf(ctx, c)
 	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
 	if err != nil {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
 	}
 	if meta == nil {
-		c.execution = nil // gone
+		c.writes = nil // gone
 		return c, nil
 	}
 	return p.decideOrphan(o, meta), nil

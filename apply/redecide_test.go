@@ -66,7 +66,7 @@ func TestObjectsOfNewKindsThatSomebodyMade(t *testing.T) {
 	chart := foos(0, n, "size: 1")
 	planned := func() *apply.Plan {
 		p := s.plan(chart)
-		if err := s.applier().Run(bg, p.CRDs, func(*apply.Change) {}); err != nil {
+		if err := s.planner(p).Run(bg, p.CRDs, func(*apply.Change) {}); err != nil {
 			t.Fatal(err)
 		}
 		return p
@@ -76,7 +76,7 @@ func TestObjectsOfNewKindsThatSomebodyMade(t *testing.T) {
 	s.post(objects[2].Object, "somebody")
 	s.post(s.owned(objects[3].Object), "helm")
 	run := func() (writes []kubetest.AuditEvent, err error) {
-		asked := s.requests("foos0", func() { err = s.applier().Run(bg, p.Waves[0].Changes, func(*apply.Change) {}) })
+		asked := s.requests("foos0", func() { err = s.planner(p).Run(bg, p.Waves[0].Changes, func(*apply.Change) {}) })
 		return kubetest.Writes(asked), err
 	}
 	writes, err := run()

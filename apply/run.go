@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -24,16 +27,13 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	if err := permitted(changes); err != nil {
 		return err
 	}
-	if err := a.redecideDeferred(ctx, [][]Change{changes}, true); err != nil {
+	if err := a.redecideDeferred(ctx, [][]Change{changes}, nil, true); err != nil {
 		return err
 	}
-	awaited := &prerequisites{}  // of the plan; executed changes don't know them any more
+	p := a.planning
 	unused := map[kube.ID]bool{} // new definitions of kinds that nothing here uses
 	for _, c := range changes {
-		if c.execution != nil {
-			awaited = c.execution.p.prerequisites
-			unused[c.ID] = c.Action == Create && c.execution.t != nil && !awaited.mayUse(c.execution.t)
-		}
+		unused[c.ID] = c.Action == Create && c.ID.IsCRD() && p != nil && !p.prerequisites.mayUse(p.target(c.ID))
 	}
 	errs, ended := a.executeAll(ctx, changes, onDone)
 	if ended != nil {
@@ -50,9 +50,12 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	err := a.awaitKinds(ctx, used)
 	for i, c := range changes {
 		// Workloads behind a conversion webhook have to be ready, and not only there: the order of the waves sees to that.
-		if errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {
-			awaited.markPresent(c.ID)
+		if p != nil && errs[i] == nil && err == nil && (c.ID.IsCRD() || c.ID.IsNamespace()) {
+			p.prerequisites.markPresent(c.ID)
 		}
+	}
+	if p != nil && p.pending.Load() == 0 {
+		a.planning = nil // of thousands of objects it takes megabytes
 	}
 	return errors.Join(errors.Join(errs...), err)
 }
@@ -61,24 +64,34 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 // ended is why some weren't begun.
 func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(*Change)) (errs []error, ended error) {
 	errs = make([]error, len(changes))
+	p := a.planning
+	if p == nil && slices.ContainsFunc(changes, Change.MayWrite) {
+		return errs, errors.New("these changes are of another applier's plan")
+	}
 	var mu sync.Mutex
 	ended = a.forEach(ctx, len(changes), func(i int) error {
-		done, err := a.execute(ctx, changes[i])
-		switch {
-		case err == nil:
-		case changes[i].leaveBehind(err):
-			done = changes[i]
-		default:
-			errs[i] = err
-			return nil
+		done, fromCRDs := changes[i], changes[i].Contribution != nil
+		if !done.MayWrite() {
+			done.Applied = done.whenUntouched()
+		} else {
+			r := changeRun{a: a, p: p, t: p.target(done.ID), planned: done.Action}
+			var err error
+			switch done, err = r.execute(ctx, changes[i]); {
+			case err == nil:
+			case p.leaveBehind(r.t, &changes[i], err):
+				done = changes[i]
+			default:
+				errs[i] = err
+				return nil
+			}
+			fromCRDs = fromCRDs || r.t != nil && r.t.fromCRDs
+			p.prerequisites.carriedOut(done.ID)
+			p.pending.Add(-1)
 		}
-		if done.Contribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
+		if fromCRDs || done.Contribution != nil {
 			done.Contribution = done.contributionAfter()
 		}
-		if done.execution != nil {
-			done.execution.p.prerequisites.carriedOut(done.ID)
-		}
-		done.execution, done.Predicted = nil, nil // the last execution dropped frees the planning
+		done.writes, done.orphan, done.Predicted = nil, nil, nil
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
@@ -99,20 +112,31 @@ func pauseAfterRace(ctx context.Context, try int) {
 	_ = kube.Sleep(ctx, pause/2+rand.N(pause)) // the next request tells that ctx has ended
 }
 
-// execute carries out one change, in as many tries as it takes: others may write the object between
+// A changeRun carries out one change.
+type changeRun struct {
+	a *Applier  // that writes
+	p *planning // that decides again
+	t *target   // nil for an orphan
+
+	planned  Action
+	try      int    // from zero
+	written  bool   // writes were sent, so that what they asked for may be there
+	repaired Change // the change whose patch did what no apply can; the zero value when there was none
+}
+
+// execute carries out a change, in as many tries as it takes: others may write the object between
 // our read and our write, and some writes only prepare it.
-func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
-	r := changeRun{planned: c.Action}
-	for ; c.execution != nil; r.try++ {
-		if err := a.recordPriorState(ctx, c); err != nil {
+func (r *changeRun) execute(ctx context.Context, c Change) (Change, error) {
+	for ; c.MayWrite(); r.try++ {
+		if err := r.recordPriorState(ctx, c); err != nil {
 			return c, err
 		}
 		// Later tries require only the UID where the decision allows that: what somebody writes all the time would
 		// never be written.
 		if r.try < maxAttempts/2 {
-			c.execution.requireVersionOf(c.Live)
+			c.writes = boundTo(c.Live, c.writes)
 		}
-		done, redecide, err := a.sendWrites(ctx, c)
+		done, redecide, err := r.send(ctx, c)
 		if err == nil && !redecide {
 			return r.asPlanned(done), nil
 		}
@@ -126,18 +150,16 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			return c, err
 		}
 	}
-	if c.Action == Unchanged {
-		c.Applied = c.Live
-	}
+	c.Applied = c.whenUntouched()
 	return r.asPlanned(c), nil
 }
 
-// A changeRun is what happened in the tries to carry out one change.
-type changeRun struct {
-	planned  Action
-	try      int    // from zero
-	written  bool   // writes were sent, so that what they asked for may be there
-	repaired Change // the change whose patch did what no apply can; the zero value when there was none
+// whenUntouched returns the object of a change that takes no writes, as it is applied; nil for one that the release leaves.
+func (c Change) whenUntouched() *unstructured.Unstructured {
+	if c.Action == Unchanged {
+		return c.Live
+	}
+	return c.Applied
 }
 
 // asPlanned names what was done in several tries as it was planned.
@@ -154,7 +176,7 @@ func (r *changeRun) giveUp(c Change, err error) error {
 	switch {
 	case err != nil && (r.try >= maxAttempts || !verify.WasModified(err, c.ID)):
 		err = verify.AsServerError(c.object(), err)
-		if t := c.execution.t; t != nil && t.progress.oldDeleted {
+		if r.t != nil && r.t.progress.oldDeleted {
 			err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
 		}
 	case r.try > 2*maxAttempts:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ type story struct {
 	moved      []kube.ID // MovedToCRDs
 	hooks      string
 	resting    string
+	planners   *sync.Map // the applier of each plan, by *apply.Plan
 }
 
 var agents atomic.Int64
@@ -62,7 +64,7 @@ func newStory(t *testing.T) *story {
 	t.Helper()
 	c := kubetest.Start(t)
 	ns := c.Namespace(t)
-	s := &story{t: t, c: c, ns: ns, owner: apply.Owner{Release: "web", Namespace: ns}}
+	s := &story{t: t, c: c, ns: ns, owner: apply.Owner{Release: "web", Namespace: ns}, planners: &sync.Map{}}
 	// Other tests may have APIServices without a server in the same cluster.
 	s.opts.PartialDiscovery = true
 	s.agent = fmt.Sprintf("apply-test-%d-%s", agents.Add(1), ns)
@@ -114,16 +116,31 @@ func (s *story) applier() *apply.Applier { return apply.New(s.cluster, s.owner, 
 
 func (s *story) plan(chart string) *apply.Plan {
 	s.t.Helper()
-	p, err := s.applier().Plan(s.t.Context(), s.request(chart))
+	p, err := s.tryPlan(s.request(chart))
 	if err != nil {
 		s.t.Fatalf("Plan: %v", err)
 	}
 	return p
 }
 
+func (s *story) tryPlan(req apply.Request) (*apply.Plan, error) {
+	a := s.applier()
+	p, err := a.Plan(s.t.Context(), req)
+	if err == nil {
+		s.planners.Store(p, a)
+	}
+	return p, err
+}
+
+// planner is the applier that made a plan.
+func (s *story) planner(p *apply.Plan) *apply.Applier {
+	a, _ := s.planners.Load(p)
+	return a.(*apply.Applier)
+}
+
 func (s *story) refuse(chart string) error {
 	s.t.Helper()
-	_, err := s.applier().Plan(s.t.Context(), s.request(chart))
+	_, err := s.tryPlan(s.request(chart))
 	if err == nil {
 		s.t.Fatalf("Plan succeeded, want a rejection")
 	}
@@ -184,7 +201,7 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 
 // carryOut makes the changes of a plan, in its order, until one fails.
 func (s *story) carryOut(ctx context.Context, p *apply.Plan, onDone func(*apply.Change)) error {
-	a := s.applier()
+	a := s.planner(p)
 	if err := a.Run(ctx, p.CRDs, onDone); err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	c, err := u.p.decideRefused(ctx, u.t, u.change, err)
 	// A change of another live object was decided anew, and has its own writes.
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
-		c.execution = u.execution()
+		c.writes = u.writes()
 		c.Predicted = u.prediction.Predicted
 		u.warnOfKeptFields(c.Predicted)
 		diff, err := u.differences(c.Predicted)
@@ -259,7 +259,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		u.change.Unverified = "its fields were set in " + u.prediction.Migrated.Elsewhere + ": the API server says what goes of them when their owners are written"
 	}
 	u.change.Predicted = result
-	u.change.execution = u.execution()
+	u.change.writes = u.writes()
 	u.listFieldChanges(&u.change, diff, result)
 	return u.change, nil
 }
@@ -284,9 +284,9 @@ func (u *updateDecision) unchanged() Change {
 	switch ours := ownership.ApplyEntry(u.prediction.Live.Entries); {
 	case u.t.isReplacedWhole():
 	case u.prediction.Migrated.Changed:
-		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)})
+		c.writes = []write{{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)}}
 	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
-		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
+		c.writes = []write{{verb: applyObject, precondition: u.precondition}}
 	}
 	return c
 }
@@ -296,24 +296,20 @@ func (u *updateDecision) unchangedSince() precondition {
 	return precondition{u.live.GetUID(), u.live.GetResourceVersion()}
 }
 
-// execution says how to carry the update out.
-func (u *updateDecision) execution() *execution {
+// writes carry the update out.
+func (u *updateDecision) writes() []write {
+	apply := write{verb: applyObject, precondition: u.precondition}
 	switch {
 	case u.t.isReplacedWhole():
-		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.prediction.Predicted})
+		return []write{{verb: replaceObject, object: u.prediction.Predicted}}
 	case u.prediction.Repaired:
-		return u.p.executionOf(u.t, write{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()})
+		return []write{{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()}}
+	case u.ownersFirst():
+		return []write{{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries, isFirst: true}}
+	case u.prediction.Migrated.Changed:
+		return []write{{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries}, apply}
 	}
-	e := u.p.executionOf(u.t)
-	if u.ownersFirst() {
-		e.writes = append(e.writes, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries, isFirst: true})
-		return e
-	}
-	if u.prediction.Migrated.Changed {
-		e.writes = append(e.writes, write{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.Entries})
-	}
-	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
-	return e
+	return []write{apply}
 }
 
 // differences compares the live object with what it would become.

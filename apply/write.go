@@ -54,86 +54,62 @@ type precondition struct {
 // 409 with one.
 func mustBeAbsent() precondition { return precondition{resourceVersion: "1"} }
 
-// An execution says how a change is carried out: its writes in order, and what is needed
-// to decide again. A deferred change has no writes yet.
-type execution struct {
-	writes []write
-
-	p      *planning
-	t      *target // nil for an orphan
-	orphan *orphan // what is deleted or given back; nil for other changes
-}
-
-func (p *planning) executionOf(t *target, writes ...write) *execution {
-	return &execution{p: p, t: t, writes: writes}
-}
-
-func (p *planning) executionOfOrphan(o orphan, writes ...write) *execution {
-	return &execution{p: p, orphan: &o, writes: writes}
-}
-
-// requireVersionOf makes the writes fail if the object isn't of the version of live any more.
-func (e *execution) requireVersionOf(live *unstructured.Unstructured) {
-	if e == nil {
-		return
-	}
-	for i := range e.writes {
-		if w := &e.writes[i]; w.precondition.uid != "" {
+// boundTo returns writes that fail if the object isn't of the version of live any more.
+func boundTo(live *unstructured.Unstructured, writes []write) []write {
+	writes = slices.Clone(writes)
+	for i := range writes {
+		if w := &writes[i]; w.precondition.uid != "" {
 			w.precondition.resourceVersion = live.GetResourceVersion()
 		}
 	}
+	return writes
 }
 
-// isRepair reports whether the execution only prepares the object, and the change is
-// decided again afterwards.
-func (e *execution) isRepair() bool { return len(e.writes) > 0 && e.writes[0].verb == patchObject }
-
-// sendWrites makes the writes of a change. redecide asks for deciding about it again.
-func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redecide bool, err error) {
+// send makes the writes of a change. redecide asks for deciding about it again.
+func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide bool, err error) {
 	if c.Deferral != nil {
 		return c, true, nil
 	}
-	e := c.execution
-	if e.t != nil {
-		ctx, e.t.progress.refusalIsFinal = e.p.warnings.withServerWarnings(ctx, e.t), c.changesOnlyOwners()
+	if r.t != nil {
+		ctx, r.t.progress.refusalIsFinal = r.p.warnings.withServerWarnings(ctx, r.t), c.changesOnlyOwners()
 	}
 	version := "" // resourceVersion after our previous write
-	for _, w := range e.writes {
+	for _, w := range c.writes {
 		if version != "" {
 			w.precondition.resourceVersion = version
 		}
 		switch w.verb {
 		case deleteObject:
-			err = a.delete(ctx, e.mapping(ctx), c.ID, w.precondition, w.propagation)
+			err = r.a.delete(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition, w.propagation)
 		case awaitGone:
-			err = a.awaitGone(ctx, e.mapping(ctx), c.ID, w.precondition.uid)
-			e.t.progress.oldDeleted = err == nil
+			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
+			r.t.progress.oldDeleted = err == nil
 		case createObject:
-			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
+			c.Applied, err = r.a.create(ctx, r.t, c.Desired, asWrite)
 		case patchObject:
-			_, err = a.sendJSONPatch(ctx, e.t, w.precondition.resourceVersion, w.operations, asWrite)
-			e.t.progress.written = e.t.progress.written || err == nil
+			_, err = r.a.sendJSONPatch(ctx, r.t, w.precondition.resourceVersion, w.operations, asWrite)
+			r.t.progress.written = r.t.progress.written || err == nil
 			return c, true, err
 		case migrateOwnership:
-			c.Applied, err = a.sendMigration(ctx, c, w)
+			c.Applied, err = r.sendMigration(ctx, c, w)
 			switch {
 			case err == nil && w.isFirst:
-				e.t.progress.written = true
+				r.t.progress.written = true
 				return c, true, nil
 			case err == nil:
-				version, e.t.progress.written = c.Applied.GetResourceVersion(), true
+				version, r.t.progress.written = c.Applied.GetResourceVersion(), true
 			case !c.changesOnlyOwners() && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
-				return a.applyWithoutMigration(ctx, c, err)
+				return r.applyWithoutMigration(ctx, c, err)
 			}
 		case applyObject:
-			c.Applied, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)
+			c.Applied, err = r.a.apply(ctx, r.t, c.Desired, w.precondition, asWrite)
 		case replaceObject:
-			c.Applied, err = a.put(ctx, e.t, w.object, asWrite)
+			c.Applied, err = r.a.put(ctx, r.t, w.object, asWrite)
 		case giveBackObject:
-			c, err = a.giveBack(ctx, c)
+			c, err = r.giveBack(ctx, c)
 		}
 		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
-			c, err = a.writeLarge(ctx, c, w, err)
+			c, err = r.writeLarge(ctx, c, w, err)
 		}
 		switch {
 		case err != nil && c.changesOnlyOwners() && verify.RefusesWrite(err):
@@ -155,20 +131,20 @@ func fieldsStay(c Change, refusal error) string {
 	return "its fields stay with their former managers: " + verify.AsServerError(c.object(), refusal).Error()
 }
 
-// mapping returns where the kind is served. For an orphan that is looked up, because a definition of this
+// mappingOf returns where the kind of a change is served. For an orphan that is looked up, because a definition of this
 // release may have dropped the version of the plan.
-func (e *execution) mapping(ctx context.Context) kube.Mapping {
-	if e.t != nil {
-		return e.t.mapping
+func (p *planning) mappingOf(ctx context.Context, c Change) kube.Mapping {
+	if t := p.target(c.ID); t != nil {
+		return t.mapping
 	}
-	if now, err := e.p.a.cluster.Mapping(ctx, e.orphan.mapping.GVK, true); err == nil {
+	if now, err := p.a.cluster.Mapping(ctx, c.orphan.mapping.GVK, true); err == nil {
 		return now
 	}
-	return e.orphan.mapping // gone or unknown: the request tells
+	return c.orphan.mapping // gone or unknown: the request tells
 }
 
 // sendMigration writes managedFields, and nothing else of the object.
-func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
+func (r *changeRun) sendMigration(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
 	list, err := ownership.Encode(w.entries)
 	if err != nil {
 		return nil, err
@@ -178,7 +154,7 @@ func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstru
 		// If it stayed, a later kubectl apply would remove our fields.
 		operations = append(operations, patchOperation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
 	}
-	return a.sendJSONPatch(ctx, c.execution.t, w.precondition.resourceVersion, operations, asWrite)
+	return r.a.sendJSONPatch(ctx, r.t, w.precondition.resourceVersion, operations, asWrite)
 }
 
 // dropsLastApplied reports whether the last-applied annotation of kubectl is removed,
@@ -194,19 +170,18 @@ func dropsLastApplied(c Change) bool {
 //
 // An object of another release isn't applied: both releases use the same field manager,
 // so our apply would remove the fields that only the other one states.
-func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error) (Change, bool, error) {
-	t := c.execution.t
-	if provenance.OwnerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), ownership.IsOurApply) {
+func (r *changeRun) applyWithoutMigration(ctx context.Context, c Change, refusal error) (Change, bool, error) {
+	if provenance.OwnerOf(c.Live) != r.a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), ownership.IsOurApply) {
 		return c, false, refusal
 	}
 	c.Applied, c.Reason = c.Live, fieldsStay(c, refusal)
-	if t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
+	if r.t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}
 	var err error
-	if c.Applied, err = a.apply(ctx, t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, asWrite); err != nil {
+	if c.Applied, err = r.a.apply(ctx, r.t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, asWrite); err != nil {
 		return c, false, err
 	}
-	t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()
+	r.t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()
 	return c, true, nil
 }

@@ -110,6 +110,7 @@ type Operation struct {
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts
 
+	applier       *apply.Applier                // that has made Plan, and carries it out; nil when there is nothing to plan
 	request       *apply.Request                // that Plan answers, to make it again; nil when nothing can make it stale
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/

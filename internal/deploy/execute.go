@@ -19,11 +19,12 @@ import (
 // happens, the record ends in a terminal status, and onEvent gets Ended last.
 // The record is nil when none was written.
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, onEvent EventHandler) (*release.Record, error) {
-	op.history = nil // the records of thousands of objects take megabytes
+	applier := cmp.Or(op.applier, d.newApplier(op))
+	op.history, op.applier = nil, nil // the records and objects of thousands of objects take megabytes
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	r := &run{
 		Deployer: d, op: op, lock: lock, emit: Serial(onEvent), began: time.Now(), journal: journal,
-		applier: d.newApplier(op).WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
+		applier: applier.WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.emit(Began{Operation: op})
 	if op.MadeNamespace {

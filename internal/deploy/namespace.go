@@ -73,7 +73,7 @@ func (l *lifecycle) redecideInNewNamespace(ctx context.Context) (err error) {
 	if err := l.awaitDefaultAccount(ctx, l.op); err != nil {
 		return err
 	}
-	err = l.newApplier(l.op).RedecideDeferred(ctx, l.op.Plan)
+	err = l.op.applier.RedecideDeferred(ctx, l.op.Plan)
 	if rejected := (*apply.RejectedError)(nil); errors.As(err, &rejected) {
 		rejected.Late = false // nothing was changed but the namespace, which is deleted again
 	}

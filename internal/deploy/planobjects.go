@@ -66,7 +66,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	awaitPrefetch := d.prefetchForShow(ctx, op, history)
 	var access errgroup.Group
 	access.Go(func() error { return d.checkRecordAccess(ctx, op) })
-	op.Plan, err = d.newApplier(op).Plan(ctx, req)
+	op.applier = d.newApplier(op)
+	op.Plan, err = op.applier.Plan(ctx, req)
 	awaitPrefetch()
 	if err := cmp.Or(err, access.Wait()); err != nil {
 		return err
