@@ -23,31 +23,37 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 // decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
-func (p *planning) decideDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+func (p *planning) decideDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (verdict, error) {
 	var contribution *Contribution
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(live) {
 		contribution = &recorded
 	}
-	adds := p.a.opts.CRDs == AddCRDs
-	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); adds && len(lost) > 0 {
-		return p.keepDefinition(t, live, desired, lost), nil
+	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); p.a.opts.CRDs == AddCRDs && len(lost) > 0 {
+		return verdict{change: p.keepDefinition(t, live, desired, lost)}, nil
 	}
-	c, err := p.decideExisting(ctx, t, desired, live)
-	if err != nil {
-		return c, err
-	}
+	v, err := p.decideExisting(ctx, t, desired, live)
+	return v.finally(err, func(c Change, err error) (Change, error) {
+		if err != nil {
+			return c, err
+		}
+		return p.protectParts(t, c, contribution), nil
+	})
+}
+
+// protectParts keeps a definition as it is if its update, as the API server predicts it, removes what the release didn't add.
+func (p *planning) protectParts(t *target, c Change, contribution *Contribution) Change {
 	c.Contribution = contribution
 	if c.Action != Update || c.Predicted == nil {
-		return c, nil
+		return c
 	}
-	c.writes = boundTo(live, c.writes) // the losses were computed from this version
-	switch lost := contribution.LossesOfOthers(definition.LossesOf(live, c.Predicted)); {
-	case len(lost) > 0 && adds:
-		return p.keepDefinition(t, live, desired, lost), nil
+	c.writes = boundTo(c.Live, c.writes) // the losses were computed from this version
+	switch lost := contribution.LossesOfOthers(definition.LossesOf(c.Live, c.Predicted)); {
+	case len(lost) > 0 && p.a.opts.CRDs == AddCRDs:
+		return p.keepDefinition(t, c.Live, c.Desired, lost)
 	case len(lost) > 0:
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lost)
 	}
-	return c, nil
+	return c
 }
 
 // keepDefinition keeps a definition as it is, and says why.

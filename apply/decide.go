@@ -20,39 +20,33 @@ func (p *planning) newChange(t *target, action Action) Change {
 	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.definitions.fingerprintInput(t)}
 }
 
-// decide decides what to do with one target. The error is a *Rejection when nothing can
-// be done. If the release changes the CRD of its kind, the decision is a preview and is
-// made again after that.
-func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
-	c, err := p.decideNow(p.warnings.withServerWarnings(ctx, t), t, s)
-	if err == nil && c.Deferral == nil && p.prerequisites.kindChanges(t) {
-		c = p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
+// decideBy applies the rules to one target, by what was observed of it. Of a hook nothing has to be.
+func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verdict, error) {
+	if t.isHook {
+		return p.decideHook(ctx, t)
 	}
-	return c, err
-}
-
-func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Change, error) {
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
-		return Change{}, err
+		return verdict{}, err
 	}
 	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil && s.full.GetDeletionTimestamp() == nil {
 		c := p.newChange(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
-		return c, nil
+		return verdict{change: c}, nil
 	}
 	if s.forbidden && t.fromCRDs && t.id.IsCRD() && p.definitions.isServed(ctx, t) {
-		return p.keepAsItIs(t, desired, "there is no permission to read the definition; the API server has its kind"), nil
+		return verdict{change: p.keepAsItIs(t, desired, "there is no permission to read the definition; the API server has its kind")}, nil
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c := p.deferChange(t, p.newCreation(t, desired), d)
-		return c, p.checkDeferred(ctx, t, &c)
+		err := p.checkDeferred(ctx, t, &c)
+		return verdict{change: c}, err
 	}
 	if s.deferral != nil {
 		c := p.deferChange(t, p.newCreation(t, desired), s.deferral)
 		c.Action = Update
-		return c, nil
+		return verdict{change: c}, nil
 	}
 	if s.full == nil {
 		return p.decideCreation(ctx, t, desired, s)
@@ -81,7 +75,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 }
 
 // decideExisting decides about an object that is there.
-func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (verdict, error) {
 	d := p.claims.DecideExisting(p.existing(t, live))
 	c := p.newChange(t, d.Action)
 	c.Live, c.Desired, c.Reason = live, desired, d.Reason
@@ -90,23 +84,23 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		return p.decideUpdate(ctx, t, desired, live, d.Adopts)
 	case Keep:
 		c.manifestHash = ""
-		return c, nil
+		return verdict{change: c}, nil
 	case GiveBack:
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
 		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
 		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
 		err := p.prepareGivingBack(ctx, &c, t.mapping)
-		return c, err
+		return verdict{change: c}, err
 	case Create:
-		if c, err := p.decideLeaving(ctx, t, desired, live, d.Adopts); c.Action == Unchanged || err != nil {
-			return c, err
-		}
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, {verb: createObject}}
+		if len(t.othersHold(live)) > 0 {
+			return p.decideLeaving(ctx, t, desired, live, d.Adopts, c)
+		}
 		t.progress.wasAbsent = true
-		return c, nil
+		return verdict{change: c}, nil
 	}
-	return Change{}, p.notOurs(t, live)
+	return verdict{}, p.notOurs(t, live)
 }
 
 // notOurs rejects a target that exists and belongs to others.
@@ -114,84 +108,92 @@ func (p *planning) notOurs(t *target, live *unstructured.Unstructured) error {
 	return t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
-// decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits
-// for them. The action is empty for all others.
-func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	holders := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool {
+// othersHold returns the finalizers of an object that is being deleted for which somebody else has to act. What is in a
+// namespace or of a definition goes too.
+func (t *target) othersHold(live *unstructured.Unstructured) []string {
+	if t.id.IsNamespace() || t.id.IsCRD() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents // the garbage collector lets go by itself
 	})
-	if len(holders) == 0 || t.id.IsNamespace() || t.id.IsCRD() { // what is in these goes too
-		return Change{}, nil
-	}
-	c, err := p.decideUpdate(ctx, t, desired, live, adopting)
-	switch {
-	case errors.As(err, new(*Rejection)):
-		return Change{}, nil
-	case err != nil || c.Action != Unchanged:
-		return Change{}, err
-	}
-	c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(holders, ", ") + "); deploy again after that to have it back"
-	c.execution, c.manifestHash = nil, ""
-	p.warnings.add(t.id, t.source, "%s", c.Reason)
-	return c, nil
+}
+
+// decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits
+// for them. Otherwise it is made again when they have let it go.
+func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool, again Change) (verdict, error) {
+	v, err := p.decideUpdate(ctx, t, desired, live, adopting)
+	return v.finally(err, func(c Change, err error) (Change, error) {
+		switch {
+		case err != nil && !errors.As(err, new(*Rejection)):
+			return Change{}, err
+		case err != nil || c.Action != Unchanged:
+			t.progress.wasAbsent = true
+			return again, nil
+		}
+		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.othersHold(live), ", ") + "); deploy again after that to have it back"
+		c.writes, c.manifestHash = nil, ""
+		p.warnings.add(t.id, t.source, "%s", c.Reason)
+		return c, nil
+	})
 }
 
 // decideCreation decides, by a dry run, about an object that seems to be absent.
-func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
+func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (verdict, error) {
 	c := p.newCreation(t, desired)
 	c.writes = []write{{verb: createObject}}
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "no dry run (--gate off)"
-		return c, nil
+		return verdict{change: c}, nil
 	}
-	result, err := p.a.create(ctx, t, desired, asDryRun)
-	switch {
-	case err == nil:
-		c.Predicted, t.progress.wasAbsent = result, true
-		if c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, result); err != nil {
-			return c, err
+	return verdict{next: &question{try: &c.writes[0], body: desired, then: func(a answer) (verdict, error) {
+		switch err := a.err; {
+		case err == nil:
+			c.Predicted, t.progress.wasAbsent = a.result, true
+			if c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, a.result); err != nil {
+				return verdict{}, err
+			}
+			dropped, err := p.predictor.warnOfDropped(ctx, t, desired, a.result)
+			if dropped {
+				c.manifestHash = "" // no fingerprint: the cluster may have the fields later
+			}
+			return verdict{change: c}, err
+		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
+			return p.decideUnobserved(t, s)
+		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:
+			return verdict{change: p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
+		case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
+			return verdict{next: &question{then: func(now answer) (verdict, error) {
+				switch {
+				case now.err != nil:
+					return verdict{}, now.err
+				case now.found.full != nil:
+					return p.decideBy(ctx, t, now.found)
+				}
+				return p.decideRefused(t, c, err)
+			}}}, nil
 		}
-		if dropped, err := p.predictor.warnOfDropped(ctx, t, desired, result); dropped || err != nil {
-			c.manifestHash = "" // no fingerprint: the cluster may have the fields later
-			return c, err
-		}
-		return c, nil
-	case kube.IsConflict(err) || kube.IsAlreadyExists(err):
-		return p.decideUnobserved(ctx, t, s)
-	case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:
-		return p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it"), nil
-	case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
-		found, err2 := p.observer.read(ctx, t)
-		if err2 != nil {
-			return Change{}, err2
-		}
-		if found.full != nil {
-			return p.decide(ctx, t, found)
-		}
-	}
-	return p.decideRefused(ctx, t, c, err)
+		return p.decideRefused(t, c, a.err)
+	}}}, nil
 }
 
 // decideUnobserved decides about an object that turned out to exist: it lacks Helm's
 // label, or was created after the observation.
-func (p *planning) decideUnobserved(ctx context.Context, t *target, s observation) (Change, error) {
+func (p *planning) decideUnobserved(t *target, s observation) (verdict, error) {
 	if s.forbidden {
-		return Change{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
+		return verdict{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists, but there is no permission to read it, so its owner is unknown")
 	}
 	if t.progress.attempts == maxAttempts {
-		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
-	}
-	if t.progress.attempts > 0 { // it vanished and came back
-		pauseAfterRace(ctx, t.progress.attempts)
+		return verdict{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
 	t.progress.attempts++
-	return p.readAndDecide(ctx, t)
+	return lookAgain(t.progress.attempts - 1), nil // after a pause if it vanished and came back
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
-func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err error) (Change, error) {
+func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error) {
 	refusal := decide.Refusal{
 		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
@@ -211,29 +213,29 @@ func (p *planning) decideRefused(ctx context.Context, t *target, c Change, err e
 		case !t.isHook:
 			c.Unverified += ": " + explained
 		}
-		return c, nil
 	case decide.EstimateLocally:
-		return p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
+		c = p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace))
 	case decide.AwaitConverter:
-		return p.deferChange(t, c, t.conversionDeferral()), nil
-	case decide.AwaitKind: // decide defers an object; a hook's own turn tells
+		c = p.deferChange(t, c, t.conversionDeferral())
+	case decide.AwaitKind: // settle defers an object; a hook's own turn tells
 		if t.isHook {
 			c.Deferral, c.Unverified = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}, changingKind
 		}
-		return c, nil
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return p.readAndDecide(ctx, t)
+		return lookAgain(0), nil
 	case decide.ReadAgainAfterPause:
-		pauseAfterRace(ctx, t.progress.attempts+1)
-		fallthrough
+		t.progress.attempts++
+		return lookAgain(t.progress.attempts), nil
 	case decide.ReadAgain:
 		t.progress.attempts++
-		return p.readAndDecide(ctx, t)
+		return lookAgain(0), nil
 	case decide.Fail:
-		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+	default:
+		return verdict{}, t.reject(verify.AsServerError(t.obj, err))
 	}
-	return Change{}, t.reject(verify.AsServerError(t.obj, err))
+	return verdict{change: c}, nil
 }
 
 // needs returns the objects that have to exist when an object is created, because authorization or admission reads them.
@@ -257,13 +259,4 @@ func (t *target) needs() []kube.ID {
 		return []kube.ID{named(t.id.Group, "Role", t.id.Namespace, "roleRef", "name"), named(t.id.Group, "ClusterRole", "", "roleRef", "name")}
 	}
 	return nil
-}
-
-// readAndDecide decides about a target as it is now.
-func (p *planning) readAndDecide(ctx context.Context, t *target) (Change, error) {
-	found, err := p.observer.read(ctx, t)
-	if err != nil {
-		return Change{}, err
-	}
-	return p.decide(ctx, t, found)
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,81 +11,84 @@ import (
 )
 
 // decideHook asks the server whether it would create one hook.
-func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
-	ctx = p.warnings.withServerWarnings(ctx, t)
+func (p *planning) decideHook(ctx context.Context, t *target) (verdict, error) {
 	c := p.newChange(t, Create)
 	desired, err := p.predictor.normalise(ctx, t)
 	if err != nil {
-		return c, err
+		return verdict{}, err
 	}
 	c.Desired, c.manifestHash = desired, ""
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
-			return c, err
+			return verdict{}, err
 		}
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c = p.deferChange(t, c, d)
-		return c, p.checkDeferred(ctx, t, &c)
+		err := p.checkDeferred(ctx, t, &c)
+		return verdict{change: c}, err
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "no dry run (--gate off)"
-		return c, nil
+		return verdict{change: c}, nil
 	}
-	c.Predicted, err = p.dryRunHook(ctx, t, &c)
-	if err == nil {
-		if c.Predicted != nil {
-			c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, c.Predicted)
-		}
-		return c, err
-	}
-	if errors.As(err, new(*HookExistsError)) {
-		return c, t.reject(err)
-	}
-	return p.decideRefused(ctx, t, c, err)
+	return p.tryHook(ctx, t, c, 0), nil
 }
 
-// dryRunHook asks the server what it would create. If the name is taken by an object that is gone
-// when it is read, such as a Job after its TTL, the server is asked again.
-func (p *planning) dryRunHook(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
-	for try := 0; ; try++ {
-		predicted, err := p.a.post(ctx, t, c.Desired, asDryRun)
-		exists := kube.IsAlreadyExists(err)
-		if !exists && !verify.IsHeldByAnother(err) || try == maxAttempts {
-			return predicted, err
+// tryHook asks the server what it would create. If the name is taken by an object that is gone
+// when it is read, such as a Job after its TTL, the server is asked again. Races are those that were lost.
+func (p *planning) tryHook(ctx context.Context, t *target, c Change, races int) verdict {
+	return verdict{next: &question{try: &write{verb: createHook}, body: c.Desired, pause: races, then: func(a answer) (verdict, error) {
+		refusal, exists := a.err, kube.IsAlreadyExists(a.err)
+		if !exists && !verify.IsHeldByAnother(refusal) || races == maxAttempts {
+			return p.decideTriedHook(ctx, t, c, a)
 		}
-		live, getErr := p.a.get(ctx, t.mapping, t.id)
-		if getErr != nil {
-			return nil, getErr
-		}
-		if live != nil {
-			return p.dryRunHookReplacement(ctx, t, c, live)
-		}
-		if !exists {
-			return nil, err
-		}
-		pauseAfterRace(ctx, try)
-	}
+		return verdict{next: &question{then: func(a answer) (verdict, error) {
+			switch {
+			case a.err != nil:
+				return verdict{}, a.err
+			case a.found.forbidden:
+				return p.decideRefused(t, c, a.found.refusal)
+			case a.found.full != nil:
+				return p.replaceHook(ctx, t, c, a.found.full)
+			case !exists:
+				return p.decideRefused(t, c, refusal)
+			}
+			return p.tryHook(ctx, t, c, races+1), nil
+		}}}, nil
+	}}}
 }
 
-// dryRunHookReplacement is for a hook whose name is taken by a live object: if that may be removed,
-// the server is asked about the hook under another name. It predicts nothing if the server can't be asked.
-func (p *planning) dryRunHookReplacement(ctx context.Context, t *target, c *Change, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// decideTriedHook decides about a hook by the answer to its dry run.
+func (p *planning) decideTriedHook(ctx context.Context, t *target, c Change, a answer) (verdict, error) {
+	if a.err != nil {
+		return p.decideRefused(t, c, a.err)
+	}
+	var err error
+	c.Predicted = a.result
+	c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, c.Desired, c.Predicted)
+	return verdict{change: c}, err
+}
+
+// replaceHook decides about a hook whose name is taken by a live object: if that may be removed,
+// the server is asked about the hook under another name.
+func (p *planning) replaceHook(ctx context.Context, t *target, c Change, live *unstructured.Unstructured) (verdict, error) {
 	c.Live = live
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
-		return nil, &HookExistsError{Why: why}
+		return verdict{}, t.reject(&HookExistsError{Why: why})
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
 	if !decide.IsHook(live) { // an object of the release, which the chart has made a hook
 		c.Reason = "the object of this name, which was not a hook before, is deleted first"
 	}
-	if err := p.permissions.denyUnlessAllowed(ctx, c, "delete", t.mapping); err != nil {
-		return nil, err
+	if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
+		return verdict{}, err
 	}
-	predicted, err := dryRunUnderOtherName(ctx, t, c.Desired, p.a.post) // an apply would need another permission
-	if verify.CannotRenameForDryRun(err) {
-		c.Unverified = noDryRunBeside(t, err)
-		return nil, nil
-	}
-	return predicted, err
+	return verdict{next: &question{try: &write{verb: createHook}, body: c.Desired, beside: true, then: func(a answer) (verdict, error) {
+		if verify.CannotRenameForDryRun(a.err) {
+			c.Unverified = noDryRunBeside(t, a.err)
+			return verdict{change: c}, nil
+		}
+		return p.decideTriedHook(ctx, t, c, a)
+	}}}, nil
 }

@@ -186,7 +186,8 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 	if err != nil {
 		return Change{}, err
 	}
-	c, err := i.p.decideUpdate(ctx, t, desired, live, false)
+	v, err := i.p.decideUpdate(ctx, t, desired, live, false)
+	c, err := i.p.settle(ctx, t, v, err)
 	unverified := c.Unverified
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		if _, immutable := rejected.Err.(*ImmutableError); !immutable {

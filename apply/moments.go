@@ -65,8 +65,7 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	s.Namespace = of.Namespace
 	before := len(p.PruneFirst)
 	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
-		e := c.execution
-		isIt := c.Action == Delete && e != nil && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(e.orphan.Declared)
+		isIt := c.Action == Delete && c.orphan != nil && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
 		if isIt {
 			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for what it had: %s", of, s.Message)
 			p.PruneFirst = append(p.PruneFirst, c)

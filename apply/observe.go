@@ -18,8 +18,9 @@ import (
 type observation struct {
 	meta      *metav1.PartialObjectMetadata
 	full      *unstructured.Unstructured
-	absent    bool // certainly not there
-	forbidden bool // the account may not read it
+	absent    bool  // certainly not there
+	forbidden bool  // the account may not read it
+	refusal   error // the API server's, where the whole object was to be read
 	// deferral says why it can't be read yet; nil when it could be.
 	deferral *Deferral
 }
@@ -187,7 +188,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	case t.failsConversion(err):
 		return observation{deferral: t.conversionDeferral()}, nil
 	case apierrors.IsForbidden(err):
-		return observation{forbidden: true}, nil
+		return observation{forbidden: true, refusal: err}, nil
 	case err != nil:
 		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
 	}

@@ -93,7 +93,7 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if p.isAgain() {
 		hooks = hooks[req.PreHooks:] // the others have run
 	}
-	if err := p.decideEach(ctx, hooks, p.decideHook); err != nil {
+	if err := p.decideEach(ctx, hooks, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observation{}) }); err != nil {
 		return nil, err
 	}
 	orphans, list, err := p.decideOrphans(ctx)

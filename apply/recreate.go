@@ -25,7 +25,7 @@ import (
 
 // decideRecreation decides about an update that the server refuses because fields are
 // immutable.
-func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, immutableFields []string) (Change, error) {
+func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, immutableFields []string) (verdict, error) {
 	p, t := u.p, u.t
 	immutable := &ImmutableError{ID: t.id, Fields: immutableFields, Text: verify.AsServerError(t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(t.id.Group)}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
@@ -38,16 +38,16 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	var err error
 	if may {
 		if may, err = p.permissions.surviveRecreation(ctx, u.live, immutable); err != nil {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+			return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
 	if may {
 		if may, err = p.a.isUnused(ctx, immutable); err != nil {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
+			return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
 		}
 	}
 	if !may {
-		return Change{}, t.reject(immutable)
+		return verdict{}, t.reject(immutable)
 	}
 	if volumeClaimAdvice != "" {
 		p.warnings.add(t.id, t.source, "%s", volumeClaimAdvice)
@@ -62,7 +62,7 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 	}
 	c.Fields, err = compare.Fields(u.prediction.Live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.prediction.Live.Entries, AfterIsManifest: true})
 	if err != nil {
-		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	c.Reason = immutable.Text
 	if len(immutable.Fields) > 0 {
@@ -77,19 +77,21 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 		{verb: createObject},
 	}
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	result, err := dryRunUnderOtherName(ctx, t, c.Desired, p.a.create)
-	switch {
-	case err == nil:
-		c.Predicted = result
-	case verify.CannotRenameForDryRun(err):
-		c.Unverified = noDryRunBeside(t, err)
-	default:
-		if c, err = p.decideRefused(ctx, t, c, err); err != nil || c.Action != Recreate {
-			return c, err
+	return verdict{next: &question{try: &write{verb: createObject}, body: c.Desired, beside: true, then: func(a answer) (v verdict, err error) {
+		switch {
+		case a.err == nil:
+			c.Predicted = a.result
+		case verify.CannotRenameForDryRun(a.err):
+			c.Unverified = noDryRunBeside(t, a.err)
+		default:
+			if v, err = p.decideRefused(t, c, a.err); err != nil || v.next != nil || v.change.Action != Recreate {
+				return v, err
+			}
+			c = v.change
 		}
-	}
-	err = p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping)
-	return c, err
+		err = p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping)
+		return verdict{change: c}, err
+	}}}, nil
 }
 
 // replacementPropagation says what becomes of the dependents of an object that another one takes the place of: a
@@ -214,9 +216,8 @@ func noDryRunBeside(t *target, err error) string {
 	return "no dry run while the old object exists: " + verify.AsServerError(t.obj, err).Error()
 }
 
-// dryRunUnderOtherName asks the server about an object whose name is still taken, under
-// another name, by the request that will create it.
-func dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured, create creation) (*unstructured.Unstructured, error) {
+// underOtherName tries an object whose name is still taken under another name.
+func underOtherName(t *target, desired *unstructured.Unstructured, try func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	const longest = 63 // the limit for Services, the strictest one
 	other := kube.ShallowCopy(desired)
 	suffix := "-dryrun-" + rand.String(5)
@@ -225,7 +226,7 @@ func dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.
 		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
 	}
 	other.SetName(name + suffix)
-	result, err := create(ctx, t, other, asDryRun)
+	result, err := try(other)
 	if err != nil {
 		return nil, err
 	}

@@ -142,10 +142,7 @@ func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error
 	if err := p.resolver.refresh(ctx, t); err != nil {
 		return Change{}, err
 	}
-	switch {
-	case t.isHook:
-		return p.decideHook(ctx, t)
-	case p.a.opts.Gate != GateOff && p.prerequisites.isNew(t):
+	if t.isHook || p.a.opts.Gate != GateOff && p.prerequisites.isNew(t) {
 		return p.decide(ctx, t, observation{})
 	}
 	return p.readAndDecide(ctx, t)

@@ -205,9 +205,6 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 	return list.Items, nil
 }
 
-// A creation makes an object that isn't there.
-type creation func(context.Context, *target, *unstructured.Unstructured, mode) (*unstructured.Unstructured, error)
-
 // create is the creation of an object that isn't a hook.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	if t.isReplacedWhole() {

@@ -22,7 +22,7 @@ import (
 
 // answer is what client-go makes of an answer with this code; text is the
 // server's, or a proxy's that knows no Status.
-func answer(code int, text string, status bool) error {
+func serverAnswer(code int, text string, status bool) error {
 	if status {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: text}}
 	}
@@ -41,35 +41,35 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		want   time.Duration
 		target target
 	}{
-		{"invalid", answer(422, "spec.x: Invalid value", true), 0, target{}},
-		{"forbidden", answer(403, "forbidden", true), 0, target{}},
-		{"conflict", answer(409, "the object has been modified", true), 0, target{}},
-		{"typed patch", answer(500, "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .x: field not declared in schema", true), 0, target{}},
-		{"live object of another type", answer(500, "failed to create typed live object: .spec.x: expected map, got &{y}", true), 0, target{}},
-		{"too large", answer(500, "etcdserver: request is too large", true), 0, target{}},
-		{"quota", answer(429, "exceeded quota: q", true), 0, target{}},
-		{"nothing said", answer(500, "oops", false), unexplainedErrorWindow, target{}},
-		{"an unknown reason", answer(500, "Internal error occurred: something", true), unexplainedErrorWindow, target{}},
-		{"a webhook that is down", answer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit, target{}},
-		{"a webhook that hangs up", answer(500, "Internal error occurred: failed calling webhook \"x\": Post \"https://x\": unexpected EOF", true), limit, target{}},
-		{"no leader", answer(500, "etcdserver: leader changed", true), limit, target{}},
-		{"busy", answer(429, "too many requests", true), limit, target{}},
-		{"bad gateway", answer(502, "<html>", false), limit, target{}},
-		{"unavailable", answer(503, "", false), limit, target{}},
-		{"timeout", answer(504, "", false), limit, target{}},
+		{"invalid", serverAnswer(422, "spec.x: Invalid value", true), 0, target{}},
+		{"forbidden", serverAnswer(403, "forbidden", true), 0, target{}},
+		{"conflict", serverAnswer(409, "the object has been modified", true), 0, target{}},
+		{"typed patch", serverAnswer(500, "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .x: field not declared in schema", true), 0, target{}},
+		{"live object of another type", serverAnswer(500, "failed to create typed live object: .spec.x: expected map, got &{y}", true), 0, target{}},
+		{"too large", serverAnswer(500, "etcdserver: request is too large", true), 0, target{}},
+		{"quota", serverAnswer(429, "exceeded quota: q", true), 0, target{}},
+		{"nothing said", serverAnswer(500, "oops", false), unexplainedErrorWindow, target{}},
+		{"an unknown reason", serverAnswer(500, "Internal error occurred: something", true), unexplainedErrorWindow, target{}},
+		{"a webhook that is down", serverAnswer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit, target{}},
+		{"a webhook that hangs up", serverAnswer(500, "Internal error occurred: failed calling webhook \"x\": Post \"https://x\": unexpected EOF", true), limit, target{}},
+		{"no leader", serverAnswer(500, "etcdserver: leader changed", true), limit, target{}},
+		{"busy", serverAnswer(429, "too many requests", true), limit, target{}},
+		{"bad gateway", serverAnswer(502, "<html>", false), limit, target{}},
+		{"unavailable", serverAnswer(503, "", false), limit, target{}},
+		{"timeout", serverAnswer(504, "", false), limit, target{}},
 		{"reset", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNRESET}, limit, target{}},
 		{"refused", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNREFUSED}, limit, target{}},
 		{"unreachable", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.EHOSTUNREACH}, limit, target{}},
 		{"half an answer", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), limit, target{}},
 		{"a stream that ended", &url.Error{Op: "Patch", URL: "https://x", Err: errors.New("stream error: stream ID 7; INTERNAL_ERROR; received from peer")}, limit, target{}},
 		{"no answer in time", &url.Error{Op: "Patch", URL: "https://x", Err: context.DeadlineExceeded}, limit, target{}},
-		{"a quota that others use", answer(409, quota, true), limit, target{}},
-		{"a quota that others write", answer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
-		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
-		{"a kind just made", answer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
-		{"a converter of others", answer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", answer(500, converter, true), unexplainedErrorWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
-		{"a converter that runs by now", answer(500, converter, true), limit, target{deferral: &Deferral{}}},
+		{"a quota that others use", serverAnswer(409, quota, true), limit, target{}},
+		{"a quota that others write", serverAnswer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
+		{"a kind that isn't there", serverAnswer(404, "the server could not find the requested resource", true), 0, target{}},
+		{"a kind just made", serverAnswer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
+		{"a converter of others", serverAnswer(500, converter, true), limit, target{}},
+		{"a converter that the release is about to mend", serverAnswer(500, converter, true), unexplainedErrorWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
+		{"a converter that runs by now", serverAnswer(500, converter, true), limit, target{deferral: &Deferral{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began := New(nil, Owner{}, Options{Parallel: 4, RetryTimeout: time.Minute}), time.Now()
 		err := a.forEach(t.Context(), 1000, func(int) error {
-			return a.tryWhile(t.Context(), verify.Transient, func() error { return answer(http.StatusServiceUnavailable, "", false) })
+			return a.tryWhile(t.Context(), verify.Transient, func() error { return serverAnswer(http.StatusServiceUnavailable, "", false) })
 		})
 		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {
 			t.Errorf("%d objects took %s", 1000, took)
@@ -128,7 +128,7 @@ func TestTheCallersDeadlineEndsRetrying(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		a, began := New(nil, Owner{}, Options{}), time.Now()
-		if err := a.tryWhile(ctx, verify.Transient, func() error { return answer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
+		if err := a.tryWhile(ctx, verify.Transient, func() error { return serverAnswer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

@@ -19,17 +19,17 @@ import (
 )
 
 // decideUpdate decides about an existing object that is ours or is being adopted.
-func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
+func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (verdict, error) {
 	u, err := p.predictUpdate(ctx, t, desired, live, adopting)
 	if err != nil {
-		return Change{}, err
+		return verdict{}, err
 	}
 	if err := u.decideCollisions(ctx); err != nil {
-		return Change{}, err
+		return verdict{}, err
 	}
 	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
 	if len(refused) > 0 {
-		return Change{}, t.reject(&ConflictError{Fields: refused})
+		return verdict{}, t.reject(&ConflictError{Fields: refused})
 	}
 	return u.decideByDryRun(ctx)
 }
@@ -158,61 +158,65 @@ func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]
 	return u.p.definitions.immutableFields(ctx, u.t, refusal)
 }
 
-// decideByDryRun asks the server for the result of the update, unless the prediction says
+// decideByDryRun wants to know from the server what the update comes to, unless the prediction says
 // that nothing changes.
-func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
+func (u *updateDecision) decideByDryRun(ctx context.Context) (verdict, error) {
 	if u.prediction.Migrated.Elsewhere == "" && compare.SameContent(u.prediction.Predicted, u.live) {
-		return u.unchanged(), nil
+		return verdict{change: u.unchanged()}, nil
 	}
 	keep := fieldpath.NewSet() // if there is no answer: an estimate has no defaults, so those of the live object are kept
 	if !u.defaultsRelinquished {
 		keep = u.prediction.UndeclaredDefaults()
 	}
-	u.t.progress.refusalIsFinal = !keep.Empty()
-	result, err := u.dryRun(ctx)
-	if verify.FailedToPrune(err) && u.ownersFirst() {
-		result, err = u.prediction.Predicted, nil
-	}
-	u.t.progress.refusalIsFinal = false
-	if err == nil {
-		return u.handleAnswer(ctx, result)
-	}
-	immutable, lookupErr := u.immutableFields(ctx, err)
+	return verdict{next: &question{try: new(u.attempt()), body: u.prediction.Desired, final: !keep.Empty(), then: func(a answer) (verdict, error) {
+		switch {
+		case a.err == nil:
+			return u.handleAnswer(ctx, a.result)
+		case verify.FailedToPrune(a.err) && u.ownersFirst():
+			return u.handleAnswer(ctx, u.prediction.Predicted)
+		}
+		return u.handleRefusal(ctx, a.err, keep)
+	}}}, nil
+}
+
+// handleRefusal decides what to do when the server wouldn't accept the update. keep are the defaults that may be why.
+func (u *updateDecision) handleRefusal(ctx context.Context, refusal error, keep *fieldpath.Set) (verdict, error) {
+	immutable, err := u.immutableFields(ctx, refusal)
 	switch {
-	case lookupErr != nil:
-		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: lookupErr}
+	case err != nil:
+		return verdict{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: err}
 	case len(immutable) > 0:
-		return u.decideRecreation(ctx, err, immutable)
-	case verify.RefusesWrite(err) && !keep.Empty():
+		return u.decideRecreation(ctx, refusal, immutable)
+	case verify.RefusesWrite(refusal) && !keep.Empty():
 		return u.relinquish(ctx, keep)
 	}
 	u.change.Predicted = nil
-	c, err := u.p.decideRefused(ctx, u.t, u.change, err)
-	// A change of another live object was decided anew, and has its own writes.
-	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
+	v, err := u.p.decideRefused(u.t, u.change, refusal)
+	c := &v.change
+	if err == nil && v.next == nil && c.Unverified != "" && c.Deferral == nil {
 		c.writes = u.writes()
 		c.Predicted = u.prediction.Predicted
 		u.warnOfKeptFields(c.Predicted)
 		diff, err := u.differences(c.Predicted)
 		if err != nil {
-			return Change{}, err
+			return verdict{}, err
 		}
-		u.listFieldChanges(&c, diff, c.Predicted)
+		u.listFieldChanges(c, diff, c.Predicted)
 	}
-	return c, err
+	return v, err
 }
 
-// dryRun makes the dry run that is closest to the real request. If ownership has to be
+// attempt is the write whose dry run is closest to the real request. If ownership has to be
 // migrated first, a dry run of the apply can't show its result, so the predicted object
 // is checked as a plain patch.
-func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
-	if u.t.isReplacedWhole() {
-		return u.p.a.put(ctx, u.t, u.prediction.Predicted, asDryRun)
+func (u *updateDecision) attempt() write {
+	switch {
+	case u.t.isReplacedWhole():
+		return write{verb: replaceObject, object: u.prediction.Predicted}
+	case !u.prediction.Repaired && (!u.prediction.Migrated.Changed || u.prediction.Migrated.Elsewhere != ""):
+		return write{verb: applyObject, precondition: u.precondition}
 	}
-	if !u.prediction.Repaired && (!u.prediction.Migrated.Changed || u.prediction.Migrated.Elsewhere != "") {
-		return u.p.a.apply(ctx, u.t, u.prediction.Desired, u.precondition, asDryRun)
-	}
-	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.patchToPredicted(), asDryRun)
+	return write{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()}
 }
 
 // patchToPredicted makes what is predicted of the live object.
@@ -226,28 +230,28 @@ func (u *updateDecision) ownersFirst() bool {
 }
 
 // handleAnswer turns the server's answer into a change.
-func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
+func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (verdict, error) {
 	if !u.ownersFirst() { // else the answer doesn't tell
 		switch dropped, err := u.p.predictor.warnOfDropped(ctx, u.t, u.prediction.Desired, result); {
 		case err != nil:
-			return Change{}, err
+			return verdict{}, err
 		case dropped:
 			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 	}
 	if !u.ownersFirst() && compare.SameContent(result, u.live) {
-		return u.unchanged(), nil
+		return verdict{change: u.unchanged()}, nil
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
 		// A dry run returns the version that it started from. Another version means that
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
 		u.t.progress.attempts++
-		return u.p.readAndDecide(ctx, u.t)
+		return lookAgain(0), nil
 	}
 	diff, err := u.differences(result)
 	if err != nil {
-		return Change{}, err
+		return verdict{}, err
 	}
 	if keep := u.prediction.ChangedDefaults(diff); !u.defaultsRelinquished && !keep.Empty() {
 		// These values were once set by defaults or webhooks, which would now set others.
@@ -261,15 +265,15 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 	u.change.Predicted = result
 	u.change.writes = u.writes()
 	u.listFieldChanges(&u.change, diff, result)
-	return u.change, nil
+	return verdict{change: u.change}, nil
 }
 
 // relinquish decides again with more fields relinquished.
-func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
+func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (verdict, error) {
 	u.defaultsRelinquished = true
 	u.prediction.RelinquishDefaults(keep)
 	if err := u.computePrediction(ctx); err != nil {
-		return Change{}, err
+		return verdict{}, err
 	}
 	return u.decideByDryRun(ctx)
 }

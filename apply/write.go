@@ -35,6 +35,7 @@ const (
 	deleteObject     verb = iota
 	awaitGone             // waits until the object that was deleted is gone
 	createObject          // never changes an object that is there
+	createHook            // by a plain POST, which Helm needs the permission for too
 	patchObject           // makes changes that no apply can; the change is decided again afterwards
 	migrateOwnership      // writes managedFields, and nothing else of the object
 	applyObject           // server-side apply
@@ -84,10 +85,8 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		case awaitGone:
 			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
 			r.t.progress.oldDeleted = err == nil
-		case createObject:
-			c.Applied, err = r.a.create(ctx, r.t, c.Desired, asWrite)
 		case patchObject:
-			_, err = r.a.sendJSONPatch(ctx, r.t, w.precondition.resourceVersion, w.operations, asWrite)
+			_, err = r.a.do(ctx, r.t, w, nil, asWrite)
 			r.t.progress.written = r.t.progress.written || err == nil
 			return c, true, err
 		case migrateOwnership:
@@ -101,12 +100,10 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			case !c.changesOnlyOwners() && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
 				return r.applyWithoutMigration(ctx, c, err)
 			}
-		case applyObject:
-			c.Applied, err = r.a.apply(ctx, r.t, c.Desired, w.precondition, asWrite)
-		case replaceObject:
-			c.Applied, err = r.a.put(ctx, r.t, w.object, asWrite)
 		case giveBackObject:
 			c, err = r.giveBack(ctx, c)
+		default:
+			c.Applied, err = r.a.do(ctx, r.t, w, c.Desired, asWrite)
 		}
 		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
 			c, err = r.writeLarge(ctx, c, w, err)
