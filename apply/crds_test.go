@@ -178,7 +178,7 @@ spec:
 			s := begin(t)
 			s.dropCRDs(1)
 			p := s.plan(definition(0, "") + tt.chart)
-			a := s.applier()
+			a := s.planner(p)
 			asked := s.requests("customresourcedefinitions", func() {
 				if err := a.Run(bg, p.Waves[0].Changes, func(*apply.Change) {}); err != nil {
 					t.Fatal(err)

@@ -28,7 +28,7 @@ func (p *planning) decideDefinition(ctx context.Context, t *target, desired, liv
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(live) {
 		contribution = &recorded
 	}
-	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); p.a.opts.CRDs == AddCRDs && len(lost) > 0 {
+	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); !p.a.opts.CRDs.removesOthers() && len(lost) > 0 {
 		return verdict{change: p.keepDefinition(t, live, desired, lost)}, nil
 	}
 	v, err := p.decideExisting(ctx, t, desired, live)
@@ -48,7 +48,7 @@ func (p *planning) protectParts(t *target, c Change, contribution *Contribution)
 	}
 	c.writes = boundTo(c.Live, c.writes) // the losses were computed from this version
 	switch lost := contribution.LossesOfOthers(definition.LossesOf(c.Live, c.Predicted)); {
-	case len(lost) > 0 && p.a.opts.CRDs == AddCRDs:
+	case len(lost) > 0 && !p.a.opts.CRDs.removesOthers():
 		return p.keepDefinition(t, c.Live, c.Desired, lost)
 	case len(lost) > 0:
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lost)

@@ -29,7 +29,7 @@ func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verd
 	if err != nil {
 		return verdict{}, err
 	}
-	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil && s.full.GetDeletionTimestamp() == nil {
+	if t.fromCRDs && p.a.opts.CRDs.leavesExisting() && s.full != nil && s.full.GetDeletionTimestamp() == nil {
 		c := p.newChange(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
@@ -161,7 +161,7 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 			return verdict{change: c}, err
 		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
 			return p.decideUnobserved(t, s)
-		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs == CreateCRDs && len(p.req.Revisions) > 0:
+		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
 			return verdict{change: p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
 		case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
 			return verdict{next: &question{then: func(now answer) (verdict, error) {

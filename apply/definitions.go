@@ -53,7 +53,7 @@ func (d *definitions) unsettled() []*unstructured.Unstructured {
 func (d *definitions) dropUnused(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
-		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs == CreateCRDs) {
+		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs.leavesExisting()) {
 			kept[t.id.Name] = true
 			for gvk := range definition.Kinds(t.obj) {
 				d.kept[gvk] = c

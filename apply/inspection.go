@@ -163,7 +163,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Orphans doesn't count it as an orphan
 	owner := o.Owner()
 	othersOwn := !t.fromCRDs && owner != (Owner{}) && owner != i.p.a.owner
-	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs == CreateCRDs
+	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs.leavesExisting()
 	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
 		return o, nil
 	}

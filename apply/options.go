@@ -141,3 +141,12 @@ const (
 	CreateCRDs  CRDPolicy = "create"  // create missing ones only
 	SkipCRDs    CRDPolicy = "skip"
 )
+
+// Applies reports whether the objects of crds/ are looked at at all.
+func (p CRDPolicy) Applies() bool { return p != SkipCRDs }
+
+// leavesExisting reports whether what exists stays as it is, and needs no permission.
+func (p CRDPolicy) leavesExisting() bool { return p == CreateCRDs }
+
+// removesOthers reports whether an update may remove what the release didn't add, and replace what belongs to nobody.
+func (p CRDPolicy) removesOthers() bool { return p == UpgradeCRDs }

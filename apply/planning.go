@@ -160,7 +160,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		return nil, nil, err
 	}
 	applied := req.CRDs // of crds/
-	if a.opts.CRDs == SkipCRDs {
+	if !a.opts.CRDs.Applies() {
 		applied = nil
 	}
 	prerequisites, warned := &prerequisites{}, &warnings{}
@@ -192,7 +192,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	}
 	p.claims = decide.Claims{
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
-		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs == UpgradeCRDs,
+		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs.removesOthers(),
 	}
 	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}

@@ -241,6 +241,7 @@ func weighed(name string, weight int) string {
 func TestDeletionsWaitForWhatWasRecreated(t *testing.T) {
 	s := begin(t)
 	s.deploy(weighed("a", 1) + weighed("b", 2))
+	s.opts.GoneTimeout = time.Second
 	p := s.plan("")
 	if err := s.client("v1", "ConfigMap").Delete(bg, "b", deleteNow); err != nil {
 		t.Fatal(err)
@@ -249,7 +250,6 @@ func TestDeletionsWaitForWhatWasRecreated(t *testing.T) {
 	anew.SetFinalizers([]string{"example.com/wait"})
 	anew = s.post(anew, "somebody")
 	defer s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"finalizers":null}}`, "somebody")
-	s.opts.GoneTimeout = time.Second
 	if _, err := s.tryRun(p); err == nil || !strings.Contains(err.Error(), "must be deleted first and still exists") {
 		t.Errorf("error: %v", err)
 	}

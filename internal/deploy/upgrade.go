@@ -172,7 +172,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		}
 		earlier = readEarlierRevisions(ctx, history)
 		d.hideObjectsOf(earlier.request.Revisions)
-		if crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm); d.Settings.CRDs == apply.SkipCRDs {
+		if crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm); !d.Settings.CRDs.Applies() {
 			ofCRDs = nil
 		}
 		if d.willShowChanges(history, base) {
