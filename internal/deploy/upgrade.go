@@ -13,7 +13,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
