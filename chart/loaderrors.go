@@ -52,7 +52,7 @@ func plainReason(err error) string {
 		if m[2] != "" {
 			m[1] += " " + m[2]
 		}
-		return fmt.Sprintf("there is no chart %s in the index of repository %s", m[1], m[3])
+		return fmt.Sprintf("chart %s not found in the index of repository %s", m[1], m[3])
 	})
 }
 

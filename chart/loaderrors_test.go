@@ -16,7 +16,7 @@ func TestFetchErrorsArePlain(t *testing.T) {
 		t.Errorf("it advises: %s", got)
 	}
 	err = NewRemoteError("mine/shpo", LoadOptions{}, errors.New(`chart "shpo" matching 1.x not found in mine index. (try 'helm repo update'): no chart name found`))
-	if got, want := err.Error(), "fetching chart mine/shpo: there is no chart shpo 1.x in the index of repository mine"; got != want {
+	if got, want := err.Error(), "fetching chart mine/shpo: chart shpo 1.x not found in the index of repository mine"; got != want {
 		t.Errorf("it says %s", got)
 	}
 }
