@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
@@ -92,7 +93,10 @@ type updateDecision struct {
 }
 
 func (u *updateDecision) computePrediction(ctx context.Context) error {
-	terms := ownership.Terms{Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t)}
+	terms := ownership.Terms{
+		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t),
+		Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group),
+	}
 	if err := u.prediction.Compute(terms); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
 )
@@ -64,7 +66,10 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	l.afterFinish = listed
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
-	tidying.Go(func() { _ = l.store.deleteJournal(ctx, rec) }) // TrimHistory and the end of the record do that, too
+	if listed != nil { // TrimHistory needn't delete it again
+		listed.parts = slices.DeleteFunc(listed.parts, func(p metav1.PartialObjectMetadata) bool { return p.UID == rec.stored.journal })
+	}
+	tidying.Go(func() { _ = l.store.deleteJournal(ctx, rec) }) // if it stays, it goes with the record, or with the next trimming
 	if listed == nil || rec.Info.Status == helmrelease.StatusFailed {
 		return nil
 	}

@@ -40,6 +40,9 @@ type Terms struct {
 
 	// Served reports whether the server still has an API version.
 	Served func(apiVersion string) bool
+
+	// Custom is true for a custom resource, which a webhook may convert.
+	Custom bool
 }
 
 // Migrated is the result of Migrate.
@@ -120,6 +123,11 @@ func (m Migration) migrateIn(apiVersion string) Migrated {
 			if left := e.Set.Difference(lost); !left.Empty() {
 				rest = append(rest, e.With(left))
 			}
+		case e.holdsChart() && e.APIVersion == m.APIVersion && !e.Set.Intersection(m.Desired).Empty():
+			out.From, out.Changed = append(out.From, e.Label()), true // the next apply owns them
+			if left := e.Set.Difference(m.Desired); !left.Empty() {
+				rest = append(rest, e.With(left))
+			}
 		default:
 			rest = append(rest, e)
 		}
@@ -150,7 +158,7 @@ func (m Migration) needsAnchor(others []Entry, apiVersion string) bool {
 			owned = owned.Union(e.Set)
 		}
 	}
-	return !owned.Empty() && m.Live.Has(releaseName) && owned.WithPrefix(fieldpath.PathElement{FieldName: new("metadata")}).Empty()
+	return m.Custom && !owned.Empty() && m.Live.Has(releaseName) && owned.WithPrefix(fieldpath.PathElement{FieldName: new("metadata")}).Empty()
 }
 
 // A migrationRun is a migration under way.

@@ -214,7 +214,7 @@ func isFurniture(obj *unstructured.Unstructured) bool {
 	name := obj.GetName()
 	switch obj.GetKind() {
 	case "Secret":
-		return strings.HasPrefix(name, "sh.helm.release.v1.")
+		return strings.HasPrefix(name, "sh.helm.release.v1.") || strings.HasPrefix(name, "sh.deployer.release.v1.")
 	case "ConfigMap":
 		return name == "kube-root-ca.crt"
 	case "ServiceAccount", "Role", "RoleBinding":
