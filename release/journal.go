@@ -43,16 +43,19 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err := l.lease.checkHeld(); err != nil {
 		return err
 	}
-	saveJournal := l.writeJournal
-	if rec.stored.has(labelEntries) {
-		saveJournal = l.save // it doesn't fit into one Secret
+	saveJournal, inRecord := l.writeJournal, l.noJournal || rec.stored.has(labelEntries) // which doesn't fit into one Secret
+	if inRecord {
+		saveJournal = l.save
 	}
 	stands, before := false, rec.stored
 	var checking sync.WaitGroup
 	checking.Go(func() { stands = l.recordStands(ctx, rec.Version, before) })
 	err := saveJournal(ctx, rec)
 	checking.Wait()
-	if err == nil && !stands && !rec.stored.has(labelEntries) {
+	if apierrors.IsForbidden(err) && !inRecord { // an uninstall needs no permission to create a Secret
+		l.noJournal, stands, err = true, false, nil
+	}
+	if err == nil && !stands && !inRecord {
 		err = l.save(ctx, rec)
 	}
 	return cmp.Or(err, l.lease.checkHeld())

@@ -69,6 +69,7 @@ type Lock struct {
 	inProgress atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
 
 	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
+	noJournal        bool     // Secrets may not be created: the journal goes into the record
 	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
 }
 
