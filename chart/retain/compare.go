@@ -15,6 +15,7 @@ type place struct {
 	path     string // of the field, as plans write it
 	key      string // the last key of the field
 	inPod    bool   // in a pod template
+	numbered bool   // below a key, label or name with a number
 	versions []string
 
 	// Of the revision whose values are kept:
@@ -50,6 +51,7 @@ type walk struct {
 	inPod  bool
 	// unchanged says that nothing but generated values has changed in the release.
 	unchanged bool
+	numbered  bool   // it is below a key, label or name with a number
 	missing   string // why the entry that it is in isn't recorded; empty if it is, or in none
 	out       *findings
 }
@@ -66,6 +68,7 @@ type findings struct {
 const (
 	missingEntry = "no recorded entry is certain to be the same one"
 	missingLine  = "what is around it isn't what it was"
+	missingOwner = "what says whose it is has changed, and its number is only a position"
 )
 
 func (w walk) report(why string) {
@@ -110,6 +113,10 @@ func (w walk) compareFields(versions []*node, old *node) {
 			continue
 		}
 		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(key, versions[0].children[i])
+		below.numbered = w.numbered || numberOf(key) != ""
+		if !fieldFits(versions, old, key, w.numbered) {
+			below.missing = missingOwner
+		}
 		recorded := old.child(key)
 		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
 			recorded = recordedSecretData(key, old)
@@ -158,6 +165,9 @@ func (w walk) compareItems(versions []*node, old *node) {
 			continue
 		}
 		below := w.field(w.path+"["+list.name(i)+"]", w.key)
+		if label := list.name(i); label != strconv.Itoa(i) && numberOf(label) != "" || numberOf(lineKeyOf(column[0])) != "" {
+			below.numbered = true
+		}
 		recorded := list.recorded(i)
 		if recorded == nil && list.old != nil {
 			below.missing = missingEntry
@@ -258,7 +268,7 @@ func textsOf(versions []*node) []string {
 // add adds a generated place. why says why nothing is recorded.
 func (w walk) add(n *node, texts []string, recorded *string, why string) {
 	if n.place == nil {
-		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, versions: texts, final: n.text}
+		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, numbered: w.numbered, versions: texts, final: n.text}
 	}
 	if w.missing != "" {
 		recorded, why = nil, w.missing

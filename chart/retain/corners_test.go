@@ -24,6 +24,21 @@ func TestCorners(t *testing.T) {
 		says          string
 	}{
 		{name: "another field changes", first: password + "\ntype: a", second: password + "\ntype: b", object: "Secret/s", path: []any{"data", "password"}, kept: true},
+		{name: "a field without a number, beside a user", first: secret + `stringData: {user: root, password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {user: bob, password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "a field with a number, beside a user with another", first: secret + `stringData: {user-0: root, user-1: bob, password-1: {{ randAlphaNum 16 }}}`,
+			second: secret + `stringData: {user-0: eve, user-1: bob, password-1: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-1"}, kept: true},
+		{name: "the user with its number in base64", first: secret + `data: {user-0: cm9vdA==, password-0: {{ randAlphaNum 16 | b64enc }}}`,
+			second: secret + `data: {user-0: Ym9i, password-0: {{ randAlphaNum 16 | b64enc }}}`, object: "Secret/s", path: []any{"data", "password-0"}, says: "what says whose it is has changed"},
+		{name: "the user with its number is now stringData", first: secret + `data: {user-0: cm9vdA==, password-0: {{ randAlphaNum 16 | b64enc }}}`,
+			second: secret + `stringData: {user-0: root, password-0: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-0"}, kept: true},
+		{name: "no user with its number any more", first: secret + `stringData: {user-0: root, password-0: {{ randAlphaNum 16 }}}`,
+			second: secret + `stringData: {password-0: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-0"}, says: "what says whose it is has changed"},
+		{name: "a copy with the same number, of a user that is replaced", first: numberedCopy("root", "p-0"), second: numberedCopy("bob", "p-0"),
+			object: "ConfigMap/c", path: []any{"data", "p-0"}, says: "what says whose it is has changed"},
+		{name: "a copy without a number", first: numberedCopy("root", "p"), second: numberedCopy("bob", "p"), object: "Secret/s", path: []any{"stringData", "password-0"}, kept: true},
+		{name: "a number in the name of the release", first: numberedSecret("r1", "root"), second: numberedSecret("r1", "bob"), object: "Secret/r1-db", path: []any{"stringData", "password"}, kept: true},
+		{name: "a number in the name of the object", first: numberedSecret("db-1", "root"), second: numberedSecret("db-1", "bob"), object: "Secret/db-1-db", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
 		{name: "another length", first: password, second: strings.Replace(password, "16", "32", 1), object: "Secret/s", path: []any{"data", "password"}, kept: true},
 		{name: "a renamed key", first: password, second: strings.Replace(password, "password:", "pass:", 1), object: "Secret/s", path: []any{"data", "pass"}},
 		{name: "data becomes stringData", first: secret + `data: {p: {{ randAlphaNum 16 | b64enc }}}`, second: secret + `stringData: {p: {{ randAlphaNum 16 }}}`,
@@ -109,6 +124,16 @@ func TestCorners(t *testing.T) {
 			}
 		})
 	}
+}
+
+// numberedSecret is a Secret of a user, with a number in its name.
+func numberedSecret(prefix, user string) string {
+	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + prefix + "-db}\nstringData: {user: " + user + ", password: {{ randAlphaNum 16 }}}\n"
+}
+
+// numberedCopy is the password of a user with a number, and a copy of it.
+func numberedCopy(user, key string) string {
+	return "{{ $p := randAlphaNum 16 }}" + secret + `stringData: {user-0: ` + user + `, password-0: {{ $p }}}` + "\n---\n" + config + "data: {" + key + ": {{ $p }}}"
 }
 
 // items is a list in any order, each with something generated.

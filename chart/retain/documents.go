@@ -218,7 +218,7 @@ func (d *decider) find(o *object) {
 
 // walk compares an object with a recorded one, which may be nil.
 func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged bool) *findings {
-	w := walk{object: o, unchanged: unchanged, out: &findings{}}
+	w := walk{object: o, unchanged: unchanged, numbered: numberOf(strings.TrimPrefix(o.id.Name, d.in.Release)) != "", out: &findings{}}
 	var old *node
 	if recorded != nil {
 		old = recorded.node

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"deployer/internal/lazyregexp"
 )
@@ -27,6 +28,7 @@ type entries struct {
 
 // recorded returns the recorded entry that is certain to be the same one as entry i; nil if there is none:
 //   - the only one with its label on both sides, if nothing else that says whose it is has changed,
+//   - the only generated one among others that are all the same,
 //   - or the only one with everything that is fixed in it.
 func (e *entries) recorded(i int) *node {
 	for _, key := range labelKeys {
@@ -37,7 +39,7 @@ func (e *entries) recorded(i int) *node {
 		matching := slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return labelOf(old, key) != label })
 		switch {
 		case len(matching) != 1:
-		case identitiesFit(e.columns[i], matching[0]):
+		case identitiesFit(e.columns[i], matching[0]) && e.numberFits(key, label):
 			return matching[0]
 		default:
 			return nil
@@ -48,12 +50,13 @@ func (e *entries) recorded(i int) *node {
 	}
 	if !hasFixedWords(e.columns[i]) {
 		isWholeText := len(e.columns) == 1 && len(e.old) == 1 && e.columns[0][0].isLine() && e.old[0].isLine()
-		if isWholeText { // its path says what it is
-			return e.old[0]
+		if isWholeText || e.othersFit() { // its path says what it is
+			return e.old[i]
 		}
 		return nil
 	}
-	if !e.neighboursFit() {
+	number := numberOf(lineKeyOf(e.columns[i][0]))
+	if !neighboursFit(e.columns, e.old, true, func(n string) bool { return number == "" || n == "" || n == number }) {
 		return nil
 	}
 	fitting := func(list []*node) (out []*node) {
@@ -101,11 +104,72 @@ func (e *entries) name(i int) string {
 	return strconv.Itoa(i)
 }
 
-// neighboursFit reports whether the lines or arguments that say whose the others are haven't changed, such as --user=root.
-func (e *entries) neighboursFit() bool {
+// othersFit reports whether all entries but one are the same in all renderings and recorded, and have words.
+func (e *entries) othersFit() bool {
+	generated, words := 0, false
+	for i, column := range e.columns {
+		if len(e.old) != len(e.columns) || !fits(column, e.old[i]) {
+			return false
+		}
+		if !sameInAll(column) {
+			generated++
+		}
+		words = words || hasFixedWords(column)
+	}
+	return generated == 1 && words
+}
+
+// numberFits reports whether the other entries with the number of a label are whose they were, such as USER_0 for PASSWORD_0.
+func (e *entries) numberFits(key, label string) bool {
+	line := func(n *node) *node { return lineOf(labelOf(n, key), n.child("value")) }
+	columns := slices.Clone(e.columns)
+	for i, column := range columns {
+		columns[i] = mapped(column, line)
+	}
+	number := numberOf(label)
+	return number == "" || neighboursFit(columns, mapped(e.old, line), false, func(n string) bool { return n == number })
+}
+
+// fieldFits reports whether the other fields with the number of a key are whose they were, such as user-0 for password-0. In a
+// map that is below a number, these are also those without one.
+func fieldFits(versions []*node, old *node, key string, belowNumber bool) bool {
+	number := numberOf(key)
+	if number == "" && !belowNumber || old == nil {
+		return true
+	}
+	var columns [][]*node
+	for _, k := range versions[0].keys {
+		columns = append(columns, mapped(versions, func(n *node) *node { return lineOf(k, n.child(k)) }))
+	}
+	var lines []*node
+	for i, k := range old.keys {
+		lines = append(lines, lineOf(k, old.children[i]))
+	}
+	return neighboursFit(columns, lines, false, func(n string) bool { return belowNumber && n == "" || number != "" && n == number })
+}
+
+// lineOf is a field as a line.
+func lineOf(key string, value *node) *node {
+	if value == nil || value.kind != scalar {
+		return &node{}
+	}
+	return &node{text: key + "=" + value.text}
+}
+
+func mapped(list []*node, to func(*node) *node) []*node {
+	out := make([]*node, len(list))
+	for i, n := range list {
+		out[i] = to(n)
+	}
+	return out
+}
+
+// neighboursFit reports whether the lines, arguments or fields that say whose the others are haven't changed, such as --user=root.
+// isBeside tells by their numbers which belong together. Fields have no order.
+func neighboursFit(columns [][]*node, old []*node, inOrder bool, isBeside func(number string) bool) bool {
 	generated := map[string]bool{}
 	var rendered []*node
-	for _, column := range e.columns {
+	for _, column := range columns {
 		rendered = append(rendered, column[0])
 		if !sameInAll(column) {
 			generated[identityLineKey(column[0])] = true
@@ -113,17 +177,30 @@ func (e *entries) neighboursFit() bool {
 	}
 	collect := func(list []*node) (out []string) {
 		for _, n := range list {
-			if key := identityLineKey(n); key != "" && !generated[key] {
+			if key := identityLineKey(n); key != "" && !generated[key] && isBeside(numberOf(key)) {
 				out = append(out, strings.TrimSpace(n.text))
 			}
 		}
+		if !inOrder {
+			slices.Sort(out)
+		}
 		return out
 	}
-	return slices.Equal(collect(rendered), collect(e.old))
+	return slices.Equal(collect(rendered), collect(old))
 }
 
-// lineKey matches the key that a line or argument begins with, as in key=value, key: value, --key=value and key value.
-var lineKey = lazyregexp.New(`^\s*["']?(?:--?)?([^\s=:"']+)["']?(?:\s*[=:]|\s+\S)`)
+// lineKey matches the key that a line or argument begins with, as in key=value, key: value, --key=value, key value and
+// <key>value.
+var lineKey = lazyregexp.New(`^\s*["'<]?(?:--?)?([^\s=:"'<>]+)["']?(?:\s*[=:>]|\s+\S)`)
+
+// wordComment matches a comment of one word, which may say whose the lines below are.
+var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)
+
+// digitsIn matches the numbers in a key.
+var digitsIn = lazyregexp.New(`\d+`)
+
+// numberOf is the number in a key, label or name, which is a position: other entries with it say whose it is.
+func numberOf(key string) string { return strings.Join(digitsIn().FindAllString(key, -1), "-") }
 
 func lineKeyOf(n *node) string {
 	if m := lineKey().FindStringSubmatch(n.text); n.kind == scalar && m != nil {
@@ -135,15 +212,18 @@ func lineKeyOf(n *node) string {
 // identityLineKey is the key of a line that says whose the lines beside it are; empty for another one.
 func identityLineKey(n *node) string {
 	key := lineKeyOf(n)
-	if isIdentityKey(key) {
+	switch {
+	case isIdentityKey(key):
 		return key
+	case n.kind == scalar && wordComment().MatchString(n.text):
+		return "#"
 	}
 	return ""
 }
 
-// isIdentityKey reports whether a key, or its last word, is one of identityKeys.
+// isIdentityKey reports whether a key without its number, or its last word, is one of identityKeys.
 func isIdentityKey(key string) bool {
-	words := strings.FieldsFunc(strings.ToLower(key), isNotWord)
+	words := strings.FieldsFunc(strings.ToLower(key), func(r rune) bool { return !unicode.IsLetter(r) })
 	return len(words) > 0 && slices.Contains(identityKeys, words[len(words)-1])
 }
 

@@ -48,6 +48,7 @@ type Revision struct {
 
 // Input is all that a decision depends on.
 type Input struct {
+	Release    string // its name; a number in it is no position
 	Namespace  string // of the release, for objects that don't name one
 	Policy     Policy
 	Rendered   Revision

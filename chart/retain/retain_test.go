@@ -91,7 +91,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 		s.Fatal(err)
 	}
 	r, _, err := renderer.Decide(context.Background(), Input{
-		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
+		Release: "r1", Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
 		SameInput: reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates), ChangedValues: changed(values),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			return objectOf(s.T, s.live[id.Kind+"/"+id.Name]), nil

@@ -86,9 +86,14 @@ func (d *decider) groupPlaces() []*value {
 
 func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
-// findRecorded finds what is recorded in places that are certain to be the same.
+// findRecorded finds what is recorded in places that are certain to be the same. If one with a number belongs to another owner now, the
+// others with numbers don't count.
 func (v *value) findRecorded() {
+	moved := slices.ContainsFunc(v.places, func(p *place) bool { return p.missing == missingOwner })
 	for _, p := range v.places {
+		if moved && p.numbered && p.recorded != nil {
+			p.recorded, p.missing = nil, missingOwner
+		}
 		if p.recorded != nil && (v.recorded == nil || p.revision > v.revision) {
 			v.recorded, v.revision = p.recorded, p.revision
 		}

@@ -118,6 +118,7 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 	})
 	var last *release.Record
 	for _, r := range records {
+		in.Release = r.Name
 		earlier := retain.NewRevision(r.Manifest, r.Hooks)
 		earlier.Number, earlier.Successful = r.Version, r.Succeeded()
 		in.Earlier = append(in.Earlier, earlier)
