@@ -103,7 +103,7 @@ func validateWithFiles(c *helmchart.Chart, values map[string]any) (err error) {
 		return err
 	}
 	if err := compiled.Validate(values); err != nil {
-		return fmt.Errorf("%s\n", strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+schemaFile+"#'\n"))
+		return errors.New(strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+schemaFile+"#'\n") + "\n") // as Helm has it
 	}
 	return nil
 }

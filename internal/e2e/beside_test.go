@@ -64,7 +64,6 @@ var intendedDifferences = []intendedDifference{
 type twin struct {
 	*world
 	binary   string
-	flags    []string // of each run
 	proxy    *proxy
 	port     int         // a port of nodes that only this twin uses
 	revision map[int]int // of a chart, by its number
