@@ -126,7 +126,8 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 // decided under the lock.
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
-	if err != nil && !errors.As(err, new(inputError)) && l.otherRunInterfered(ctx, op) {
+	ours := errors.As(err, new(inputError)) || errors.As(err, new(*StepTimeoutError))
+	if err != nil && !ours && l.otherRunInterfered(ctx, op) {
 		return nil
 	}
 	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {

@@ -15,7 +15,7 @@ import (
 // TestDroppedObjectsGoWhenTheWaitIsStuckForThem prevents that a new object waits until the time-out for what an object has that
 // the chart dropped and that is deleted after the wait.
 func TestDroppedObjectsGoWhenTheWaitIsStuckForThem(t *testing.T) {
-	const nextTo = "      nodeSelector: {kubernetes.io/hostname: node-3}\n"
+	const nextTo = "      nodeSelector: {kubernetes.io/hostname: node-0}\n"
 	for name, c := range map[string]struct{ quota, old, next, lacks string }{
 		"quota": {
 			quota: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: \"1\"}}\n",
