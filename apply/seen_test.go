@@ -8,7 +8,7 @@ import (
 	"deployer/internal/kubetest"
 )
 
-// Behaviour of API servers that few expect, each seen on Kubernetes 1.36.3 and 1.37.2, and what a
+// Behaviour of API servers that few expect, each seen on Kubernetes 1.37.2, and what a
 // release makes of it.
 
 // unchanged deploys a chart that changes nothing, and wants nothing written.
