@@ -69,7 +69,7 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	if listed != nil { // TrimHistory needn't delete it again
 		listed.parts = slices.DeleteFunc(listed.parts, func(p metav1.PartialObjectMetadata) bool { return p.UID == rec.stored.journal })
 	}
-	written := *rec // which may be written once more meanwhile
+	written := *rec                                                 // which may be written once more meanwhile
 	tidying.Go(func() { _ = l.store.deleteJournal(ctx, &written) }) // if it stays, it goes with the record, or with the next trimming
 	if listed == nil || rec.Info.Status == helmrelease.StatusFailed {
 		return nil
