@@ -49,7 +49,7 @@ type Applier struct {
 	planning   *planning // of the last plan; nil when nothing is left to decide
 	builtin    func() (managedfields.TypeConverter, error)
 	onAdoption func(context.Context, Change) error // see WithOnAdoption; nil records nothing
-	unawaited  *[]Change                           // CRDs that Run has written; see AwaitKinds
+	unawaited  []Change                            // CRDs that Run has written; see AwaitKinds
 }
 
 // New returns an Applier; it does no network I/O.
@@ -57,5 +57,5 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	opts = opts.withDefaults()
 	r := &requester{cluster: c, opts: opts, interner: kube.NewInterner()}
 	r.budget.Store(2 * int64(cmp.Or(opts.Parallel, 16)) * int64(opts.RetryTimeout))
-	return &Applier{requester: r, owner: owner, builtin: sync.OnceValues(builtin.TypeConverter), unawaited: new([]Change)}
+	return &Applier{requester: r, owner: owner, builtin: sync.OnceValues(builtin.TypeConverter)}
 }

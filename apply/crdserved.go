@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,21 +17,37 @@ import (
 	"deployer/internal/kube"
 )
 
-// writtenCRDs are the CRDs among changes that were written. errs has the error of each change.
-func writtenCRDs(changes []Change, errs []error) (crds []Change) {
-	for i, c := range changes {
-		if c.ID.IsCRD() && errs[i] == nil && (c.Action == Create || c.Action == Update) {
-			crds = append(crds, c)
+// unused returns the new definitions among changes whose kinds nothing that comes after them may use: no object is of one,
+// and there is no Job or Pod, which may use any. Nobody has to wait until they are served, which takes a busy API server many
+// seconds. A nil planning has nothing left to write.
+func (p *planning) unused(changes []Change) map[kube.ID]bool {
+	out := map[kube.ID]bool{}
+	for _, c := range changes {
+		if p != nil && c.ID.IsCRD() && c.Action == Create && !(p.target(c.ID).fromCRDs && len(p.prerequisites.hooks) > 0) {
+			out[c.ID] = true
 		}
 	}
-	return crds
+	isProgram := func(m kube.Manifest) bool {
+		gk := kube.IDOf(m.Object).GroupKind()
+		return gk == kube.JobKind || gk == kube.PodKind
+	}
+	if len(out) == 0 || slices.ContainsFunc(p.req.Objects, isProgram) || slices.ContainsFunc(p.req.Hooks, isProgram) {
+		return nil
+	}
+	for _, t := range p.targetsByID {
+		delete(out, t.definition())
+	}
+	for _, t := range p.hooks {
+		delete(out, t.definition())
+	}
+	return out
 }
 
 // AwaitKinds waits for the definitions that Run has written and hasn't waited for, because nothing used their kinds: until
 // they are established, and with served until the kinds are served, which takes a busy API server many seconds.
 func (a *Applier) AwaitKinds(ctx context.Context, served bool) error {
-	crds := *a.unawaited
-	*a.unawaited = nil
+	crds := a.unawaited
+	a.unawaited = nil
 	if served {
 		return a.awaitKinds(ctx, crds)
 	}

@@ -154,11 +154,10 @@ func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstr
 			if c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, a.result); err != nil {
 				return verdict{}, err
 			}
-			dropped, err := p.predictor.warnOfDropped(ctx, t, desired, a.result)
-			if dropped {
+			if p.predictor.warnOfDropped(t, c.Fields) {
 				c.manifestHash = "" // no fingerprint: the cluster may have the fields later
 			}
-			return verdict{change: c}, err
+			return verdict{change: c}, nil
 		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
 			return p.decideUnobserved(t, s)
 		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:

@@ -65,27 +65,10 @@ func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	present           sync.Map         // whether each is present, by kube.ID; has only objects that others wait for
-	absentWhenPlanned sync.Map         // by kube.ID, those that didn't exist when the plan was made
-	whenCarriedOut    sync.Map         // by kube.ID, those that are there for others as soon as they are carried out
-	hooks             []kube.ID        // that run before the first object is changed, and haven't run yet
-	kindsInUse        map[kube.ID]bool // CRDs of whose kinds the release has objects
-	programs          bool             // the release has Pods or Jobs, which may use any kind
-}
-
-// useKinds notes which kinds the release uses.
-func (p *prerequisites) useKinds(targets []*target) {
-	p.kindsInUse = map[kube.ID]bool{}
-	for _, t := range targets {
-		p.kindsInUse[t.definition()] = true
-		p.programs = p.programs || t.id.GroupKind() == kube.JobKind || t.id.GroupKind() == kube.PodKind
-	}
-}
-
-// mayUse reports whether something that comes after a new definition of the release may use its kind. Nobody has to wait
-// until the others are served, which takes a busy API server many seconds.
-func (p *prerequisites) mayUse(crd *target) bool {
-	return p.kindsInUse[crd.id] || p.programs || crd.fromCRDs && len(p.hooks) > 0
+	present           sync.Map  // whether each is present, by kube.ID; has only objects that others wait for
+	absentWhenPlanned sync.Map  // by kube.ID, those that didn't exist when the plan was made
+	whenCarriedOut    sync.Map  // by kube.ID, those that are there for others as soon as they are carried out
+	hooks             []kube.ID // that run before the first object is changed, and haven't run yet
 }
 
 // expectHook notes that a hook runs before the first object is changed.

@@ -71,7 +71,6 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if err != nil {
 		return nil, err
 	}
-	p.prerequisites.useKinds(slices.Concat(mains, hooks))
 	order, err := p.order(ctx, crds, mains, hooks)
 	if err != nil {
 		return nil, err

@@ -91,9 +91,9 @@ func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desire
 }
 
 // warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is
-// off, or a version in which the object is stored, drops them without a word. It reports whether there are any.
-func (r *predictor) warnOfDropped(ctx context.Context, t *target, desired, result *unstructured.Unstructured) (bool, error) {
-	changes, err := r.fieldsChangedByServer(ctx, t, desired, result)
+// off, or a version in which the object is stored, drops them without a word. changes are those by the server. It reports whether
+// there are any.
+func (r *predictor) warnOfDropped(t *target, changes []FieldChange) bool {
 	var dropped []string
 	for _, c := range changes {
 		if c.Type == compare.Removed && !fields.IsEmpty(c.Before) {
@@ -104,7 +104,7 @@ func (r *predictor) warnOfDropped(ctx context.Context, t *target, desired, resul
 		r.warnings.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
 			" and drops it, so it has no effect: a feature gate is off, a webhook removes it, or the version in which the object is stored doesn't have it"})
 	}
-	return len(dropped) > 0, err
+	return len(dropped) > 0
 }
 
 // normalise turns the rendered object into the desired object.

@@ -31,19 +31,18 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 		return err
 	}
 	p := a.planning
-	unused := map[kube.ID]bool{} // new definitions of kinds that nothing here uses
-	for _, c := range changes {
-		unused[c.ID] = c.Action == Create && c.ID.IsCRD() && p != nil && !p.prerequisites.mayUse(p.target(c.ID))
-	}
+	unused := p.unused(changes)
 	errs, ended := a.executeAll(ctx, changes, onDone)
 	if ended != nil {
 		return errors.Join(errors.Join(errs...), ended)
 	}
 	var used []Change
-	for _, c := range writtenCRDs(changes, errs) {
-		if unused[c.ID] {
-			*a.unawaited = append(*a.unawaited, c)
-		} else {
+	for i, c := range changes {
+		switch {
+		case !c.ID.IsCRD() || errs[i] != nil || c.Action != Create && c.Action != Update:
+		case unused[c.ID]:
+			a.unawaited = append(a.unawaited, c)
+		default:
 			used = append(used, c)
 		}
 	}

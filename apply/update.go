@@ -236,15 +236,16 @@ func (u *updateDecision) ownersFirst() bool {
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (verdict, error) {
 	if !u.ownersFirst() { // else the answer doesn't tell
-		switch dropped, err := u.p.predictor.warnOfDropped(ctx, u.t, u.prediction.Desired, result); {
-		case err != nil:
+		changes, err := u.p.predictor.fieldsChangedByServer(ctx, u.t, u.prediction.Desired, result)
+		if err != nil {
 			return verdict{}, err
-		case dropped:
+		}
+		if u.p.predictor.warnOfDropped(u.t, changes) {
 			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
-	}
-	if !u.ownersFirst() && compare.SameContent(result, u.live) {
-		return verdict{change: u.unchanged()}, nil
+		if compare.SameContent(result, u.live) {
+			return verdict{change: u.unchanged()}, nil
+		}
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
 		// A dry run returns the version that it started from. Another version means that

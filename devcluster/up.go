@@ -75,13 +75,7 @@ func background(ctx context.Context, l layout, nodes int) error {
 
 // downCommand stops the cluster of a directory. No cluster is no error.
 func downCommand(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("down", flag.ContinueOnError)
-	dir := dirFlag(flags)
-	l, err := parse(flags, args, dir)
-	if err != nil {
-		return err
-	}
-	running, err := l.running()
+	l, running, err := find("down", args)
 	if err != nil {
 		return err
 	}
@@ -106,17 +100,11 @@ func downCommand(ctx context.Context, args []string) error {
 
 // statusCommand prints what runs in a directory.
 func statusCommand(_ context.Context, args []string) error {
-	flags := flag.NewFlagSet("status", flag.ContinueOnError)
-	dir := dirFlag(flags)
-	l, err := parse(flags, args, dir)
+	l, running, err := find("status", args)
 	if err != nil {
 		return err
 	}
 	fmt.Println("directory   ", l.dir)
-	running, err := l.running()
-	if err != nil {
-		return err
-	}
 	if running == nil {
 		fmt.Println("status       not running")
 		return errNotRunning
@@ -129,6 +117,18 @@ func statusCommand(_ context.Context, args []string) error {
 	fmt.Println("nodes       ", running.Nodes)
 	fmt.Println("process     ", running.PID)
 	return nil
+}
+
+// find understands the command line of a command that has only --dir, and looks what runs there; nil when nothing does.
+func find(command string, args []string) (layout, *state, error) {
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	dir := dirFlag(flags)
+	l, err := parse(flags, args, dir)
+	if err != nil {
+		return l, nil, err
+	}
+	running, err := l.running()
+	return l, running, err
 }
 
 func dirFlag(flags *flag.FlagSet) *string {

@@ -88,7 +88,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.lookAgainAfterHooks(ctx) },
 		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
 		func() error { return r.applyWaves(ctx) },
-		func() error { return r.applier.AwaitKinds(ctx, r.Settings.Wait) },
+		func() error { return r.applier.AwaitKinds(ctx, r.op.wait) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
 		func() error { return r.lookOnceMore(ctx) },

@@ -208,13 +208,18 @@ func (w *world) collect(gvr schema.GroupVersionResource, into map[string]*unstru
 	}
 }
 
+// isRecordName reports whether a Secret is a record of a release, Helm's part or ours.
+func isRecordName(name string) bool {
+	return strings.HasPrefix(name, "sh.helm.release.v1.") || strings.HasPrefix(name, "sh.deployer.release.v1.")
+}
+
 // isFurniture tells what belongs to no release: records, what every namespace
 // has, and the test's own user.
 func isFurniture(obj *unstructured.Unstructured) bool {
 	name := obj.GetName()
 	switch obj.GetKind() {
 	case "Secret":
-		return strings.HasPrefix(name, "sh.helm.release.v1.") || strings.HasPrefix(name, "sh.deployer.release.v1.")
+		return isRecordName(name)
 	case "ConfigMap":
 		return name == "kube-root-ca.crt"
 	case "ServiceAccount", "Role", "RoleBinding":

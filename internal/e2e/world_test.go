@@ -199,7 +199,7 @@ func (w *world) writes(mark int) []kubetest.AuditEvent {
 	w.Helper()
 	var out []kubetest.AuditEvent
 	for _, e := range w.allWrites(mark) {
-		if e.Object.Resource == "secrets" && (strings.Contains(e.URI, "/sh.helm.release.v1.") || strings.Contains(e.URI, "/sh.deployer.release.v1.")) ||
+		if e.Object.Resource == "secrets" && isRecordName(e.Object.Name) ||
 			e.Object.Resource == "leases" || isRecord(e) {
 			continue
 		}
