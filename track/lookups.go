@@ -48,6 +48,9 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		return time.Time{}
 	}
 	if !obj.lookups.isSlow && !obj.awaitsServing() {
+		if !obj.timers.readySince.IsZero() {
+			return time.Time{} // it is ready, and only has to stay so
+		}
 		after := slowRolloutAfter
 		if obj.gk == kube.PersistentVolumeClaimKind {
 			after = eventReadTimes[obj.gk][0]

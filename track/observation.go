@@ -65,9 +65,10 @@ func lastWriter(obj *unstructured.Unstructured) string {
 
 // newPods is what is known of the pods of a workload's new revision.
 type newPods struct {
-	revision        string // label value of the pods; empty when unknown
-	revisionNumber  string // the Deployment's own number of that revision
-	owner           string // key of the revision in podWatches.owners; empty before a watch of its pods is requested
+	revision        string   // label value of the pods; empty when unknown
+	revisionNumber  string   // the Deployment's own number of that revision
+	query           podQuery // that they are watched by
+	owner           string   // key of the revision in podWatches.owners; empty before a watch of its pods is requested
 	byUID           map[types.UID]*pods.History
 	creationFailure *podCreationFailure // why the controller creates none; nil when it does
 	isOutdated      bool                // the workload has changed since its pods were looked for

@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -71,7 +72,7 @@ func (p *podWatches) request(obj *trackedObject) {
 	if owner == "" || p.owners[owner] == obj {
 		return
 	}
-	obj.newPods.revision, obj.newPods.owner = value, owner
+	obj.newPods.revision, obj.newPods.query, obj.newPods.owner = value, query, owner
 	p.owners[owner] = obj
 	p.requested[query] = append(p.requested[query], value)
 	obj.schedule.isDue = true
@@ -153,7 +154,7 @@ func (p *podWatches) close(isUseless func(*podWatch) bool) {
 func (p *podWatches) start(query podQuery, values []string) {
 	w := &podWatch{query: query, outage: outage{activity: "watching pods in namespace " + query.namespace}}
 	for _, obj := range p.owners {
-		if (obj.target.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
+		if obj.newPods.query == query && slices.Contains(values, obj.newPods.revision) {
 			w.outage.objects = append(w.outage.objects, obj)
 		}
 	}
@@ -164,24 +165,24 @@ func (p *podWatches) start(query podQuery, values []string) {
 	source.Transform = trimPod
 	p.startWatch(ctx, watchRequest{
 		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},
-		handle: func(e watch.Event) { p.handle(w, e) }, watchEachNamespace: func() { p.watchEachNamespace(w) }, unavailable: "pod details",
+		handle: func(e watch.Event) { p.handle(w, e) }, watchEachNamespace: p.watchEachNamespace, unavailable: "pod details",
 	})
 }
 
 // trimPod keeps of a pod what is needed, before the session has to hold it.
 func trimPod(object runtime.Object) any { return pods.Trim(object.(*corev1.Pod)) }
 
-// watchEachNamespace closes a watch of all namespaces and makes its workloads be watched by
-// namespace.
-func (p *podWatches) watchEachNamespace(w *podWatch) {
+// watchEachNamespace makes workloads be watched by namespace whose pods are watched in all of them, or are to be.
+func (p *podWatches) watchEachNamespace() {
 	p.allNamespaces = false
 	for owner, obj := range p.owners {
-		if slices.Contains(w.outage.objects, obj) {
+		if obj.newPods.query.namespace == "" {
 			delete(p.owners, owner)
 			obj.newPods.isOutdated = true
 		}
 	}
-	p.close(func(other *podWatch) bool { return other == w })
+	maps.DeleteFunc(p.requested, func(query podQuery, _ []string) bool { return query.namespace == "" })
+	p.close(func(w *podWatch) bool { return w.query.namespace == "" })
 }
 
 func (p *podWatches) handle(w *podWatch, e watch.Event) {

@@ -11,7 +11,7 @@ import (
 	"deployer/track/rules"
 )
 
-const slowRolloutAfter = 3 * time.Second // after this time the pods of a rollout are watched
+const slowRolloutAfter = time.Second // after this time the pods of a rollout are watched that isn't ready
 
 // An evaluation computes the status of an object at one time, from what is known of the object, its pods and
 // its events. It does no I/O and reads no clock; it only keeps since when what it finds has lasted, in the object's timers.

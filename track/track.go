@@ -3,7 +3,7 @@
 //
 // A [Tracker] starts from what the API server answered when each object was applied, so
 // an object that is ready already costs no request. The others are watched, by kind and
-// namespace; pods and events only where a rollout takes longer than three seconds, or
+// namespace; pods and events only where a rollout takes longer than a second, or
 // where logs are shown as they are written, such as those of Jobs; the events of
 // PersistentVolumeClaims after one second. [Tracker.Wait] reports what it sees while it waits. Its error is a
 // [*FailedError] with the causes of a failure, a [*TimeoutError] with what is unready, or
