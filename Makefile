@@ -89,14 +89,18 @@ cross: ## build for other systems: macOS and Windows
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects; ONLY=charts,far: only these sections)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N)) $(if $(ONLY),-only $(ONLY))
 
-test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), 10,000 pods tracked, runs killed at every call, and two at once at every call
+# What make test samples, whole.
+LONG := bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1
+
+test-long: devcluster helm3 helm4 ## the random stories of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), all public charts with all programs, 10,000 pods tracked, runs killed, cut off and stopped at every call, and two at once at every call
 	@seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); \
 	echo "random stories; to tell the same again: make test-long SEED=$$seed"; \
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEED=$$seed DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle|TestBesideHelm3)$$' ./apply ./internal/e2e
 	DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestPasswordsStayWithTheirUsers$$' ./chart/retain
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal|TestUndo)AtEveryCall$$' ./internal/e2e
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
+	$(LONG) -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
+	$(LONG) -timeout 60m -run '^(TestPublicCharts|TestPublicChartsOfHelm4|TestPlansComeTrue|TestComparison)$$' ./internal/e2e
+	$(LONG) -timeout 180m -run '^(TestKilledAtEveryCall|TestSignalAtEveryCall|TestUndoAtEveryCall|TestRunsOutlastFaultsOfHalfASecond)$$' ./internal/e2e
+	$(LONG) -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
 FUZZ_PACKAGES = $(sort $(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' .)))
 

@@ -30,7 +30,7 @@ import (
 func TestAsIfNew(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("DEPLOYER_TEST_SEEDS"))
 	which := kubetest.Seed(t)
-	for seed := range max(seeds, 20) {
+	for seed := range max(seeds, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, fresh := begin(t), newStory(t)
 			l := &lot{rand.New(rand.NewPCG(uint64(seed), which))}

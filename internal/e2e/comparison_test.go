@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -51,12 +52,15 @@ var comparisons = []struct {
 }
 
 // docs/comparison.md says nothing of Helm that isn't so: each situation is played with each
-// program.
+// program. Helm's versions are pinned, so that make test-long is often enough for theirs.
 func TestComparison(t *testing.T) {
 	t.Parallel()
 	binaries := map[string]string{"deployer": deployerBinary, "helm3": helmtest.Helm3(t), "helm4": helmtest.Helm4(t)}
 	for _, c := range comparisons {
 		for name, binary := range binaries {
+			if name != "deployer" && os.Getenv(longEnv) == "" {
+				continue
+			}
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				if got := c.play(program{newWorld(t), name, binary}); got != c.want[name] {
 					t.Errorf("%s: %s, want %s", name, got, c.want[name])

@@ -69,7 +69,7 @@ func fidelityCases(t *testing.T) []fidelityCase {
 			out = append(out, fidelityCase{chartCase: chartCase{name: name}, change: change})
 		}
 	}
-	for _, c := range chartCases {
+	for _, c := range chartsOf(storyOfPlans) {
 		if c.random {
 			c.set = append(slices.Clone(c.set), "auth.password=not-random")
 		}

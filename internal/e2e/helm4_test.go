@@ -33,7 +33,7 @@ var helm4Client = []string{"podinfo", "nats"}
 // apply or as Helm 3 does, lets Helm 4 in between, and changes nothing.
 func TestPublicChartsOfHelm4(t *testing.T) {
 	for _, method := range []string{"true", "false"} {
-		for _, c := range chartCases {
+		for _, c := range chartsOf(storyOfHelm4) {
 			if c.random || method == "false" && !slices.Contains(helm4Client, c.name) {
 				continue
 			}

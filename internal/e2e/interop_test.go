@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -14,20 +15,9 @@ import (
 	"deployer/testcharts"
 )
 
-// chartsToShare are charts that both programs deploy in turn. None makes objects
+// chartsToShare are charts that both programs deploy in turn, beside the public ones. None makes objects
 // outside of its namespace whose names it doesn't derive from the release's.
-var chartsToShare = []string{"hello-world", "podinfo", "web", "everything", "subcharts", "library", "schema", "rename"}
-
-// shared gives the directory of a chart by its name, also of the public ones.
-func (w *world) shared(name string) string {
-	w.Helper()
-	for _, own := range testcharts.Names() {
-		if own == name {
-			return testcharts.Dir(w.T, name)
-		}
-	}
-	return publicChart(w.T, name)
-}
+var chartsToShare = []string{"web", "everything", "subcharts", "library", "schema", "rename"}
 
 // unlessVolumes is the flag that says whether to wait. The development cluster
 // provides no volumes: claims stay pending.
@@ -38,16 +28,21 @@ func unlessVolumes(chart string) string {
 	return "--wait"
 }
 
+// tellingQuestions are those whose answers together have all that a record says; moreQuestions ask for it in other forms.
+var (
+	tellingQuestions = []string{"list -o json", "history NAME -o json", "status NAME -o json", "get all NAME"}
+	moreQuestions    = []string{
+		"list", "history NAME", "status NAME", "status NAME --show-desc", "get values NAME -o json", "get values NAME -a -o json",
+		"get values NAME", "get manifest NAME", "get hooks NAME", "get notes NAME", "get metadata NAME -o json", "get metadata NAME",
+		"list -q", "list -a -o yaml", "history NAME --max 1", "get manifest NAME --revision 1",
+	}
+)
+
 // sameAnswers asks both programs the same about a release. What they print has
 // to be the same, JSON field by field.
-func (w *world) sameAnswers(name, when string) {
+func (w *world) sameAnswers(name, when string, more ...string) {
 	w.Helper()
-	for _, question := range []string{
-		"list -o json", "list", "history NAME -o json", "history NAME", "status NAME -o json", "status NAME",
-		"status NAME --show-desc", "get values NAME -o json", "get values NAME -a -o json", "get values NAME",
-		"get manifest NAME", "get hooks NAME", "get notes NAME", "get metadata NAME -o json", "get metadata NAME",
-		"get all NAME", "list -q", "list -a -o yaml", "history NAME --max 1", "get manifest NAME --revision 1",
-	} {
+	for _, question := range append(slices.Clone(tellingQuestions), more...) {
 		args := strings.Fields(strings.ReplaceAll(question, "NAME", name))
 		theirs, ours := w.helm(args...), w.ok(args...)
 		if strings.HasSuffix(question, "json") {
@@ -145,7 +140,7 @@ func TestContinuesHelmReleases(t *testing.T) {
 	for _, chartName := range chartsToShare {
 		t.Run(chartName, func(t *testing.T) {
 			w := newWorld(t)
-			chart, name := w.shared(chartName), w.unique()
+			chart, name := testcharts.Dir(t, chartName), w.unique()
 			w.helm("install", name, chart)
 			before := generations(w.everything())
 			w.sameAnswers(name, "installed by helm")
@@ -174,7 +169,7 @@ func TestHelmContinuesReleases(t *testing.T) {
 	for _, chartName := range chartsToShare {
 		t.Run(chartName, func(t *testing.T) {
 			w := newWorld(t)
-			chart, name := w.shared(chartName), w.unique()
+			chart, name := testcharts.Dir(t, chartName), w.unique()
 			w.ok("install", name, chart, unlessVolumes(chartName))
 			before := generations(withoutHooks(w.everything()))
 			w.sameAnswers(name, "installed by deployer")
@@ -201,12 +196,12 @@ func TestHooksInTurn(t *testing.T) {
 	w := newWorld(t)
 	chart := testcharts.Dir(t, "hooks")
 	w.helm("install", "x", chart)
-	w.sameAnswers("x", "installed by helm")
+	w.sameAnswers("x", "installed by helm", moreQuestions...)
 	w.ok("upgrade", "x", chart)
-	w.sameAnswers("x", "upgraded by deployer")
+	w.sameAnswers("x", "upgraded by deployer", moreQuestions...)
 	w.there("jobs", map[string]bool{"x-pre-upgrade": false, "x-post-upgrade": true, "x-pre-install-first": true})
 	w.helm("rollback", "x", "1")
-	w.sameAnswers("x", "rolled back by helm")
+	w.sameAnswers("x", "rolled back by helm", moreQuestions...)
 	w.there("jobs", map[string]bool{"x-pre-rollback": true, "x-post-rollback": true})
 	w.ok("uninstall", "x")
 	w.there("jobs", map[string]bool{"x-pre-delete": true, "x-post-delete": false})

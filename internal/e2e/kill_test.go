@@ -213,7 +213,7 @@ func (s *sweep) die(t *testing.T, at point) {
 	if at.next == 0 && !over {
 		s.hooksRanOnce(t, p.made())
 	}
-	if want := s.wants[at.next]; want != "" {
+	if want := s.wants[at.next]; want != "" && (os.Getenv(longEnv) != "" || at.name == s.sample[0].name) {
 		w.helmGoesOn(s.charts[want])
 		s.converged(w, at.next)
 	}

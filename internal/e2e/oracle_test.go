@@ -24,7 +24,7 @@ import (
 const seedsVariable = "DEPLOYER_TEST_SEEDS"
 
 // oracleRuns is how many are told otherwise.
-const oracleRuns = 20
+const oracleRuns = 5
 
 // TestOracle tells random stories: A is deployed, this and that happens, C is
 // deployed or A rolled back to. What is then in the cluster has to be what a

@@ -35,7 +35,7 @@ var faultyRuns = map[string]struct {
 func TestRunsOutlastFaultsOfHalfASecond(t *testing.T) {
 	t.Parallel()
 	kinds := slices.Sorted(maps.Keys(shortFaults))
-	const every = 9 // of the requests; the kinds of faults differ in length
+	const every = 24 // of the requests
 	for name, run := range faultyRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

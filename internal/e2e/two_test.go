@@ -68,7 +68,7 @@ func (m meeting) String() string {
 const meetingsSeed = 13
 
 // meetingsSampled is how many meetings there are in a sample.
-const meetingsSampled = 36
+const meetingsSampled = 16
 
 // TestTwoAtOnceAtEveryCall lets two commands on one release meet: each of those
 // that take its lock with each, the first held at each of its calls. Afterwards

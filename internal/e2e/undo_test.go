@@ -99,7 +99,7 @@ func TestUndoAtEveryCall(t *testing.T) {
 			draw := rand.New(rand.NewPCG(13, uint64(len(name))))
 			for n := range countWrites(t, a) {
 				for i, m := range mishaps {
-					if os.Getenv(longEnv) == "" && draw.IntN(36) != 0 {
+					if os.Getenv(longEnv) == "" && draw.IntN(72) != 0 {
 						continue
 					}
 					next := a.next[(n+i)%len(a.next)]
