@@ -9,55 +9,73 @@ import (
 	"deployer/internal/kube"
 )
 
-// A verdict is what the rules have come to about an object: a change, or what has to be asked before.
+// The rules get no context, so that they can make no request: what they decide by is in the facts, and what else they want
+// to know they have to ask here.
+
+// A verdict is what the rules have come to about an object: a change, or what has to be known before.
 type verdict struct {
 	change Change
-	next   *question // nil when the change is decided
-}
+	ask    func(context.Context) (verdict, error) // asks, and goes on with the answer; nil when there is nothing to ask
 
-// A question is one that only the API server can answer: what the object is now, or what it would become.
-type question struct {
-	try    *write                     // that it would accept; nil asks for the whole object as it is
-	body   *unstructured.Unstructured // that try writes, where it doesn't have its own
-	beside bool                       // try it under another name: the object that it replaces is still there
-	final  bool                       // a refusal isn't asked about again when a webhook doesn't answer
-	pause  int                        // the number of the race that was lost before; 0 for none
-
-	// then goes on with the answer; nil decides from the beginning about the object as it is now.
-	then func(answer) (verdict, error)
-}
-
-// An answer is the API server's to a question.
-type answer struct {
-	found  observation
-	result *unstructured.Unstructured // of the dry run
-	err    error
+	again bool // decide from the beginning about the object as it is then
+	races int  // of again: those that were lost before
 }
 
 // lookAgain is the verdict that the object has to be read again. Races are those that were lost before; 0 for none.
-func lookAgain(races int) verdict { return verdict{next: &question{pause: races}} }
+func lookAgain(races int) verdict { return verdict{again: true, races: races} }
 
-// decide decides what to do with one target, by what was observed of it. It is the one place where decisions ask the API
-// server: it applies the rules, asks what they want to know, and goes on with the answer. The error is a *Rejection when
-// nothing can be done.
+// decided is the verdict that a change is what it is, or can't be.
+func decided(c Change, err error) (verdict, error) { return verdict{change: c}, err }
+
+// ask is the verdict that a question has to be answered first; then goes on with the answer.
+func ask[A any](question func(context.Context) (A, error), then func(A, error) (verdict, error)) verdict {
+	return verdict{ask: func(ctx context.Context) (verdict, error) {
+		answer, err := question(ctx)
+		return then(answer, err)
+	}}
+}
+
+// finally returns a verdict whose change, or whose error, goes through f once it is decided.
+func (v verdict) finally(err error, f func(Change, error) (Change, error)) (verdict, error) {
+	switch asking := v.ask; {
+	case err == nil && v.again: // from the beginning, where f comes again
+	case err == nil && asking != nil:
+		v.ask = func(ctx context.Context) (verdict, error) {
+			v, err := asking(ctx)
+			return v.finally(err, f)
+		}
+	default:
+		return decided(f(v.change, err))
+	}
+	return v, nil
+}
+
+// decide decides what to do with one target, by what was observed of it. The error is a *Rejection when nothing can be done.
 func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	v, err := p.decideBy(ctx, t, s)
 	return p.settle(ctx, t, v, err)
 }
 
-// settle asks until there is a decision. If the release changes the definition of an object's kind, that is a preview, and
-// made again after that.
+// lookAndDecide decides about a target as it is now.
+func (p *planning) lookAndDecide(ctx context.Context, t *target) (Change, error) {
+	return p.settle(p.warnings.withServerWarnings(ctx, t), t, lookAgain(0), nil)
+}
+
+// settle is the one place where decisions ask the API server: it asks until there is a change. If the release changes the
+// definition of the object's kind, that is a preview, and made again after that.
 func (p *planning) settle(ctx context.Context, t *target, v verdict, err error) (Change, error) {
-	for err == nil && v.next != nil {
-		q := v.next
-		switch a := p.ask(ctx, t, *q); {
-		case q.then != nil:
-			v, err = q.then(a)
-		case a.err != nil:
-			return Change{}, a.err
-		default:
-			v, err = p.decideBy(ctx, t, a.found)
+	for err == nil && (v.again || v.ask != nil) {
+		if !v.again {
+			v, err = v.ask(ctx)
+			continue
+		}
+		if v.races > 0 {
+			pauseAfterRace(ctx, v.races)
+		}
+		var now observation
+		if now, err = p.look(t)(ctx); err == nil {
+			v, err = p.decideBy(ctx, t, now)
 		}
 	}
 	if err == nil && !t.isHook && v.change.Deferral == nil && p.prerequisites.kindChanges(t) {
@@ -66,48 +84,57 @@ func (p *planning) settle(ctx context.Context, t *target, v verdict, err error) 
 	return v.change, err
 }
 
-// ask asks the API server. It changes nothing.
-func (p *planning) ask(ctx context.Context, t *target, q question) (a answer) {
-	if q.pause > 0 {
-		pauseAfterRace(ctx, q.pause)
+// decideBy applies the rules to one target, by what was observed of it. Of a hook nothing has to be.
+func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verdict, error) {
+	f, err := p.factsOf(ctx, t, s)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case t.isHook:
+		return p.decideHook(t, f)
 	}
-	if q.try == nil {
-		a.found, a.err = p.observer.read(ctx, t)
-		return a
-	}
-	t.progress.refusalIsFinal = q.final
-	defer func() { t.progress.refusalIsFinal = false }()
-	try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return p.a.do(ctx, t, *q.try, body, asDryRun)
-	}
-	if q.beside {
-		a.result, a.err = underOtherName(t, q.body, try)
-	} else {
-		a.result, a.err = try(q.body)
-	}
-	return a
+	return p.decideObject(t, f)
 }
 
-// finally returns a verdict whose change, or whose error, goes through f once it is decided.
-func (v verdict) finally(err error, f func(Change, error) (Change, error)) (verdict, error) {
-	if err != nil || v.next == nil {
-		c, err := f(v.change, err)
-		return verdict{change: c}, err
-	}
-	if then := v.next.then; then != nil {
-		q := *v.next
-		q.then = func(a answer) (verdict, error) {
-			v, err := then(a)
-			return v.finally(err, f)
+// look asks what a target is now.
+func (p *planning) look(t *target) func(context.Context) (observation, error) {
+	return func(ctx context.Context) (observation, error) { return p.observer.read(ctx, t) }
+}
+
+// A trial is a write that isn't made: the API server says what it would make of the object.
+type trial struct {
+	write  write
+	body   *unstructured.Unstructured // that is written, where the write doesn't have its own
+	beside bool                       // under another name: the object that it replaces is still there
+	final  bool                       // a refusal isn't asked about again when a webhook doesn't answer
+}
+
+// try asks what a write of a target would come to.
+func (p *planning) try(t *target, w trial) func(context.Context) (*unstructured.Unstructured, error) {
+	return func(ctx context.Context) (*unstructured.Unstructured, error) {
+		t.progress.refusalIsFinal = w.final
+		defer func() { t.progress.refusalIsFinal = false }()
+		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return p.a.do(ctx, t, w.write, body, asDryRun)
 		}
-		v.next = &q
+		if w.beside {
+			return underOtherName(t, w.body, try)
+		}
+		return try(w.body)
 	}
-	return v, nil
 }
 
-// readAndDecide decides about a target as it is now.
-func (p *planning) readAndDecide(ctx context.Context, t *target) (Change, error) {
-	return p.settle(p.warnings.withServerWarnings(ctx, t), t, lookAgain(0), nil)
+// unlessDenied is the verdict that a change is decided; it is marked as denied if the account may not make the request.
+func (p *planning) unlessDenied(c Change, verb string, m kube.Mapping) verdict {
+	return ask(p.mayDo(c, verb, m), decided)
+}
+
+// mayDo asks whether the account may make a request of a change, and returns the change, marked as denied if it may not.
+func (p *planning) mayDo(c Change, verb string, m kube.Mapping) func(context.Context) (Change, error) {
+	return func(ctx context.Context) (Change, error) {
+		err := p.permissions.denyUnlessAllowed(ctx, &c, verb, m)
+		return c, err
+	}
 }
 
 // do makes one write of an object of the chart, or asks what it would do. body is what is written, where the write doesn't

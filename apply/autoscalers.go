@@ -17,7 +17,6 @@ import (
 	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
-	"deployer/apply/predict"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -49,41 +48,28 @@ var autoscalerKinds = []schema.GroupKind{
 // relinquishReplicas leaves the number of replicas out of the desired object if an
 // autoscaler sets it. It never removes the number from the live object: without a value
 // it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
-// autoscaling"). It returns the path of the number if the chart's doesn't count; nil if it
-// does.
-func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, prediction *predict.Prediction, c *Change) (fieldpath.Path, error) {
-	if !t.mapping.HasScale {
-		return nil, nil
+// autoscaling").
+func (u *updateDecision) relinquishReplicas() {
+	path, by := u.facts.scaling.path, u.facts.scaling.by
+	if path == nil {
+		return
 	}
-	path, err := s.replicasPath(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	wanted, stated := fields.Value(prediction.Desired.Object, path)
-	if !stated {
-		prediction.RelinquishField(path)
-		return path, nil
-	}
-	by, err := s.scaledBy(ctx, t, prediction.Live.Entries, path)
-	if err != nil || by.Manager == "" {
-		return nil, err
-	}
-	live, has := fields.Value(c.Live.Object, path)
-	if by.Subresource == "" && has && fields.Equal(live, int64(0)) {
+	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
+	live, has := fields.Value(u.live.Object, path)
+	if stated && (by.Manager == "" || by.Subresource == "" && has && fields.Equal(live, int64(0))) {
 		// Zero replicas disable an autoscaler. No scale request has set them, so the
 		// chart's number is applied.
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
-		return nil, nil
+		return
 	}
-	prediction.RelinquishField(path)
-	if has && fields.Equal(live, wanted) {
-		return path, nil
+	u.scaledAt = path
+	u.prediction.RelinquishField(path)
+	if stated && !(has && fields.Equal(live, wanted)) {
+		u.change.Conflicts = append(u.change.Conflicts, FieldConflict{
+			Path: fields.String(path), FieldManager: by, Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
+			Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
+		})
 	}
-	c.Conflicts = append(c.Conflicts, FieldConflict{
-		Path: fields.String(path), FieldManager: by, Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
-		Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
-	})
-	return path, nil
 }
 
 // replicasPath is where a kind with a scale subresource has its number. For custom

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -89,8 +88,8 @@ func valueText(v any, ok bool) string {
 }
 
 // decideCollisions decides about collisions as the policy has it. What goes in any case counts as taken.
-func (u *updateDecision) decideCollisions(ctx context.Context) error {
-	if err := u.applyPolicyToCollisions(ctx); err != nil {
+func (u *updateDecision) decideCollisions() error {
+	if err := u.applyPolicyToCollisions(); err != nil {
 		return err
 	}
 	for _, col := range u.prediction.Overridden() {
@@ -99,7 +98,7 @@ func (u *updateDecision) decideCollisions(ctx context.Context) error {
 	return nil
 }
 
-func (u *updateDecision) applyPolicyToCollisions(ctx context.Context) error {
+func (u *updateDecision) applyPolicyToCollisions() error {
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
 		if len(found) == 0 {
@@ -124,7 +123,7 @@ func (u *updateDecision) applyPolicyToCollisions(ctx context.Context) error {
 		if u.policy == FailOnConflict {
 			return nil
 		}
-		if err := u.computePrediction(ctx); err != nil {
+		if err := u.computePrediction(); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -23,15 +22,15 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 // decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
-func (p *planning) decideDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (verdict, error) {
+func (p *planning) decideDefinition(t *target, f facts) (verdict, error) {
 	var contribution *Contribution
-	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(live) {
+	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(f.full) {
 		contribution = &recorded
 	}
-	if lost := contribution.LossesOfOthers(definition.LossesByApply(live, desired)); !p.a.opts.CRDs.removesOthers() && len(lost) > 0 {
-		return verdict{change: p.keepDefinition(t, live, desired, lost)}, nil
+	if lost := contribution.LossesOfOthers(definition.LossesByApply(f.full, f.desired)); !p.a.opts.CRDs.removesOthers() && len(lost) > 0 {
+		return verdict{change: p.keepDefinition(t, f.full, f.desired, lost)}, nil
 	}
-	v, err := p.decideExisting(ctx, t, desired, live)
+	v, err := p.decideExisting(t, f)
 	return v.finally(err, func(c Change, err error) (Change, error) {
 		if err != nil {
 			return c, err

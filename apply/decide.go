@@ -20,41 +20,31 @@ func (p *planning) newChange(t *target, action Action) Change {
 	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.definitions.fingerprintInput(t)}
 }
 
-// decideBy applies the rules to one target, by what was observed of it. Of a hook nothing has to be.
-func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verdict, error) {
-	if t.isHook {
-		return p.decideHook(ctx, t)
-	}
-	desired, err := p.predictor.normalise(ctx, t)
-	if err != nil {
-		return verdict{}, err
-	}
-	if t.fromCRDs && p.a.opts.CRDs.leavesExisting() && s.full != nil && s.full.GetDeletionTimestamp() == nil {
+// decideObject decides about an object of the chart.
+func (p *planning) decideObject(t *target, f facts) (verdict, error) {
+	isDefinition := t.fromCRDs && t.id.IsCRD()
+	stays := f.full != nil && f.full.GetDeletionTimestamp() == nil
+	d := p.prerequisites.deferralOf(t)
+	switch {
+	case t.fromCRDs && p.a.opts.CRDs.leavesExisting() && stays:
 		c := p.newChange(t, Unchanged)
-		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
+		c.Live, c.Reason = f.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return verdict{change: c}, nil
-	}
-	if s.forbidden && t.fromCRDs && t.id.IsCRD() && p.definitions.isServed(ctx, t) {
-		return verdict{change: p.keepAsItIs(t, desired, "there is no permission to read the definition; the API server has its kind")}, nil
-	}
-	if d := p.prerequisites.deferralOf(t); d != nil {
-		c := p.deferChange(t, p.newCreation(t, desired), d)
-		err := p.checkDeferred(ctx, t, &c)
-		return verdict{change: c}, err
-	}
-	if s.deferral != nil {
-		c := p.deferChange(t, p.newCreation(t, desired), s.deferral)
+	case f.forbidden && isDefinition && f.isServed:
+		return verdict{change: p.keepAsItIs(t, f.desired, "there is no permission to read the definition; the API server has its kind")}, nil
+	case d != nil:
+		return p.checkedBefore(t, p.deferChange(t, p.newCreation(t, f.desired), d)), nil
+	case f.deferral != nil:
+		c := p.deferChange(t, p.newCreation(t, f.desired), f.deferral)
 		c.Action = Update
 		return verdict{change: c}, nil
+	case f.full == nil:
+		return p.decideCreation(t, f)
+	case isDefinition && stays:
+		return p.decideDefinition(t, f)
 	}
-	if s.full == nil {
-		return p.decideCreation(ctx, t, desired, s)
-	}
-	if t.fromCRDs && t.id.IsCRD() && s.full.GetDeletionTimestamp() == nil {
-		return p.decideDefinition(ctx, t, desired, s.full)
-	}
-	return p.decideExisting(ctx, t, desired, s.full)
+	return p.decideExisting(t, f)
 }
 
 // newCreation returns a change that creates an object, before the server is asked.
@@ -75,13 +65,14 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 }
 
 // decideExisting decides about an object that is there.
-func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (verdict, error) {
+func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
+	live := f.full
 	d := p.claims.DecideExisting(p.existing(t, live))
 	c := p.newChange(t, d.Action)
-	c.Live, c.Desired, c.Reason = live, desired, d.Reason
+	c.Live, c.Desired, c.Reason = live, f.desired, d.Reason
 	switch d.Action {
 	case Update:
-		return p.decideUpdate(ctx, t, desired, live, d.Adopts)
+		return p.decideUpdate(t, f, d.Adopts)
 	case Keep:
 		c.manifestHash = ""
 		return verdict{change: c}, nil
@@ -89,13 +80,15 @@ func (p *planning) decideExisting(ctx context.Context, t *target, desired, live 
 		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
 		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
 		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
-		err := p.prepareGivingBack(ctx, &c, t.mapping)
-		return verdict{change: c}, err
+		return ask(func(ctx context.Context) (Change, error) {
+			err := p.prepareGivingBack(ctx, &c, t.mapping)
+			return c, err
+		}, decided), nil
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, {verb: createObject}}
 		if len(t.othersHold(live)) > 0 {
-			return p.decideLeaving(ctx, t, desired, live, d.Adopts, c)
+			return p.decideLeaving(t, f, d.Adopts, c)
 		}
 		t.progress.wasAbsent = true
 		return verdict{change: c}, nil
@@ -121,8 +114,8 @@ func (t *target) othersHold(live *unstructured.Unstructured) []string {
 
 // decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits
 // for them. Otherwise it is made again when they have let it go.
-func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool, again Change) (verdict, error) {
-	v, err := p.decideUpdate(ctx, t, desired, live, adopting)
+func (p *planning) decideLeaving(t *target, f facts, adopting bool, again Change) (verdict, error) {
+	v, err := p.decideUpdate(t, f, adopting)
 	return v.finally(err, func(c Change, err error) (Change, error) {
 		switch {
 		case err != nil && !errors.As(err, new(*Rejection)):
@@ -131,7 +124,7 @@ func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *
 			t.progress.wasAbsent = true
 			return again, nil
 		}
-		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.othersHold(live), ", ") + "); deploy again after that to have it back"
+		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.othersHold(f.full), ", ") + "); deploy again after that to have it back"
 		c.writes, c.manifestHash = nil, ""
 		p.warnings.add(t.id, t.source, "%s", c.Reason)
 		return c, nil
@@ -139,42 +132,41 @@ func (p *planning) decideLeaving(ctx context.Context, t *target, desired, live *
 }
 
 // decideCreation decides, by a dry run, about an object that seems to be absent.
-func (p *planning) decideCreation(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (verdict, error) {
-	c := p.newCreation(t, desired)
+func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
+	c := p.newCreation(t, f.desired)
 	c.writes = []write{{verb: createObject}}
-	t.progress.wasAbsent = s.absent
-	if p.a.opts.Gate == GateOff && s.absent {
+	t.progress.wasAbsent = f.absent
+	if p.a.opts.Gate == GateOff && f.absent {
 		c.Unverified = "no dry run (--gate off)"
 		return verdict{change: c}, nil
 	}
-	return verdict{next: &question{try: &c.writes[0], body: desired, then: func(a answer) (verdict, error) {
-		switch err := a.err; {
+	return ask(p.try(t, trial{write: c.writes[0], body: f.desired}), func(result *unstructured.Unstructured, err error) (verdict, error) {
+		switch {
 		case err == nil:
-			c.Predicted, t.progress.wasAbsent = a.result, true
-			if c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, desired, a.result); err != nil {
-				return verdict{}, err
-			}
+			c.Predicted, t.progress.wasAbsent = result, true
+			c.Fields = f.changedByServer(f.desired, result)
 			if p.predictor.warnOfDropped(t, c.Fields) {
 				c.manifestHash = "" // no fingerprint: the cluster may have the fields later
 			}
 			return verdict{change: c}, nil
 		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
-			return p.decideUnobserved(t, s)
+			return p.decideUnobserved(t, f.observation)
 		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
-			return verdict{change: p.keepAsItIs(t, desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
-		case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
-			return verdict{next: &question{then: func(now answer) (verdict, error) {
+			return verdict{change: p.keepAsItIs(t, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
+		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
+			return ask(p.look(t), func(now observation, errOfLook error) (verdict, error) {
 				switch {
-				case now.err != nil:
-					return verdict{}, now.err
-				case now.found.full != nil:
-					return p.decideBy(ctx, t, now.found)
+				case errOfLook != nil:
+					return verdict{}, errOfLook
+				case now.full != nil:
+					f.observation = now
+					return p.decideObject(t, f)
 				}
 				return p.decideRefused(t, c, err)
-			}}}, nil
+			}), nil
 		}
-		return p.decideRefused(t, c, a.err)
-	}}}, nil
+		return p.decideRefused(t, c, err)
+	}), nil
 }
 
 // decideUnobserved decides about an object that turned out to exist: it lacks Helm's

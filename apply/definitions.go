@@ -106,25 +106,24 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 	})
 }
 
-// immutableFields returns the fields that a refusal by the API server's own validation says are immutable, not one by
+// fieldsCalledImmutable asks which fields a refusal by the API server's own validation says are immutable, not one by
 // a policy or a webhook, which may forbid the change for another reason; see definition.ImmutableFields.
-func (d *definitions) immutableFields(ctx context.Context, t *target, refusal error) ([]string, error) {
-	var status apierrors.APIStatus
-	if !errors.As(refusal, &status) || verify.IsFromAdmission(refusal) {
-		return nil, nil
-	}
-	s := status.Status()
-	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden || s.Details == nil {
-		return nil, nil
-	}
-	var version map[string]any
-	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
-		var err error
-		if version, err = d.version(ctx, t); err != nil {
-			return nil, err
+func (d *definitions) fieldsCalledImmutable(t *target, refusal error) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (_ []string, err error) {
+		var status apierrors.APIStatus
+		if !errors.As(refusal, &status) || verify.IsFromAdmission(refusal) {
+			return nil, nil
 		}
+		s := status.Status()
+		if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden || s.Details == nil {
+			return nil, nil
+		}
+		var version map[string]any
+		if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
+			version, err = d.version(ctx, t)
+		}
+		return definition.ImmutableFields(s.Details.Causes, version), err
 	}
-	return definition.ImmutableFields(s.Details.Causes, version), nil
 }
 
 // isServed reports whether the API server serves all versions that a definition of the release serves.
@@ -138,17 +137,15 @@ func (d *definitions) isServed(ctx context.Context, t *target) bool {
 	return len(kinds) > 0
 }
 
-// servesVersion returns a function that reports whether the server still serves the
+// servesVersion reports whether the server still serves the
 // target's kind in an API version. If the release changes the CRD, the new CRD decides,
 // even once it is applied, because discovery lags behind.
-func (d *definitions) servesVersion(ctx context.Context, t *target) func(apiVersion string) bool {
-	return func(apiVersion string) bool {
-		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-		if d.prerequisites.expected(t.definition()) {
-			_, comes := d.kinds[gvk]
-			return comes
-		}
-		_, err := d.a.cluster.Mapping(ctx, gvk, false)
-		return !errors.As(err, new(*kube.NoKindMatchError)) // any other error counts as served
+func (d *definitions) servesVersion(ctx context.Context, t *target, apiVersion string) bool {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
+	if d.prerequisites.expected(t.definition()) {
+		_, comes := d.kinds[gvk]
+		return comes
 	}
+	_, err := d.a.cluster.Mapping(ctx, gvk, false)
+	return !errors.As(err, new(*kube.NoKindMatchError)) // any other error counts as served
 }

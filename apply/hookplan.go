@@ -11,68 +11,73 @@ import (
 )
 
 // decideHook asks the server whether it would create one hook.
-func (p *planning) decideHook(ctx context.Context, t *target) (verdict, error) {
+func (p *planning) decideHook(t *target, f facts) (verdict, error) {
 	c := p.newChange(t, Create)
-	desired, err := p.predictor.normalise(ctx, t)
-	if err != nil {
-		return verdict{}, err
-	}
-	c.Desired, c.manifestHash = desired, ""
+	c.Desired, c.manifestHash = f.desired, ""
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
-		if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
-			return verdict{}, err
-		}
+		return ask(p.mayDo(c, "delete", t.mapping), func(c Change, err error) (verdict, error) {
+			if err != nil {
+				return verdict{}, err
+			}
+			return p.decideCreationOfHook(t, f, c)
+		}), nil
 	}
+	return p.decideCreationOfHook(t, f, c)
+}
+
+func (p *planning) decideCreationOfHook(t *target, f facts, c Change) (verdict, error) {
 	if d := p.prerequisites.deferralOf(t); d != nil {
-		c = p.deferChange(t, c, d)
-		err := p.checkDeferred(ctx, t, &c)
-		return verdict{change: c}, err
+		return p.checkedBefore(t, p.deferChange(t, c, d)), nil
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "no dry run (--gate off)"
 		return verdict{change: c}, nil
 	}
-	return p.tryHook(ctx, t, c, 0), nil
+	return p.tryHook(t, f, c, 0), nil
 }
 
 // tryHook asks the server what it would create. If the name is taken by an object that is gone
 // when it is read, such as a Job after its TTL, the server is asked again. Races are those that were lost.
-func (p *planning) tryHook(ctx context.Context, t *target, c Change, races int) verdict {
-	return verdict{next: &question{try: &write{verb: createHook}, body: c.Desired, pause: races, then: func(a answer) (verdict, error) {
-		refusal, exists := a.err, kube.IsAlreadyExists(a.err)
-		if !exists && !verify.IsHeldByAnother(refusal) || races == maxAttempts {
-			return p.decideTriedHook(ctx, t, c, a)
+func (p *planning) tryHook(t *target, f facts, c Change, races int) verdict {
+	try := func(ctx context.Context) (*unstructured.Unstructured, error) {
+		if races > 0 {
+			pauseAfterRace(ctx, races)
 		}
-		return verdict{next: &question{then: func(a answer) (verdict, error) {
+		return p.try(t, trial{write: write{verb: createHook}, body: c.Desired})(ctx)
+	}
+	return ask(try, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
+		exists := kube.IsAlreadyExists(refusal)
+		if !exists && !verify.IsHeldByAnother(refusal) || races == maxAttempts {
+			return p.decideTriedHook(t, f, c, result, refusal)
+		}
+		return ask(p.look(t), func(now observation, err error) (verdict, error) {
 			switch {
-			case a.err != nil:
-				return verdict{}, a.err
-			case a.found.forbidden:
-				return p.decideRefused(t, c, a.found.refusal)
-			case a.found.full != nil:
-				return p.replaceHook(ctx, t, c, a.found.full)
+			case err != nil:
+				return verdict{}, err
+			case now.forbidden:
+				return p.decideRefused(t, c, now.refusal)
+			case now.full != nil:
+				return p.replaceHook(t, f, c, now.full)
 			case !exists:
 				return p.decideRefused(t, c, refusal)
 			}
-			return p.tryHook(ctx, t, c, races+1), nil
-		}}}, nil
-	}}}
+			return p.tryHook(t, f, c, races+1), nil
+		}), nil
+	})
 }
 
 // decideTriedHook decides about a hook by the answer to its dry run.
-func (p *planning) decideTriedHook(ctx context.Context, t *target, c Change, a answer) (verdict, error) {
-	if a.err != nil {
-		return p.decideRefused(t, c, a.err)
+func (p *planning) decideTriedHook(t *target, f facts, c Change, result *unstructured.Unstructured, refusal error) (verdict, error) {
+	if refusal != nil {
+		return p.decideRefused(t, c, refusal)
 	}
-	var err error
-	c.Predicted = a.result
-	c.Fields, err = p.predictor.fieldsChangedByServer(ctx, t, c.Desired, c.Predicted)
-	return verdict{change: c}, err
+	c.Predicted, c.Fields = result, f.changedByServer(c.Desired, result)
+	return verdict{change: c}, nil
 }
 
 // replaceHook decides about a hook whose name is taken by a live object: if that may be removed,
 // the server is asked about the hook under another name.
-func (p *planning) replaceHook(ctx context.Context, t *target, c Change, live *unstructured.Unstructured) (verdict, error) {
+func (p *planning) replaceHook(t *target, f facts, c Change, live *unstructured.Unstructured) (verdict, error) {
 	c.Live = live
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {
 		return verdict{}, t.reject(&HookExistsError{Why: why})
@@ -81,14 +86,17 @@ func (p *planning) replaceHook(ctx context.Context, t *target, c Change, live *u
 	if !decide.IsHook(live) { // an object of the release, which the chart has made a hook
 		c.Reason = "the object of this name, which was not a hook before, is deleted first"
 	}
-	if err := p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping); err != nil {
-		return verdict{}, err
-	}
-	return verdict{next: &question{try: &write{verb: createHook}, body: c.Desired, beside: true, then: func(a answer) (verdict, error) {
-		if verify.CannotRenameForDryRun(a.err) {
-			c.Unverified = noDryRunBeside(t, a.err)
-			return verdict{change: c}, nil
+	return ask(p.mayDo(c, "delete", t.mapping), func(c Change, err error) (verdict, error) {
+		if err != nil {
+			return verdict{}, err
 		}
-		return p.decideTriedHook(ctx, t, c, a)
-	}}}, nil
+		beside := trial{write: write{verb: createHook}, body: c.Desired, beside: true}
+		return ask(p.try(t, beside), func(result *unstructured.Unstructured, refusal error) (verdict, error) {
+			if verify.CannotRenameForDryRun(refusal) {
+				c.Unverified = noDryRunBeside(t, refusal)
+				return verdict{change: c}, nil
+			}
+			return p.decideTriedHook(t, f, c, result, refusal)
+		}), nil
+	}), nil
 }

@@ -167,7 +167,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
 		return o, nil
 	}
-	c, err := i.predict(ctx, t, s.full)
+	c, err := i.predict(ctx, t, s)
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err
 		return o, nil
@@ -181,12 +181,12 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 
 // predict computes the change of applying the manifest again: from the server's dry run,
 // or locally if the server has no answer or refuses.
-func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
-	desired, err := i.p.predictor.normalise(ctx, t)
+func (i *Inspection) predict(ctx context.Context, t *target, s observation) (Change, error) {
+	f, err := i.p.factsOf(ctx, t, s)
 	if err != nil {
 		return Change{}, err
 	}
-	v, err := i.p.decideUpdate(ctx, t, desired, live, false)
+	v, err := i.p.decideUpdate(t, f, false)
 	c, err := i.p.settle(ctx, t, v, err)
 	unverified := c.Unverified
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
@@ -196,25 +196,19 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 	} else if err != nil || c.Action != Recreate && c.Predicted != nil {
 		return c, err
 	}
-	c, err = i.estimateLocally(ctx, t, desired, live)
+	v, err = i.p.predictUpdate(t, f, false, func(u *updateDecision) (verdict, error) {
+		diff, err := u.differences(u.prediction.Predicted)
+		if err != nil {
+			return verdict{}, err
+		}
+		c := u.change
+		c.Predicted = u.prediction.Predicted
+		c.Fields = compare.States{Before: u.live, After: c.Predicted, Desired: c.Desired, Managed: u.facts.live.Entries}.Fields(diff)
+		return verdict{change: c}, nil
+	})
+	c, err = i.p.settle(ctx, t, v, err)
 	c.Unverified = unverified
 	return c, err
-}
-
-// estimateLocally is predict without asking the server.
-func (i *Inspection) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
-	u, err := i.p.predictUpdate(ctx, t, desired, live, false)
-	if err != nil {
-		return Change{}, err
-	}
-	c := u.change
-	c.Predicted = u.prediction.Predicted
-	diff, err := u.differences(c.Predicted)
-	if err != nil {
-		return Change{}, err
-	}
-	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: u.prediction.Live.Entries}.Fields(diff)
-	return c, nil
 }
 
 // An OrphanChange is an object of another revision, and what applying the inspected

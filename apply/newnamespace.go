@@ -10,17 +10,19 @@ import (
 	"deployer/internal/kube"
 )
 
-// checkDeferred checks of a deferred creation what can be checked now: its permissions, and what the
+// checkedBefore is the verdict of a deferred creation, of which is checked what can be now: its permissions, and what the
 // server says about it in another namespace.
-func (p *planning) checkDeferred(ctx context.Context, t *target, c *Change) error {
-	if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, c, t); err != nil || c.denied != nil {
-		return err
-	}
-	valid, err := p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral)
-	if valid {
-		c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
-	}
-	return err
+func (p *planning) checkedBefore(t *target, c Change) verdict {
+	return ask(func(ctx context.Context) (Change, error) {
+		if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, &c, t); err != nil || c.denied != nil {
+			return c, err
+		}
+		valid, err := p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral)
+		if valid {
+			c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
+		}
+		return c, err
+	}, decided)
 }
 
 // validateElsewhere asks the server to validate an object whose namespace doesn't exist yet, as if

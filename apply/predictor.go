@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,19 +26,6 @@ type predictor struct {
 	warnings *warnings
 
 	hooksComeFirst bool // they may change what kinds are like
-}
-
-// begin begins the prediction of applying desired, which it changes.
-func (r *predictor) begin(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (*predict.Prediction, error) {
-	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
-	if err != nil {
-		return nil, err
-	}
-	l, err := compare.NewLive(conv, live)
-	if err != nil {
-		return nil, err
-	}
-	return predict.New(l, desired, r.declaredFieldsOf(ctx, t, conv, r.history.objects[t.id])), nil
 }
 
 // declaredFieldsOf returns the fields that stored revisions declared for an object, in
@@ -71,23 +57,6 @@ func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv manage
 		out = append(out, predict.Declared{Revision: s.Revision, Fields: set, Object: res.Object.Object})
 	}
 	return out
-}
-
-// fieldsChangedByServer lists the fields of a new object whose applied values the server changes;
-// none when the object can't be read by its schema.
-func (r *predictor) fieldsChangedByServer(ctx context.Context, t *target, desired, result *unstructured.Unstructured) ([]FieldChange, error) {
-	if compare.Satisfies(result.Object, desired.Object) {
-		return nil, nil
-	}
-	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
-	if err != nil {
-		return nil, err
-	}
-	all, err := compare.Fields(conv, compare.States{Before: desired, After: result, Desired: desired})
-	if err != nil {
-		return nil, nil // not an error: the server has accepted the object
-	}
-	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Type == compare.Added }), nil
 }
 
 // warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is

@@ -25,33 +25,33 @@ import (
 
 // decideRecreation decides about an update that the server refuses because fields are
 // immutable.
-func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, immutableFields []string) (verdict, error) {
-	p, t := u.p, u.t
-	immutable := &ImmutableError{ID: t.id, Fields: immutableFields, Text: verify.AsServerError(t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(t.id.Group)}
+func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (verdict, error) {
+	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group)}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
-		ID: t.id, Live: u.live.GetAnnotations(), Desired: t.obj.GetAnnotations(), Allowed: p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
+		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
 		Custom: immutable.Custom,
 	}.Permission()
 	immutable.Never = permission == decide.NeverPermitted
-	may := permission == decide.Permitted
-	var err error
-	if may {
-		if may, err = p.permissions.surviveRecreation(ctx, u.live, immutable); err != nil {
-			return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+	if permission != decide.Permitted {
+		return verdict{}, u.t.reject(immutable)
+	}
+	return ask(u.p.canRecreate(u.t, u.live, immutable), func(can bool, err error) (verdict, error) {
+		switch {
+		case err != nil:
+			return verdict{}, err
+		case !can:
+			return verdict{}, u.t.reject(immutable)
+		case volumeClaimAdvice != "":
+			u.p.warnings.add(u.t.id, u.t.source, "%s", volumeClaimAdvice)
 		}
-	}
-	if may {
-		if may, err = p.a.isUnused(ctx, immutable); err != nil {
-			return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
-		}
-	}
-	if !may {
-		return verdict{}, t.reject(immutable)
-	}
-	if volumeClaimAdvice != "" {
-		p.warnings.add(t.id, t.source, "%s", volumeClaimAdvice)
-	}
+		return u.recreate(immutable)
+	}), nil
+}
+
+// recreate is the verdict that an object is deleted and made again.
+func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
+	p, t := u.p, u.t
 	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = slices.Clone(u.change.Conflicts)
@@ -60,7 +60,8 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 			f.Outcome = OutcomeTaken // the new object has no other managers
 		}
 	}
-	c.Fields, err = compare.Fields(u.prediction.Live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.prediction.Live.Entries, AfterIsManifest: true})
+	var err error
+	c.Fields, err = compare.Fields(u.facts.converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.facts.live.Entries, AfterIsManifest: true})
 	if err != nil {
 		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -77,21 +78,39 @@ func (u *updateDecision) decideRecreation(ctx context.Context, refusal error, im
 		{verb: createObject},
 	}
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	return verdict{next: &question{try: &write{verb: createObject}, body: c.Desired, beside: true, then: func(a answer) (v verdict, err error) {
+	beside := trial{write: write{verb: createObject}, body: c.Desired, beside: true}
+	return ask(p.try(t, beside), func(result *unstructured.Unstructured, err error) (verdict, error) {
 		switch {
-		case a.err == nil:
-			c.Predicted = a.result
-		case verify.CannotRenameForDryRun(a.err):
-			c.Unverified = noDryRunBeside(t, a.err)
+		case err == nil:
+			c.Predicted = result
+		case verify.CannotRenameForDryRun(err):
+			c.Unverified = noDryRunBeside(t, err)
 		default:
-			if v, err = p.decideRefused(t, c, a.err); err != nil || v.next != nil || v.change.Action != Recreate {
+			v, err := p.decideRefused(t, c, err)
+			if err != nil || v.again || v.change.Action != Recreate {
 				return v, err
 			}
 			c = v.change
 		}
-		err = p.permissions.denyUnlessAllowed(ctx, &c, "delete", t.mapping)
-		return verdict{change: c}, err
-	}}}, nil
+		return p.unlessDenied(c, "delete", t.mapping), nil
+	}), nil
+}
+
+// canRecreate asks whether an object can be deleted, and made again after that. immutable gets the advice if it can't.
+func (p *planning) canRecreate(t *target, live *unstructured.Unstructured, immutable *ImmutableError) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		may, err := p.permissions.surviveRecreation(ctx, live, immutable)
+		if err != nil {
+			return false, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+		}
+		if !may {
+			return false, nil
+		}
+		if may, err = p.a.isUnused(ctx, immutable); err != nil {
+			return false, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
+		}
+		return may, nil
+	}
 }
 
 // replacementPropagation says what becomes of the dependents of an object that another one takes the place of: a

@@ -145,7 +145,7 @@ func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error
 	if t.isHook || p.a.opts.Gate != GateOff && p.prerequisites.isNew(t) {
 		return p.decide(ctx, t, observation{})
 	}
-	return p.readAndDecide(ctx, t)
+	return p.lookAndDecide(ctx, t)
 }
 
 // redecide decides again about a change after a try. sent says that its writes were made.
@@ -182,7 +182,7 @@ func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
 	if err := r.p.definitions.readGenerations(ctx, []*target{r.t}); err != nil {
 		return c, err
 	}
-	return r.p.readAndDecide(ctx, r.t)
+	return r.p.lookAndDecide(ctx, r.t)
 }
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.

@@ -2,10 +2,10 @@ package apply
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -20,71 +20,83 @@ import (
 )
 
 // decideUpdate decides about an existing object that is ours or is being adopted.
-func (p *planning) decideUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (verdict, error) {
-	u, err := p.predictUpdate(ctx, t, desired, live, adopting)
-	if err != nil {
-		return verdict{}, err
-	}
-	if err := u.decideCollisions(ctx); err != nil {
-		return verdict{}, err
-	}
-	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
-	if len(refused) > 0 {
-		return verdict{}, t.reject(&ConflictError{Fields: refused})
-	}
-	return u.decideByDryRun(ctx)
+func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, error) {
+	return p.predictUpdate(t, f, adopting, func(u *updateDecision) (verdict, error) {
+		if err := u.decideCollisions(); err != nil {
+			return verdict{}, err
+		}
+		refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
+		if len(refused) > 0 {
+			return verdict{}, t.reject(&ConflictError{Fields: refused})
+		}
+		return u.decideByDryRun()
+	})
 }
 
-// predictUpdate predicts what an apply makes of the live object. It leaves to others the fields that the
-// policy, an autoscaler or the cluster gives them, and lists the conflicts.
-func (p *planning) predictUpdate(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (*updateDecision, error) {
-	if !t.isReplacedWhole() && storedWithoutManagedFields(live) {
-		t.fullReplace.applicable, t.fullReplace.reason = desired, tooLargeForManagedFields
+// predictUpdate predicts what an apply makes of the live object, and goes on with then. It leaves to others the fields that
+// the policy, an autoscaler or the cluster gives them, and lists the conflicts.
+func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*updateDecision) (verdict, error)) (verdict, error) {
+	if !t.isReplacedWhole() && storedWithoutManagedFields(f.full) {
+		t.fullReplace.applicable, t.fullReplace.reason = f.desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
-	u := &updateDecision{p: p, t: t, fullDesired: desired, live: live, adopting: adopting, change: p.newChange(t, Update)}
-	u.change.Live, u.change.Provenance = live, p.history.provenanceOf(t, live, p.a.owner, adopting)
+	u := &updateDecision{p: p, t: t, fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, Update)}
+	u.change.Live, u.change.Provenance = f.full, p.history.provenanceOf(t, f.full, p.a.owner, adopting)
 	var err error
 	if u.policy, err = p.a.opts.conflictPolicyOf(t); err != nil {
-		return nil, err
+		return verdict{}, err
 	}
 	if u.policy == FailOnConflict && p.req.Undo {
 		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
-	if u.prediction, err = p.predictor.begin(ctx, t, cmp.Or(t.fullReplace.applicable, desired).DeepCopy(), live); err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	return ask(p.factsOfUpdate(t, f), func(f updateFacts, err error) (verdict, error) {
+		if err != nil {
+			return verdict{}, err
+		}
+		if err := u.begin(f); err != nil {
+			return verdict{}, err
+		}
+		compute := func() (verdict, error) {
+			if err := u.computePrediction(); err != nil {
+				return verdict{}, err
+			}
+			return then(u)
+		}
+		others := u.ownersElsewhere()
+		if len(others) == 0 || t.isReplacedWhole() {
+			return compute()
+		}
+		return ask(p.applyUnforced(t, u.prediction.Desired), func(causes []metav1.StatusCause, _ error) (verdict, error) {
+			u.decideConflictsElsewhere(others, causes) // without an answer, the dry run of the change tells
+			return compute()
+		}), nil
+	}), nil
+}
+
+// begin leaves fields to others, and lists the conflicts.
+func (u *updateDecision) begin(f updateFacts) error {
+	u.facts = f
+	u.prediction = predict.New(f.live, cmp.Or(u.t.fullReplace.applicable, u.fullDesired).DeepCopy(), f.declared)
+	if len(f.views) > 0 {
+		u.prediction.Unlike = func(apiVersion string) bool { return f.views[apiVersion] != nil }
 	}
-	if u.views, err = p.otherViews(ctx, t, u.prediction.Live); err != nil {
-		return nil, err
-	}
-	if len(u.views) > 0 {
-		u.prediction.Unlike = func(apiVersion string) bool { return u.views[apiVersion] != nil }
-	}
-	if u.scaledAt, err = p.autoscalers.relinquishReplicas(ctx, t, u.prediction, &u.change); err != nil {
-		return nil, err
-	}
-	u.prediction.RelinquishClusterFilled(t.mapping.HasStatus)
-	if owner := provenance.OwnerOf(live); t.fromCRDs && owner != (Owner{}) && owner != p.a.owner {
+	u.relinquishReplicas()
+	u.prediction.RelinquishClusterFilled(u.t.mapping.HasStatus)
+	if owner := provenance.OwnerOf(u.live); u.t.fromCRDs && owner != (Owner{}) && owner != u.p.a.owner {
 		u.prediction.RelinquishMetadata() // it is in the templates of that release, which applies it under our field manager
 	}
-	if err := u.decideConflicts(); err != nil {
-		return nil, err
-	}
-	if err := u.decideConflictsElsewhere(ctx); err != nil {
-		return nil, err
-	}
-	return u, u.computePrediction(ctx)
+	return u.decideConflicts()
 }
 
 // updateDecision is one update being decided.
 type updateDecision struct {
 	p                    *planning
 	t                    *target
+	facts                updateFacts
 	policy               ConflictPolicy
 	prediction           *predict.Prediction
 	fullDesired          *unstructured.Unstructured // before any field was relinquished
 	live                 *unstructured.Unstructured
-	views                map[string]*unstructured.Unstructured // of live, by API version: see otherViews
 	adopting             bool
 	scaledAt             fieldpath.Path // of the number of replicas if the chart's doesn't count; else nil
 	precondition         precondition
@@ -92,9 +104,9 @@ type updateDecision struct {
 	change               Change
 }
 
-func (u *updateDecision) computePrediction(ctx context.Context) error {
+func (u *updateDecision) computePrediction() error {
 	terms := ownership.Terms{
-		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: u.p.definitions.servesVersion(ctx, u.t),
+		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: func(apiVersion string) bool { return u.facts.served[apiVersion] },
 		Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group),
 	}
 	if err := u.prediction.Compute(terms); err != nil {
@@ -153,18 +165,9 @@ func (u *updateDecision) staysHeadless() bool {
 	return live == "None" && !stated && kind != "ExternalName"
 }
 
-// immutableFields returns the fields that a refusal says are immutable. A Service that stays headless
-// can't get a type that needs an address.
-func (u *updateDecision) immutableFields(ctx context.Context, refusal error) ([]string, error) {
-	if verify.NeedsAddress(refusal) && u.staysHeadless() {
-		return []string{"spec.clusterIP"}, nil
-	}
-	return u.p.definitions.immutableFields(ctx, u.t, refusal)
-}
-
 // decideByDryRun wants to know from the server what the update comes to, unless the prediction says
 // that nothing changes.
-func (u *updateDecision) decideByDryRun(ctx context.Context) (verdict, error) {
+func (u *updateDecision) decideByDryRun() (verdict, error) {
 	if u.prediction.Migrated.Elsewhere == "" && compare.SameContent(u.prediction.Predicted, u.live) {
 		return verdict{change: u.unchanged()}, nil
 	}
@@ -172,42 +175,50 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (verdict, error) {
 	if !u.defaultsRelinquished {
 		keep = u.prediction.UndeclaredDefaults()
 	}
-	return verdict{next: &question{try: new(u.attempt()), body: u.prediction.Desired, final: !keep.Empty(), then: func(a answer) (verdict, error) {
+	attempt := trial{write: u.attempt(), body: u.prediction.Desired, final: !keep.Empty()}
+	return ask(u.p.try(u.t, attempt), func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		switch {
-		case a.err == nil:
-			return u.handleAnswer(ctx, a.result)
-		case verify.FailedToPrune(a.err) && u.ownersFirst():
-			return u.handleAnswer(ctx, u.prediction.Predicted)
+		case refusal == nil:
+			return u.handleAnswer(result)
+		case verify.FailedToPrune(refusal) && u.ownersFirst():
+			return u.handleAnswer(u.prediction.Predicted)
+		case verify.NeedsAddress(refusal) && u.staysHeadless(): // a type that a Service without an address can't get
+			return u.decideRecreation(refusal, []string{"spec.clusterIP"})
 		}
-		return u.handleRefusal(ctx, a.err, keep)
-	}}}, nil
+		return ask(u.p.definitions.fieldsCalledImmutable(u.t, refusal), func(immutable []string, err error) (verdict, error) {
+			switch {
+			case err != nil:
+				return verdict{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: err}
+			case len(immutable) > 0:
+				return u.decideRecreation(refusal, immutable)
+			case verify.RefusesWrite(refusal) && !keep.Empty():
+				return u.relinquish(keep)
+			}
+			return u.handleRefusal(refusal)
+		}), nil
+	}), nil
 }
 
-// handleRefusal decides what to do when the server wouldn't accept the update. keep are the defaults that may be why.
-func (u *updateDecision) handleRefusal(ctx context.Context, refusal error, keep *fieldpath.Set) (verdict, error) {
-	immutable, err := u.immutableFields(ctx, refusal)
-	switch {
-	case err != nil:
-		return verdict{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: err}
-	case len(immutable) > 0:
-		return u.decideRecreation(ctx, refusal, immutable)
-	case verify.RefusesWrite(refusal) && !keep.Empty():
-		return u.relinquish(ctx, keep)
-	}
+// handleRefusal decides what it means that the server wouldn't accept the update.
+func (u *updateDecision) handleRefusal(refusal error) (verdict, error) {
 	u.change.Predicted = nil
 	v, err := u.p.decideRefused(u.t, u.change, refusal)
-	c := &v.change
-	if err == nil && v.next == nil && c.Unverified != "" && c.Deferral == nil {
+	if c := &v.change; err == nil && !v.again && c.Unverified != "" && c.Deferral == nil {
 		c.writes = u.writes()
-		c.Predicted = u.prediction.Predicted
-		u.warnOfKeptFields(c.Predicted)
-		diff, err := u.differences(c.Predicted)
-		if err != nil {
-			return verdict{}, err
-		}
-		u.listFieldChanges(c, diff, c.Predicted)
+		return verdict{change: *c}, u.estimate(c)
 	}
 	return v, err
+}
+
+// estimate makes a change one that only the prediction tells about.
+func (u *updateDecision) estimate(c *Change) error {
+	c.Predicted = u.prediction.Predicted
+	u.warnOfKeptFields(c.Predicted)
+	diff, err := u.differences(c.Predicted)
+	if err == nil {
+		u.listFieldChanges(c, diff, c.Predicted)
+	}
+	return err
 }
 
 // attempt is the write whose dry run is closest to the real request. If ownership has to be
@@ -234,13 +245,9 @@ func (u *updateDecision) ownersFirst() bool {
 }
 
 // handleAnswer turns the server's answer into a change.
-func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (verdict, error) {
+func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (verdict, error) {
 	if !u.ownersFirst() { // else the answer doesn't tell
-		changes, err := u.p.predictor.fieldsChangedByServer(ctx, u.t, u.prediction.Desired, result)
-		if err != nil {
-			return verdict{}, err
-		}
-		if u.p.predictor.warnOfDropped(u.t, changes) {
+		if u.p.predictor.warnOfDropped(u.t, u.facts.changedByServer(u.prediction.Desired, result)) {
 			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 		if compare.SameContent(result, u.live) {
@@ -261,7 +268,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 	if keep := u.prediction.ChangedDefaults(diff); !u.defaultsRelinquished && !keep.Empty() {
 		// These values were once set by defaults or webhooks, which would now set others.
 		// They aren't ours to change.
-		return u.relinquish(ctx, keep)
+		return u.relinquish(keep)
 	}
 	u.warnOfKeptFields(result)
 	if u.ownersFirst() {
@@ -274,13 +281,13 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 }
 
 // relinquish decides again with more fields relinquished.
-func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (verdict, error) {
+func (u *updateDecision) relinquish(keep *fieldpath.Set) (verdict, error) {
 	u.defaultsRelinquished = true
 	u.prediction.RelinquishDefaults(keep)
-	if err := u.computePrediction(ctx); err != nil {
+	if err := u.computePrediction(); err != nil {
 		return verdict{}, err
 	}
-	return u.decideByDryRun(ctx)
+	return u.decideByDryRun()
 }
 
 // unchanged returns the decision that the object's content needs no change; at most its

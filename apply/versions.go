@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,30 +84,23 @@ func transientButConversion(err error) bool {
 	return verify.Transient(err) && !errors.As(err, new(unconverted))
 }
 
-// decideConflictsElsewhere decides about fields that others have set in a version in which they have other names: the API
-// server says which of them the chart changes. Such a field can't be left to its owner.
-func (u *updateDecision) decideConflictsElsewhere(ctx context.Context) error {
-	var others []ownership.Entry
-	for _, e := range u.prediction.Live.Entries {
-		if u.views[e.APIVersion] != nil && e.Subresource == "" && e.Class() != ownership.Helm {
-			others = append(others, e)
-		}
-	}
-	if len(others) == 0 || u.t.isReplacedWhole() {
-		return nil
-	}
-	var answer *apierrors.StatusError
-	if err := u.p.a.applyUnforced(ctx, u.t, u.prediction.Desired); !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
-		return nil // the dry run of the change tells
-	}
-	for _, cause := range answer.ErrStatus.Details.Causes {
+// ownersElsewhere are the entries of others who have set fields in a version in which these have other names.
+func (u *updateDecision) ownersElsewhere() []ownership.Entry {
+	return slices.DeleteFunc(slices.Clone(u.facts.live.Entries), func(e ownership.Entry) bool {
+		return u.facts.views[e.APIVersion] == nil || e.Subresource != "" || e.Class() == ownership.Helm
+	})
+}
+
+// decideConflictsElsewhere decides about such fields: the API server says which of them the chart changes. Such a field can't
+// be left to its owner.
+func (u *updateDecision) decideConflictsElsewhere(others []ownership.Entry, causes []metav1.StatusCause) {
+	for _, cause := range causes {
 		for _, e := range others {
 			if cause.Type == metav1.CauseTypeFieldManagerConflict && blamesEntry(cause.Message, e) {
 				u.change.Conflicts = append(u.change.Conflicts, u.describeConflictElsewhere(cause.Field, e))
 			}
 		}
 	}
-	return nil
 }
 
 // blamesEntry reports whether the API server's words for a conflict are about the owner of an entry.
@@ -122,7 +116,7 @@ func (u *updateDecision) describeConflictElsewhere(field string, e ownership.Ent
 	for path := range e.Set.All() {
 		if path.String() == field {
 			f.Path = secret.HidePath(fields.String(path), nil)
-			f.Before, f.After = valueTexts(u.views[e.APIVersion], &unstructured.Unstructured{}, path, secret, u.p.a.opts.Hidden)
+			f.Before, f.After = valueTexts(u.facts.views[e.APIVersion], &unstructured.Unstructured{}, path, secret, u.p.a.opts.Hidden)
 		}
 	}
 	f.Path += " of " + e.APIVersion
@@ -137,15 +131,21 @@ func (u *updateDecision) describeConflictElsewhere(field string, e ownership.Ent
 	return f
 }
 
-// applyUnforced asks which fields of others an apply would change.
-func (r *requester) applyUnforced(ctx context.Context, t *target, obj *unstructured.Unstructured) error {
-	data, err := applyBody(obj.Object)
-	if err != nil {
-		return fmt.Errorf("encoding it: %w", err)
+// applyUnforced asks which fields of others an apply would change; none without such an answer.
+func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func(context.Context) ([]metav1.StatusCause, error) {
+	return func(ctx context.Context) ([]metav1.StatusCause, error) {
+		data, err := applyBody(obj.Object)
+		if err != nil {
+			return nil, err
+		}
+		opts := metav1.PatchOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationStrict, DryRun: asDryRun.dryRun()}
+		_, err = p.a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, opts)
+		var answer *apierrors.StatusError
+		if !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
+			return nil, err
+		}
+		return answer.ErrStatus.Details.Causes, nil
 	}
-	opts := metav1.PatchOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationStrict, DryRun: asDryRun.dryRun()}
-	_, err = r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, opts)
-	return err
 }
 
 // view reads an object in the version of the mapping, unless nobody converts to it.

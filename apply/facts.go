@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/compare"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+	"deployer/apply/predict"
+)
+
+// Facts are what the rules decide about an object by, besides its manifest, the request and the options.
+type facts struct {
+	observation
+	desired   *unstructured.Unstructured  // what the manifest comes to by the schema
+	converter managedfields.TypeConverter // has the schema
+	isServed  bool                        // of a definition that can't be read: its kinds are there
+}
+
+// factsOf collects what a decision begins with. The error is a *Rejection if the manifest can't be applied.
+func (p *planning) factsOf(ctx context.Context, t *target, s observation) (facts, error) {
+	f := facts{observation: s}
+	var err error
+	if f.desired, err = p.predictor.normalise(ctx, t); err != nil {
+		return f, err
+	}
+	if f.converter, _, err = p.schemas.of(ctx, t.mapping.GVK); err != nil {
+		return f, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+	}
+	f.isServed = s.forbidden && t.id.IsCRD() && p.definitions.isServed(ctx, t)
+	return f, nil
+}
+
+// changedByServer lists the fields of a new object whose applied values the server changes; none when the object can't be
+// read by its schema: the server has accepted it.
+func (f facts) changedByServer(desired, result *unstructured.Unstructured) []FieldChange {
+	if compare.Satisfies(result.Object, desired.Object) {
+		return nil
+	}
+	all, err := compare.Fields(f.converter, compare.States{Before: desired, After: result, Desired: desired})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Type == compare.Added })
+}
+
+// updateFacts are what an update of a live object is decided by besides.
+type updateFacts struct {
+	facts
+	live     *compare.Live
+	declared []predict.Declared
+	views    map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
+	served   map[string]bool                       // the API versions in which fields are owned, whether the server still has them
+	scaling  scaling
+}
+
+// Scaling says where an object has its number of replicas, and what sets it.
+type scaling struct {
+	path fieldpath.Path         // nil for what has none
+	by   ownership.FieldManager // zero when only people, charts and what doesn't exist any more have: it is a field as any other
+}
+
+// factsOfUpdate asks for the facts of an update.
+func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (updateFacts, error) {
+	return func(ctx context.Context) (u updateFacts, err error) {
+		u.facts = f
+		if u.live, err = compare.NewLive(f.converter, f.full); err != nil {
+			return u, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		}
+		u.declared = p.predictor.declaredFieldsOf(ctx, t, f.converter, p.history.objects[t.id])
+		if u.views, err = p.otherViews(ctx, t, u.live); err != nil {
+			return u, err
+		}
+		u.served = map[string]bool{}
+		for _, e := range u.live.Entries {
+			u.served[e.APIVersion] = p.definitions.servesVersion(ctx, t, e.APIVersion)
+		}
+		if !t.mapping.HasScale {
+			return u, nil
+		}
+		if u.scaling.path, err = p.autoscalers.replicasPath(ctx, t); err != nil || !fields.Has(f.desired.Object, u.scaling.path) {
+			return u, err
+		}
+		u.scaling.by, err = p.autoscalers.scaledBy(ctx, t, u.live.Entries, u.scaling.path)
+		return u, err
+	}
+}
