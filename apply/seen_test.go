@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
 	"deployer/internal/kubetest"
 )
 
@@ -110,4 +113,66 @@ spec: {policyName: NS-appends}
 	if got := seen("a"); got != was {
 		t.Errorf("the object has %s, had %s", got, was)
 	}
+}
+
+// A field whose feature gate is off is dropped without a word, and the one who stated it is recorded
+// as its owner. The plan says that the field has no effect, a release that repeats it changes
+// nothing, and neither does one that drops it.
+func TestFieldOfADisabledGate(t *testing.T) {
+	s := begin(t)
+	s.since("1.37", "the mode of an emptyDir")
+	chart := func(mode string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: {containers: [{name: c, image: i}], volumes: [{name: v, emptyDir: {medium: Memory" + mode + "}}]}}}\n"
+	}
+	const mode = ", mode: 448"
+	warned := func(p *apply.Plan) {
+		t.Helper()
+		if got := warnings(p); strings.Count(got, "emptyDir.mode") != 1 {
+			t.Errorf("the plan warns of %q", got)
+		}
+	}
+	warned(s.deploy(chart(mode)))
+	live := s.get("apps/v1", "Deployment", "web")
+	if owners := fmt.Sprint(live.GetManagedFields()); strings.Contains(fmt.Sprint(at(live, "spec.template.spec.volumes")), "mode") || !strings.Contains(owners, "f:mode") {
+		t.Skipf("the API server no longer records an owner of a field that it drops: %s", owners)
+	}
+	s.unchanged(chart(mode))
+	s.marks = nil
+	p := s.plan(chart(mode))
+	s.expect(p)
+	warned(p)
+	s.expect(s.deploy(chart("")))
+	s.unchanged(chart(""))
+}
+
+// A conversion that loses something resets what another manager has set in the other version, when
+// an object is applied in a version that doesn't show it, and no dry run tells. The plan of such an
+// update says what may be lost; without a change nothing is written.
+func TestLossyConversion(t *testing.T) {
+	m := beginMove(t, "v1")
+	chart := func(port int) string {
+		return move("v1beta1", fmt.Sprintf("host: a, port: %d, backends: [bx]", port))
+	}
+	m.deploy(chart(80))
+	theirs := strings.ReplaceAll(move("v1", `endpoints: [{name: bx, weight: 5}]`), "NS", m.ns)
+	m.patch(m.ns+".example.com/v1", "Move", "m", types.ApplyPatchType, theirs, "operator")
+	m.unchanged(chart(80))
+	if got, want := m.spec(), "map[address:a:80 endpoints:[map[name:bx weight:5]]]"; got != want {
+		t.Fatalf("it is %s, want %s", got, want)
+	}
+	mayLose := func(p *apply.Plan, want bool) {
+		t.Helper()
+		m.expect(p, "update Move/m")
+		if got := warnings(p); strings.Contains(got, `operator has set spec.endpoints[name="bx"].name, spec.endpoints[name="bx"].weight of `+m.ns+".example.com/v1, which") != want {
+			t.Errorf("the plan warns of %q", got)
+		}
+		if got := m.spec(); strings.Contains(got, "weight:5") == want {
+			t.Errorf("it is %s", got)
+		}
+		m.patch(m.ns+".example.com/v1", "Move", "m", types.ApplyPatchType, theirs, "operator")
+	}
+	mayLose(m.deploy(chart(81)), true)
+	mayLose(m.deploy(move("v1", `address: "a:81"`)), true) // what the chart drops is pruned in the version it had
+	mayLose(m.deploy(move("v1", `address: "a:82"`)), false)
 }

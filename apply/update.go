@@ -271,6 +271,7 @@ func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (verdic
 		return u.relinquish(keep)
 	}
 	u.warnOfKeptFields(result)
+	u.warnOfConversion()
 	if u.ownersFirst() {
 		u.change.Unverified = "its fields were set in " + u.prediction.Migrated.Elsewhere + ": the API server says what goes of them when their owners are written"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
 	"deployer/apply/definition"
@@ -99,6 +102,45 @@ func (u *updateDecision) decideConflictsElsewhere(others []ownership.Entry, caus
 			if cause.Type == metav1.CauseTypeFieldManagerConflict && blamesEntry(cause.Message, e) {
 				u.change.Conflicts = append(u.change.Conflicts, u.describeConflictElsewhere(cause.Field, e))
 			}
+		}
+	}
+}
+
+// warnOfConversion warns of what others have set in a version and doesn't show in one that the update passes through, the
+// chart's or that of the last release, in which the API server prunes: it is reset without a word if the conversion loses it.
+// Whether it does, no dry run tells. What is built in converts both ways.
+func (u *updateDecision) warnOfConversion() {
+	if len(u.facts.views) == 0 || scheme.Scheme.IsGroupRegistered(u.t.id.Group) {
+		return
+	}
+	views := maps.Clone(u.facts.views)
+	views[u.live.GetAPIVersion()] = u.live
+	passed := map[string]bool{u.live.GetAPIVersion(): true}
+	for _, e := range u.prediction.Live.Entries {
+		passed[e.APIVersion] = passed[e.APIVersion] || e.Class() == ownership.Helm
+	}
+	for _, e := range u.prediction.Live.Entries {
+		if views[e.APIVersion] == nil || e.Subresource != "" || e.Class() == ownership.Helm {
+			continue
+		}
+		for version, view := range views {
+			if version == e.APIVersion || !passed[version] {
+				continue
+			}
+			unseen := fields.Where(ownership.WithoutMetadataAndStatus(e.Set).Leaves(), func(path fieldpath.Path) bool {
+				there, ok := fields.Value(views[e.APIVersion].Object, path)
+				here, both := fields.Value(view.Object, path)
+				return ok && !(both && fields.Equal(there, here))
+			})
+			if unseen.Empty() {
+				continue
+			}
+			var paths []string
+			for path := range unseen.All() {
+				paths = append(paths, fields.String(path))
+			}
+			u.p.warnings.add(u.t.id, u.t.source, "%s has set %s of %s, which %s doesn't show: the update resets it if the conversion between them loses it",
+				e.Manager, strings.Join(paths, ", "), e.APIVersion, version)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 # github.com/google/cel-go 0.29.2, with optional types as the API server has them. A text is asked for a field, plainly and optionally (.?). The guess:
 # both are errors, as optional selection is for what may be missing and not for what has no fields at all. The plain one is an
 # error; the optional one is none, so that orValue hides that the value has another type than the rule was written for.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program github.com/google/cel-go@v0.29.2 <<'GO'
 package main
 

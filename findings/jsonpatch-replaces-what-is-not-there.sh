@@ -2,7 +2,7 @@
 # gopkg.in/evanphx/json-patch.v4 4.13.0, which the API server applies JSON patches with. RFC 6902 says that replace and test need a target that exists,
 # and that numbers are compared by value. The guess: so it is. A replace of a key that isn't there adds it (but an element past the
 # end of an array is refused), a test for null succeeds where nothing is, and 1 is not 1.0.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program gopkg.in/evanphx/json-patch.v4@v4.13.0 <<'GO'
 package main
 

@@ -2,7 +2,7 @@
 # sigs.k8s.io/cli-utils 0.37.2, kstatus. A StatefulSet and a DaemonSet have the update strategy OnDelete and pods of the former revision, all
 # ready. The guess: both are treated alike. The StatefulSet is Current, and so it would be if no pod were ready; the DaemonSet is
 # InProgress until somebody deletes its pods.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program sigs.k8s.io/cli-utils@v0.37.2 k8s.io/apimachinery@v0.37.2 <<'GO'
 package main
 

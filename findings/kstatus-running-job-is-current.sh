@@ -3,7 +3,7 @@
 # The guess: what still works is InProgress, what is suspended has nothing more to do and is Current, and what is failing is not Current.
 # It is the other way round: a Job counts as Current as soon as it has begun, failing or not, and as InProgress for as long as it is
 # suspended. Who waits for Current goes on before the Job is done, and waits forever for a Job that nobody is to run yet.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program sigs.k8s.io/cli-utils@v0.37.2 k8s.io/apimachinery@v0.37.2 <<'GO'
 package main
 

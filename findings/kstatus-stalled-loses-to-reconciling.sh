@@ -2,7 +2,7 @@
 # sigs.k8s.io/cli-utils 0.37.2, kstatus. A custom resource says with the two conditions of kstatus itself that it is Reconciling and Stalled.
 # The guess: stalled counts, as nothing more will happen. It counts only if it stands before the other in the list: the first of the two
 # decides, though conditions are a map in all but form, whose order nobody promises.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program sigs.k8s.io/cli-utils@v0.37.2 k8s.io/apimachinery@v0.37.2 <<'GO'
 package main
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # k8s.io/apimachinery 0.37.2. A label selector asks for one of no values: a in (). The guess: it is an error, as an empty list is in the structured
 # form of a selector, or matches nothing. It is read as a list with one empty value, and matches objects whose label is empty.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program k8s.io/apimachinery@v0.37.2 <<'GO'
 package main
 

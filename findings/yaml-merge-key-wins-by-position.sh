@@ -3,7 +3,7 @@
 # another mapping (<<) that has it too. The guess: its own key wins, wherever it stands. In sigs.k8s.io/yaml the merged one wins if the
 # merge is written after it, without a word; and its strict reading, meant to find keys that are written twice, refuses the
 # file in both orders.
-. "$(dirname "$0")/program.sh"
+. "$(dirname "$0")/lib/program.sh"
 program sigs.k8s.io/yaml@v1.6.0 go.yaml.in/yaml/v3@v3.0.5 <<'GO'
 package main
 

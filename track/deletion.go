@@ -61,14 +61,16 @@ func finalizersText(finalizers []string) string {
 	return ": waiting for finalizer " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
 }
 
-// namespaceContent says what is left in a namespace that is being deleted.
+// namespaceContent says what is left in a namespace that is being deleted, and what holds it. The condition which says that
+// all content was deleted is about the requests to delete it.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
 func namespaceContent(namespace *unstructured.Unstructured) string {
+	text := ""
 	for _, c := range rules.Conditions(namespace) {
 		if (c["type"] == "NamespaceContentRemaining" || c["type"] == "NamespaceFinalizersRemaining") && c["status"] == "True" {
 			message, _ := c["message"].(string)
-			return ": " + message
+			text += ": " + message
 		}
 	}
-	return ""
+	return text
 }

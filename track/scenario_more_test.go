@@ -60,6 +60,44 @@ func TestUninstall(t *testing.T) {
 	w.wait(track.Options{}, 20*time.Second, gone).ready(2 * time.Second)
 }
 
+// TestNamespaceHeldByAFinalizer prevents that a namespace counts as empty because its conditions say "All content
+// successfully deleted", as Kubernetes 1.37.2 writes while objects with finalizers remain: what holds it is named.
+func TestNamespaceHeldByAFinalizer(t *testing.T) {
+	w := newWorld(t)
+	namespaces, name := w.c.Client().CoreV1().Namespaces(), w.ns+"-held"
+	held := w.apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}")
+	held.Until = track.UntilGone
+	maps := w.c.Client().CoreV1().ConfigMaps(name)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/wait"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	release := func() error {
+		_, err := maps.Patch(context.Background(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		return err
+	}
+	t.Cleanup(func() { _ = release() }) // if the test fails before
+	named := false
+	o := w.waitWith(track.Options{}, time.Minute, func(r track.Report) {
+		if named || !strings.Contains(r.Status.Message, "configmaps. has 1 resource instances") || !strings.Contains(r.Status.Message, "example.com/wait in 1 resource instances") {
+			return
+		}
+		named = true
+		if live, err := namespaces.Get(t.Context(), name, metav1.GetOptions{}); err != nil || !strings.Contains(fmt.Sprint(live.Status), "All content successfully deleted") {
+			t.Errorf("the namespace says %v (%v)", live.Status, err)
+		}
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}, held)
+	o.ready(30 * time.Second)
+	if !named {
+		t.Errorf("what holds it was not named; it saw %s", o.story())
+	}
+}
+
 func TestDeletedWhileTracked(t *testing.T) {
 	w := newWorld(t)
 	web := w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))
