@@ -211,17 +211,20 @@ func TestEachClassIsPlayed(t *testing.T) {
 func (p *play) run(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	s := p.tracked(t, begin)
+	s.schedule.isDue = true
 	next := 0
 	for now := begin; !now.After(begin.Add(p.End.Duration)); now = now.Add(time.Second) {
 		for next < len(p.Steps) && !now.Before(begin.Add(p.Steps[next].At.Duration)) {
 			p.play(s, &p.Steps[next], begin, now)
+			s.schedule.isDue = true
 			next++
 		}
-		at := now
-		if s.timers.arePaused() {
-			at = s.timers.pausedSince
+		at := s.timers.now(now)
+		if !s.schedule.isDueAt(at) {
+			continue // as in a wait: time alone changes nothing before the check that the evaluation has asked for
 		}
-		if s.status, _ = s.evaluate(at); s.status.State.IsFinal() {
+		s.status, s.schedule.recheckAt = s.evaluate(at)
+		if s.schedule.isDue = false; s.status.State.IsFinal() {
 			p.check(t, s.status, now.Sub(begin))
 			return
 		}

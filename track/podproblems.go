@@ -178,6 +178,7 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	case !s.affectsAllPods(g, scope) && !s.replacementsHaveIt(g):
 		return g.finalAt.Add(badNodeGrace)
 	case pods.IsCrash(c) && s.final < s.failing:
+		s.eval.checkBy(g.finalAt) // it may be final for all of them then
 		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt

@@ -22,8 +22,12 @@ type evaluation struct {
 	nextCheck time.Time // when time alone may give another status; zero for never
 }
 
-// checkBy asks for another evaluation at a time; zero asks for nothing.
-func (e *evaluation) checkBy(at time.Time) { e.nextCheck = earliest(e.nextCheck, at) }
+// checkBy asks for another evaluation at a later time; zero, or a time that has passed, asks for nothing.
+func (e *evaluation) checkBy(at time.Time) {
+	if at.After(e.now) {
+		e.nextCheck = earliest(e.nextCheck, at)
+	}
+}
 
 // evaluate computes the status at a time, and when time alone may give another one.
 func (t *trackedObject) evaluate(now time.Time) (status Status, nextCheck time.Time) {

@@ -51,6 +51,11 @@ type schedule struct {
 	computedAt time.Time // when it was computed last
 }
 
+// isDueAt reports whether the status has to be computed at a time.
+func (s schedule) isDueAt(now time.Time) bool {
+	return s.isDue || !s.recheckAt.IsZero() && !now.Before(s.recheckAt)
+}
+
 // earliest returns the first of the times that aren't zero; zero when all are.
 func earliest(times ...time.Time) time.Time {
 	var first time.Time

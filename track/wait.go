@@ -170,7 +170,7 @@ func (w *wait) updateDue(now time.Time) {
 			obj.schedule.recheckAt = earliest(obj.schedule.recheckAt, soon)
 			continue
 		}
-		if obj.schedule.isDue || !obj.schedule.recheckAt.IsZero() && !at.Before(obj.schedule.recheckAt) {
+		if obj.schedule.isDueAt(at) {
 			w.updateStatus(obj, now)
 		}
 	}

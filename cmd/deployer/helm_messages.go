@@ -75,8 +75,10 @@ func (c call) helmNotFound(missing *release.NotFoundError) string {
 // helmErrorLine is the line with Helm's words for a failure that the report of the run has
 // shown in full. Scripts look for it. It is empty for other errors.
 func (c call) helmErrorLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	line = strings.TrimSuffix(line, ":")
+	line, rest, _ := strings.Cut(err.Error(), "\n")
+	if first, _, _ := strings.Cut(rest, "\n"); strings.HasSuffix(line, ":") { // of a list; its first item is why
+		line = strings.TrimSuffix(line+" "+strings.TrimSpace(first), ": ")
+	}
 	switch {
 	case c.asHelm:
 		return helmHookWords(line, err)

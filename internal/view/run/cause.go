@@ -254,7 +254,7 @@ func (t *runState) cause(from track.Finding) Cause {
 	id := from.Objects[0]
 	change := t.changes[id]
 	out := Cause{Finding: inUTC(from), Source: change.source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
-		Changed: changesToBlame(change.update, from.Container, from.Class, t.op.Hidden)}
+		Changed: t.changesToBlame(id, from.Container, from.Class)}
 	if watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}

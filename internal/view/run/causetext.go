@@ -189,11 +189,18 @@ func (c Cause) headline() string {
 	return text + ": " + textfmt.First(c.Objects.Names(), 3)
 }
 
-// summary is the cause in one line.
+// summary is the cause in one line, with the last words of its container.
 func (c Cause) summary() string {
 	text := c.headline()
 	if message := textfmt.FirstLine(c.Message); message != "" {
 		text += ": " + message
+	}
+	for _, log := range c.Logs {
+		for _, line := range slices.Backward(log.Lines) {
+			if line = strings.TrimSpace(line); line != "" {
+				return text + "; its log ends with: " + line
+			}
+		}
 	}
 	return text
 }

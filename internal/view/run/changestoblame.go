@@ -1,10 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -79,27 +83,34 @@ var ofScale = sets.New(class.Unschedulable, class.NoNodeFits, class.QuotaExceede
 // maxChanged bounds the list.
 const maxChanged = 8
 
-// changesToBlame lists what the release changed in the container that fails, and in
-// those fields of its pod that the class makes suspect. An unknown container
-// means all of them. c is nil for an object that wasn't updated.
-func changesToBlame(c *apply.Change, container string, of class.Class, hidden *hide.Texts) []string {
-	if c == nil || hide.IsSecretKind(c.ID.GroupKind()) {
+// ofConfiguration are the classes of problems that what the pods read from ConfigMaps and Secrets may cause.
+var ofConfiguration = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed,
+	class.ReadinessProbeFailed, class.StartupProbeFailed, class.ConfigError, class.MountedObjectMissing, class.JobFailed, class.PodFailed,
+	class.ProgressDeadline, class.NoProgress, class.Timeout)
+
+// changesToBlame lists what the release changed that may cause a failure of an object that it updated: in the container
+// that fails, in those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods
+// read. An unknown container means all of them.
+func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) []string {
+	c := t.changes[id].update
+	if c == nil || hide.IsSecretKind(id.GroupKind()) {
 		return nil
 	}
-	hasPods := podKinds[c.ID.GroupKind()]
-	var fields []diff.Field
-	for _, f := range plan.FieldsOf(*c, deploy.Nondeterminism{}) {
-		text, ok := f.Path, !strings.HasPrefix(f.Path, "metadata.")
+	hasPods := podKinds[id.GroupKind()]
+	fields := t.changedFields(c, func(path string) (string, bool) {
 		if hasPods {
-			text, ok = relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
+			return relativePath(path, strings.TrimPrefix(container, "init:"), of)
 		}
-		if ok {
-			f = f.WithoutHidden(hidden)
-			f.Path = text
-			fields = append(fields, f)
+		return path, !strings.HasPrefix(path, "metadata.")
+	})
+	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
+	if hasPods && ofConfiguration.Has(of) {
+		for _, config := range configurationOf(*c) {
+			fields = append(fields, t.changedFields(t.changes[config].update, func(path string) (string, bool) {
+				return config.Kind + "/" + config.Name + " " + path, !strings.HasPrefix(path, "metadata.")
+			})...)
 		}
 	}
-	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	var out []string
 	for _, f := range fields[:min(len(fields), maxChanged)] {
 		lines := page.FieldLines(f, 0)
@@ -114,6 +125,54 @@ func changesToBlame(c *apply.Change, container string, of class.Class, hidden *h
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return out
+}
+
+// changedFields are the fields of an update that matter, by the names under which they are shown; none without an update.
+func (t *runState) changedFields(c *apply.Change, shown func(path string) (name string, matters bool)) []diff.Field {
+	if c == nil {
+		return nil
+	}
+	var out []diff.Field
+	for _, f := range plan.FieldsOf(*c, deploy.Nondeterminism{}) {
+		if name, matters := shown(f.Path); matters {
+			f = f.WithoutHidden(t.op.Hidden)
+			f.Path = name
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// referenceKinds are the kinds of what a pod reads, by the fields that name it.
+// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+var referenceKinds = map[string]string{"configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
+	"secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret"}
+
+// configurationOf returns the ConfigMaps and Secrets that the pods of a workload read, in order.
+func configurationOf(workload apply.Change) []kube.ID {
+	found := sets.New[kube.ID]()
+	var collect func(any)
+	collect = func(value any) {
+		switch value := value.(type) {
+		case []any:
+			for _, item := range value {
+				collect(item)
+			}
+		case map[string]any:
+			for field, item := range value {
+				if reference, isMap := item.(map[string]any); isMap && referenceKinds[field] != "" {
+					name, _, _ := unstructured.NestedString(reference, "name")
+					ofVolume, _, _ := unstructured.NestedString(reference, "secretName")
+					found.Insert(kube.ID{Kind: referenceKinds[field], Namespace: workload.ID.Namespace, Name: cmp.Or(name, ofVolume)})
+				}
+				collect(item)
+			}
+		}
+	}
+	if workload.Desired != nil {
+		collect(workload.Desired.Object["spec"])
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // isSuspect reports whether a field is the first to look at for a class.
@@ -151,7 +210,7 @@ func relativePath(path, container string, of class.Class) (string, bool) {
 		name, _, _ := strings.Cut(field, ".")
 		name, _, _ = strings.Cut(name, "[")
 		if container == "" {
-			field = key + " " + field
+			field = kind + key + "]." + field
 		}
 		return field, containerFields[name]
 	}

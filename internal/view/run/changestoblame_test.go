@@ -1,8 +1,15 @@
 package run
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/internal/view/viewtest"
 	"deployer/track/class"
 )
 
@@ -27,6 +34,34 @@ func TestWhatIsToBlame(t *testing.T) {
 	} {
 		if got, is := relativePath(test.path, test.container, test.of); is != (test.want != "") || is && got != test.want {
 			t.Errorf("%s: %q, %t, want %q", name, got, is, test.want)
+		}
+	}
+}
+
+// TestWhatPodsReadIsToBlame: a container that crashes may do so for what it reads. A Secret's values are nobody's business.
+func TestWhatPodsReadIsToBlame(t *testing.T) {
+	state := newState(time.Now)
+	update := func(before, after string) {
+		live, desired := viewtest.Object(t, before), viewtest.Object(t, after)
+		id := kube.IDOf(desired)
+		op := &deploy.Operation{Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: id, Action: apply.Update, Live: live, Desired: desired}}})}}
+		state.changes[id] = summaryOf(viewtest.Compare(t, op, 1).Plan.Waves[0].Changes[0])
+	}
+	config := "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: prod}, %s: {key: %s}}"
+	for kind, data := range map[string]string{"ConfigMap": "data", "Secret": "stringData"} {
+		for _, name := range []string{"conf", "other"} {
+			update(fmt.Sprintf(config, kind, name, data, "before"), fmt.Sprintf(config, kind, name, data, "after"))
+		}
+	}
+	web := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: prod}, spec: {template: {metadata: {annotations: {checksum: %s}}, spec: {" +
+		"volumes: [{name: a, projected: {sources: [{secret: {name: conf}}]}}], containers: [{name: app, image: a, envFrom: [{configMapRef: {name: conf}}]}]}}}}"
+	update(fmt.Sprintf(web, "before"), fmt.Sprintf(web, "after"))
+	for of, want := range map[class.Class][]string{
+		class.CrashLoop:     {`ConfigMap/conf data.key: "before" -> "after"`, "Secret/conf stringData.key: changed (hidden)"},
+		class.Unschedulable: nil,
+	} {
+		if got := state.changesToBlame(kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, "app", of); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", of, got, want)
 		}
 	}
 }
