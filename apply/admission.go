@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,15 +106,14 @@ var admissionRules = []admissionRule{
 		return o.names(r.id)
 	}},
 	{[]verify.Kind{verify.Policy}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
-		return slices.ContainsFunc(a.bindingsOf(o), func(b parameters) bool { return b.include(r.either()) })
+		return o.err != nil && slices.ContainsFunc(a.parameters, func(b parameters) bool { return b.include(r.either()) })
 	}},
 	// What a mutating one makes of an object may be what is refused.
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota, verify.WebhookSays, verify.Class}, kindsOf(admissionGroup, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
 		func(a *admission, o refusedObject, r readByAdmission) bool {
 			policy := r.either()
 			if r.id.Kind == "MutatingAdmissionPolicyBinding" {
-				name, _, _ := unstructured.NestedString(policy.Object, "spec", "policyName")
-				policy = a.policy(name)
+				policy = a.mutating[policyOf(policy)]
 			}
 			rules, _, _ := unstructured.NestedSlice(objectOf(policy), "spec", "matchConstraints", "resourceRules")
 			return policy == nil || covers(rules, o)
@@ -136,25 +136,29 @@ var admissionRules = []admissionRule{
 		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), decide.HoldingsOf(r.old, nil))
 		return o.id.Kind == r.id.Kind && shared
 	}},
-	{[]verify.Kind{verify.Permission}, kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding"), func(a *admission, o refusedObject, r readByAdmission) bool {
-		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && a.bindsUs(r.new)
+	{[]verify.Kind{verify.Permission}, bindingKinds, func(a *admission, o refusedObject, r readByAdmission) bool {
+		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && bindsAccount(a.us, r.new)
 	}},
 	{[]verify.Kind{verify.Permission}, kindsOf(rbacGroup, "Role", "ClusterRole"), func(a *admission, o refusedObject, r readByAdmission) bool {
 		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && grants(r.new, o) && a.isBoundToUs(r.id)
 	}},
 }
 
-// An admission explains the refusals of one plan.
+// An admission explains the refusals of one plan, by the rules: what these want to know of the cluster is read before.
 type admission struct {
-	ctx      context.Context
-	p        *planning
-	changes  []readByAdmission // of kinds that the API server reads, and all others of the release
-	webhooks []map[string]any  // of the cluster; nil before they are asked for
+	p       *planning
+	changes []readByAdmission // what the release changes and drops
+
+	// What was read for the refusal that is explained; zero where the account may not, or the rules don't need it.
+	parameters []parameters                          // of the policies that it names
+	webhooks   []map[string]any                      // of the cluster
+	mutating   map[string]*unstructured.Unstructured // policies that bindings of the release name
+	us         authenticationv1.UserInfo             // the account that deployer runs as
 }
 
 // newAdmission collects what the release changes and drops.
-func (p *planning) newAdmission(ctx context.Context, orphans []Change) *admission {
-	a := &admission{ctx: ctx, p: p}
+func (p *planning) newAdmission(orphans []Change) *admission {
+	a := &admission{p: p}
 	for id, t := range p.targetsByID {
 		if c := t.decided; p.settled[id] == nil && (c == nil || c.Action != Unchanged && c.Action != Keep) {
 			a.changes = append(a.changes, readByAdmission{id: id, old: p.asItIs(id, c), new: t.obj})
@@ -179,8 +183,9 @@ func (p *planning) asItIs(id kube.ID, c *Change) *unstructured.Unstructured {
 
 // explain returns the objects of the release that a refusal of a target can come from. If there are some, these are all that
 // may refuse it next: an answer has one reason, and there may be several.
-func (a *admission) explain(t *target, refusal error) []kube.ID {
+func (a *admission) explain(ctx context.Context, t *target, refusal error) []kube.ID {
 	o := refusedObject{id: t.id, obj: t.obj, gvr: t.mapping.Resource, kind: verify.KindOf(refusal), err: refusal, blames: verify.Blames(refusal)}
+	a.look(ctx, o)
 	out := a.readFor(o)
 	if len(out) == 0 {
 		return nil
@@ -261,7 +266,7 @@ func (a *admission) isBehindWebhook(o refusedObject, r readByAdmission) bool {
 	if r.id.GroupKind() != kube.ServiceKind && r.id.Group != "apps" {
 		return false
 	}
-	for _, w := range a.webhooksInCluster() {
+	for _, w := range a.webhooks {
 		if !slices.Contains(o.blames, fields.AsString(w["name"])) {
 			continue
 		}
@@ -270,69 +275,80 @@ func (a *admission) isBehindWebhook(o refusedObject, r readByAdmission) bool {
 		if id == r.id {
 			return true
 		}
-		if t := a.p.targetsByID[id]; t != nil && r.id.Group == "apps" && r.id.Namespace == id.Namespace && selects(t.obj, r.new) {
+		if t := a.p.targetsByID[id]; t != nil && isSelected(t, r.id, r.new) {
 			return true
 		}
 	}
 	return false
 }
 
-// selects reports whether a Service selects the pods of a workload.
-func selects(service, workload *unstructured.Unstructured) bool {
-	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
-	pods, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "template", "metadata", "labels")
-	return len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pods))
+// isSelected reports whether a Service selects the pods of an object, which is a workload then.
+func isSelected(service *target, id kube.ID, obj *unstructured.Unstructured) bool {
+	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
+	pods, _, _ := unstructured.NestedStringMap(obj.Object, "spec", "template", "metadata", "labels")
+	return id.Group == "apps" && id.Namespace == service.id.Namespace && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pods))
 }
 
-// webhooksInCluster lists the webhooks of the cluster, once; none if the account may not.
-func (a *admission) webhooksInCluster() []map[string]any {
-	if a.webhooks != nil {
-		return a.webhooks
-	}
-	a.webhooks = []map[string]any{}
-	for _, gk := range kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
-		list, err := a.list(gk)
-		if err != nil {
-			continue // what isn't known explains nothing
+// look reads what the rules want to know about a refusal. What isn't known explains nothing.
+func (a *admission) look(ctx context.Context, o refusedObject) {
+	a.parameters, a.webhooks, a.us = nil, nil, authenticationv1.UserInfo{}
+	switch o.kind {
+	case verify.Policy:
+		for _, name := range o.blames {
+			binding := a.read(ctx, "ValidatingAdmissionPolicyBinding", name)
+			if p, ok := parametersOf(binding, a.read(ctx, "ValidatingAdmissionPolicy", policyOf(binding))); ok {
+				a.parameters = append(a.parameters, p)
+			}
 		}
-		for i := range list {
-			a.webhooks = append(a.webhooks, webhooksOf(&list[i])...)
+	case verify.WebhookDown, verify.WebhookSays:
+		for _, gk := range kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
+			if mapping, err := a.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true); err == nil {
+				list, _ := a.p.a.list(ctx, collection{mapping: mapping})
+				for i := range list {
+					a.webhooks = append(a.webhooks, webhooksOf(&list[i])...)
+				}
+			}
+		}
+	case verify.Permission:
+		if slices.ContainsFunc(a.changes, func(r readByAdmission) bool { return r.id.Group == rbacGroup && r.new != nil }) {
+			a.us, _ = a.p.permissions.account(ctx)
 		}
 	}
-	return a.webhooks
-}
-
-func (a *admission) list(gk schema.GroupKind) ([]unstructured.Unstructured, error) {
-	mapping, err := a.p.a.cluster.Mapping(a.ctx, gk.WithVersion(""), true)
-	if err != nil {
-		return nil, err
+	if a.mutating != nil {
+		return
 	}
-	return a.p.a.list(a.ctx, collection{mapping: mapping})
+	a.mutating = map[string]*unstructured.Unstructured{}
+	for _, r := range a.changes {
+		if r.id.Group != admissionGroup || r.id.Kind != "MutatingAdmissionPolicyBinding" {
+			continue
+		}
+		name := policyOf(r.either())
+		if a.mutating[name] = a.read(ctx, "MutatingAdmissionPolicy", name); a.mutating[name] == nil {
+			if t := a.p.targetsByID[kube.ID{Group: admissionGroup, Kind: "MutatingAdmissionPolicy", Name: name}]; t != nil {
+				a.mutating[name] = t.obj
+			}
+		}
+	}
 }
 
-// read reads an object of the cluster's scope; nil if there is none, or if the account may not.
-func (a *admission) read(group, kind, name string) *unstructured.Unstructured {
-	id := kube.ID{Group: group, Kind: kind, Name: name}
-	mapping, err := a.p.a.cluster.Mapping(a.ctx, id.GroupKind().WithVersion(""), true)
+// policyOf is the name of the policy that a binding binds.
+func policyOf(binding *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
+	return name
+}
+
+// read reads a policy or its binding; nil if there is none, or if the account may not.
+func (a *admission) read(ctx context.Context, kind, name string) *unstructured.Unstructured {
+	id := kube.ID{Group: admissionGroup, Kind: kind, Name: name}
+	mapping, err := a.p.a.cluster.Mapping(ctx, id.GroupKind().WithVersion(""), true)
 	if err != nil || name == "" {
 		return nil
 	}
-	obj, err := a.p.a.get(a.ctx, mapping, id)
+	obj, err := a.p.a.get(ctx, mapping, id)
 	if err != nil {
 		return nil
 	}
 	return obj
-}
-
-// policy returns a MutatingAdmissionPolicy as it is, or as the release has it.
-func (a *admission) policy(name string) *unstructured.Unstructured {
-	if found := a.read(admissionGroup, "MutatingAdmissionPolicy", name); found != nil {
-		return found
-	}
-	if t := a.p.targetsByID[kube.ID{Group: admissionGroup, Kind: "MutatingAdmissionPolicy", Name: name}]; t != nil {
-		return t.obj
-	}
-	return nil
 }
 
 // parameters are the objects that a binding of an admission policy names.
@@ -365,31 +381,18 @@ func parametersOf(binding, policy *unstructured.Unstructured) (p parameters, ok 
 	return p, true
 }
 
-// bindingsOf returns the parameters of the policies that a refusal names.
-func (a *admission) bindingsOf(o refusedObject) []parameters {
-	var out []parameters
-	for _, name := range o.blames {
-		binding := a.read(admissionGroup, "ValidatingAdmissionPolicyBinding", name)
-		policy, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
-		if p, ok := parametersOf(binding, a.read(admissionGroup, "ValidatingAdmissionPolicy", policy)); ok {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // isParameter reports whether a policy of the release, which stays, goes by an object until that is gone.
-func (a *admission) isParameter(obj *unstructured.Unstructured) bool {
+func (a *admission) isParameter(ctx context.Context, obj *unstructured.Unstructured) bool {
 	for id := range a.p.targetsByID {
 		kind, isBinding := strings.CutSuffix(id.Kind, "Binding")
 		if id.Group != admissionGroup || !isBinding || obj == nil {
 			continue
 		}
 		binding := a.p.history.latestDeclared(id).Object
-		name, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
+		name := policyOf(binding)
 		policy := a.p.history.latestDeclared(kube.ID{Group: id.Group, Kind: kind, Name: name}).Object
 		if policy == nil {
-			policy = a.read(id.Group, kind, name)
+			policy = a.read(ctx, kind, name)
 		}
 		if p, ok := parametersOf(binding, policy); ok && !p.required && p.include(obj) {
 			return true
@@ -403,21 +406,12 @@ func (p parameters) include(obj *unstructured.Unstructured) bool {
 		p.selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// bindsUs reports whether a binding is for the account that deployer runs as.
-func (a *admission) bindsUs(binding *unstructured.Unstructured) bool {
-	us, err := a.p.permissions.account(a.ctx)
-	if err != nil {
-		return false // the API server can't say who we are
-	}
-	return bindsAccount(us, binding)
-}
-
 // isBoundToUs reports whether the release binds a role to the account that deployer runs as.
 func (a *admission) isBoundToUs(role kube.ID) bool {
 	for id, t := range a.p.targetsByID {
 		kind, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "kind")
 		name, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "name")
-		if id.Group == rbacGroup && kind == role.Kind && name == role.Name && a.bindsUs(t.obj) {
+		if id.Group == rbacGroup && kind == role.Kind && name == role.Name && bindsAccount(a.us, t.obj) {
 			return true
 		}
 	}

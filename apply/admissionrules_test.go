@@ -90,7 +90,7 @@ func TestAdmissionRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			guard := parsed(t, "{apiVersion: v1, kind: Service, metadata: {name: guard, namespace: shop}, spec: {selector: {app: guard}}}")
 			p := &planning{targetsByID: map[kube.ID]*target{kube.IDOf(guard): {id: kube.IDOf(guard), obj: guard}}}
-			a := &admission{ctx: t.Context(), p: p, webhooks: []map[string]any{
+			a := &admission{p: p, webhooks: []map[string]any{
 				{"name": "w.example.com", "clientConfig": map[string]any{"service": map[string]any{"name": "guard", "namespace": "shop"}}},
 			}}
 			r := readByAdmission{old: parsed(t, c.old), new: parsed(t, c.next)}

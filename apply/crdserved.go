@@ -27,10 +27,7 @@ func (p *planning) unused(changes []Change) map[kube.ID]bool {
 			out[c.ID] = true
 		}
 	}
-	isProgram := func(m kube.Manifest) bool {
-		gk := kube.IDOf(m.Object).GroupKind()
-		return gk == kube.JobKind || gk == kube.PodKind
-	}
+	isProgram := func(m kube.Manifest) bool { return kube.RunsToEnd(kube.IDOf(m.Object).GroupKind()) }
 	if len(out) == 0 || slices.ContainsFunc(p.req.Objects, isProgram) || slices.ContainsFunc(p.req.Hooks, isProgram) {
 		return nil
 	}

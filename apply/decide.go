@@ -246,7 +246,7 @@ func (t *target) needs() []kube.ID {
 			named("scheduling.k8s.io", "PriorityClass", "", "spec", "priorityClassName"),
 			named("node.k8s.io", "RuntimeClass", "", "spec", "runtimeClassName"),
 		}
-	case t.id.Group == "rbac.authorization.k8s.io": // of a binding, for accounts that may only grant what they have
+	case t.id.Group == rbacGroup: // of a binding, for accounts that may only grant what they have
 		return []kube.ID{named(t.id.Group, "Role", t.id.Namespace, "roleRef", "name"), named(t.id.Group, "ClusterRole", "", "roleRef", "name")}
 	}
 	return nil

@@ -52,8 +52,7 @@ func (p *planning) findGenerated(ctx context.Context, list []orphan) ([]orphan, 
 	}
 	for _, o := range list {
 		generateName, isGenerated := strings.CutSuffix(o.ID.Name, allGenerated)
-		gk := o.ID.GroupKind()
-		if !isGenerated || generateName == "" || o.obstacle != (obstacle{}) || gk != kube.JobKind && gk != kube.PodKind {
+		if !isGenerated || generateName == "" || o.obstacle != (obstacle{}) || !kube.RunsToEnd(o.ID.GroupKind()) {
 			out = append(out, o)
 			continue
 		}

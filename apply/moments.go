@@ -16,11 +16,11 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 	atEnd := len(plan.Waves)
 	const first = -1
 	parts := map[int][]int{} // by wave, the indices of what goes before it
-	newcomers, admission := p.newcomers(plan), &admission{ctx: ctx, p: p}
+	newcomers, admission := p.newcomers(plan), &admission{p: p}
 	for i := range changes {
 		at := atEnd
 		moment, why := decide.MomentOf(list[i].ID.GroupKind())
-		if moment == decide.After && admission.isParameter(list[i].Declared) {
+		if moment == decide.After && admission.isParameter(ctx, list[i].Declared) {
 			moment, why = decide.Before, "a policy would go on judging by it"
 		}
 		switch {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/definition"
@@ -185,12 +184,9 @@ func (o *releaseOrder) addConversions() {
 
 // selectedWorkloads returns the workloads of the release whose pods a Service selects.
 func (o *releaseOrder) selectedWorkloads(service *target) []int {
-	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
 	var out []int
 	for i, t := range o.targets {
-		pods, _, _ := unstructured.NestedStringMap(t.obj.Object, "spec", "template", "metadata", "labels")
-		if t.id.Group == "apps" && t.id.Namespace == service.id.Namespace && len(selector) > 0 &&
-			labels.SelectorFromSet(selector).Matches(labels.Set(pods)) {
+		if isSelected(service, t.id, t.obj) {
 			out = append(out, i)
 		}
 	}

@@ -120,7 +120,7 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 	// that has never run since, is none of these.
 	for id, last := range p.history.hooks {
 		origin := decide.FromKeptHook
-		if gk := id.GroupKind(); gk == kube.JobKind || gk == kube.PodKind {
+		if kube.RunsToEnd(id.GroupKind()) {
 			origin = decide.FromHook
 		}
 		if len(p.history.objects[id]) == 0 && !(origin == decide.FromKeptHook && strings.HasSuffix(id.Name, allGenerated)) {

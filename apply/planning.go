@@ -330,7 +330,7 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 // release changes or drops first, what hooks may mend that run first, and, unless the gate is strict, what the server
 // rejects, with a warning. Such objects are decided about again. Other rejections, such as of ownership, remain.
 func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) (out []Rejection, _ error) {
-	admission := sync.OnceValue(func() *admission { return p.newAdmission(ctx, orphans) })
+	admission := sync.OnceValue(func() *admission { return p.newAdmission(orphans) })
 	for i, t := range targets {
 		err := t.rejected
 		if err == nil && t.decided != nil && t.decided.denied != nil {
@@ -341,7 +341,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 		}
 		var refusal *verify.ServerError
 		isFirst := i == 0 || t.isHook && !targets[i-1].isHook // nothing runs before the first hook
-		switch until := admission().explain(t, err); {
+		switch until := admission().explain(ctx, t, err); {
 		case len(until) > 0 && order.putAfter(t, until):
 			p.letPass(ctx, t, p.prerequisites.untilAdmitted(until, err), Update)
 		case t.rejected == nil: // denied: see CheckPermissions

@@ -127,15 +127,10 @@ func holdForFinalizers(changes []Change) {
 // splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and
 // accounts that they name.
 func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
-	const rbac = "rbac.authorization.k8s.io"
 	isOurs := map[kube.ID]bool{}
 	var us *authenticationv1.UserInfo
 	for _, c := range changes {
-		if c.Action != Delete || len(c.writes) == 0 || c.ID.Group != rbac || c.ID.Kind != "RoleBinding" && c.ID.Kind != "ClusterRoleBinding" {
-			continue
-		}
-		binding := c.orphan.Declared
-		if binding == nil {
+		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) || c.orphan.Declared == nil {
 			continue
 		}
 		if us == nil {
@@ -145,18 +140,18 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 			}
 			us = &found // nobody where the API server can't say
 		}
-		subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
+		subjects, _, _ := unstructured.NestedSlice(c.orphan.Declared.Object, "subjects")
 		for _, s := range subjects {
 			subject, _ := s.(map[string]any)
 			if !isSubject(*us, subject) {
 				continue
 			}
-			role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
+			role, _, _ := unstructured.NestedStringMap(c.orphan.Declared.Object, "roleRef")
 			namespace := c.ID.Namespace
 			if role["kind"] == "ClusterRole" {
 				namespace = ""
 			}
-			isOurs[c.ID], isOurs[kube.ID{Group: rbac, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
+			isOurs[c.ID], isOurs[kube.ID{Group: rbacGroup, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
 			if subject["kind"] == "ServiceAccount" {
 				ns, _ := subject["namespace"].(string)
 				name, _ := subject["name"].(string)

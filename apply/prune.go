@@ -52,33 +52,20 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 	return out, nil
 }
 
-// PruneFirst is Prune for what must be gone before other objects change. It returns when it is.
-func (a *Applier) PruneFirst(ctx context.Context, changes []Change, onDone func(*Change)) error {
-	return a.prune(ctx, changes, untilGone, onDone)
-}
+// Assurance is how far a deletion is followed.
+type Assurance int
 
-// Prune carries out a list of deletions of a plan, one turn after the other, and ensures that the deleted objects
-// stay gone. onDone, ctx and the error are as for Run. A change in the slice is replaced
-// where its object was kept or given back; Live of the others becomes the object that was deleted.
-func (a *Applier) Prune(ctx context.Context, changes []Change, onDone func(*Change)) error {
-	return a.prune(ctx, changes, untilNotBack, onDone)
-}
-
-// PruneLast is Prune for the permissions by which the run acts: once they are deleted, nothing can be looked at.
-func (a *Applier) PruneLast(ctx context.Context, changes []Change, onDone func(*Change)) error {
-	return a.prune(ctx, changes, untilDeleted, onDone)
-}
-
-// An assurance is how far a deletion is followed.
-type assurance int
-
+// The assurances, each with those before it.
 const (
-	untilDeleted assurance = iota // the API server has accepted it
-	untilNotBack                  // and nobody has recreated the object as the release's
-	untilGone                     // and it is gone
+	UntilAccepted Assurance = iota // by the API server: of the permissions by which the run acts, as nothing can be looked at without them
+	UntilNotBack                   // nobody has recreated the object as the release's
+	UntilGone                      // it is gone: of what other objects wait for
 )
 
-func (a *Applier) prune(ctx context.Context, changes []Change, until assurance, onDone func(*Change)) error {
+// Prune carries out a list of deletions of a plan, one turn after the other, and follows them. onDone, ctx and the error are
+// as for Run. A change in the slice is replaced where its object was kept or given back; Live of the others becomes the
+// object that was deleted.
+func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
@@ -112,10 +99,10 @@ func (a *Applier) prune(ctx context.Context, changes []Change, until assurance, 
 			}
 		}
 	}
-	if until == untilGone && ended == nil {
+	if until == UntilGone && ended == nil {
 		errs = append(errs, d.awaitAll(ctx, changes)...)
 	}
-	if ctx.Err() == nil && until != untilDeleted {
+	if ctx.Err() == nil && until != UntilAccepted {
 		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || len(c.writes) == 0 })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}

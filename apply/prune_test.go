@@ -272,7 +272,7 @@ func TestInterruptedBetweenTurns(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(bg)
 	interrupted := errors.New("interrupted")
 	p := s.plan("")
-	err := s.planner(p).Prune(ctx, p.Prune, func(*apply.Change) { cancel(interrupted) })
+	err := s.planner(p).Prune(ctx, p.Prune, apply.UntilNotBack, func(*apply.Change) { cancel(interrupted) })
 	if !errors.Is(err, interrupted) || errors.As(err, new(*apply.ObjectError)) {
 		t.Errorf("error %v, want only the cause of the interruption", err)
 	}

@@ -258,8 +258,7 @@ func underOtherName(t *target, desired *unstructured.Unstructured, try func(*uns
 // not if our own account is a subject: after the deletion we might lack permission to create
 // it again.
 func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.Unstructured, immutable *ImmutableError) (bool, error) {
-	gk := live.GroupVersionKind().GroupKind()
-	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
+	if !isBinding(kube.IDOf(live)) {
 		return true, nil
 	}
 	us, err := p.account(ctx)
@@ -297,6 +296,11 @@ func (p *permissions) account(ctx context.Context) (authenticationv1.UserInfo, e
 		return answer.Status.UserInfo, nil
 	})
 }
+
+// isBinding reports whether an object grants a role.
+func isBinding(id kube.ID) bool { return slices.Contains(bindingKinds, id.GroupKind()) }
+
+var bindingKinds = kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding")
 
 // bindsAccount reports whether a binding is for an account.
 func bindsAccount(us authenticationv1.UserInfo, binding *unstructured.Unstructured) bool {

@@ -213,7 +213,7 @@ func (s *story) carryOut(ctx context.Context, p *apply.Plan, onDone func(*apply.
 	if err := a.AwaitKinds(ctx, true); err != nil {
 		return err
 	}
-	return a.Prune(ctx, p.Prune, onDone)
+	return a.Prune(ctx, p.Prune, apply.UntilNotBack, onDone)
 }
 
 // record remembers a revision; a deployed one makes those before it history.

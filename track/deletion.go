@@ -18,7 +18,7 @@ func (e *evaluation) disappearedStatus() Status {
 	if e.obj.observed.object == nil {
 		return e.ownFailure(class.Deleted, "it is not there")
 	}
-	if e.obj.gk == kube.JobKind || e.obj.gk == kube.PodKind {
+	if kube.RunsToEnd(e.obj.gk) {
 		v := e.obj.opts.Rules.Evaluate(e.ruleInput())
 		if v.Phase != rules.Progressing {
 			return statusOf(v)

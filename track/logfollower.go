@@ -162,7 +162,7 @@ func (f *logFollower) finish() {
 // hasMissedLog reports whether the object is a Job or Pod that this release has changed and that was
 // over before its log was followed. The log of an unchanged one is from an earlier release.
 func (f *logFollower) hasMissedLog(obj *trackedObject) bool {
-	return obj.target.Changed && (obj.gk == kube.JobKind || obj.gk == kube.PodKind) && obj.showsLogs() && !f.followedObjects[obj] &&
+	return obj.target.Changed && kube.RunsToEnd(obj.gk) && obj.showsLogs() && !f.followedObjects[obj] &&
 		obj.status.State.IsFinal() && obj.observed.object != nil && !obj.observed.isGone
 }
 

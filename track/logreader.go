@@ -53,7 +53,7 @@ func (r *logReader) sampler(pod, container string) *lineSampler {
 
 // isEndless reports whether the log continues although the object's status is final.
 func (r *logReader) isEndless() bool {
-	return r.object.status.State.IsFinal() && r.object.gk != kube.JobKind && r.object.gk != kube.PodKind
+	return r.object.status.State.IsFinal() && !kube.RunsToEnd(r.object.gk)
 }
 
 // readToEnd follows a log to its end. It reconnects when the connection is cut.

@@ -209,7 +209,7 @@ func whyNotReplacedByHook(e Existing) string {
 		return "may hold data, and the hook's delete policy keeps it"
 	case !isHook && holdsData:
 		return "is an object of this release and not a hook, and it may hold data: delete it yourself if it isn't needed, or give the hook another name"
-	case !isHook && !deletesBefore && gk != kube.JobKind && gk != kube.PodKind:
+	case !isHook && !deletesBefore && !kube.RunsToEnd(gk):
 		return "is an object of this release and not a hook: delete it yourself, or use the delete policy before-hook-creation"
 	}
 	return ""

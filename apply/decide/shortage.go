@@ -16,6 +16,9 @@ type Shortage struct {
 	Message   string
 }
 
+// IsOfNodes reports whether nodes lack resources: a new one may be on its way.
+func (s Shortage) IsOfNodes() bool { return strings.Contains(s.Message, "Insufficient ") }
+
 // MayEndWithout reports whether it may be over when another object is gone, because that has what is short, or its pods have.
 func (s Shortage) MayEndWithout(obj *unstructured.Unstructured) bool {
 	if obj == nil {

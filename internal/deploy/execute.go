@@ -146,7 +146,7 @@ func (r *run) reportApplied(step Step) func(*apply.Change) {
 // pruneFirst deletes what the chart dropped and what must be gone before other objects change.
 func (r *run) pruneFirst(ctx context.Context, changes []apply.Change) error {
 	return r.runStep(ctx, StepPrune, len(changes), func() error {
-		if err := r.applier.PruneFirst(ctx, changes, r.reportApplied(StepPrune)); err != nil {
+		if err := r.applier.Prune(ctx, changes, apply.UntilGone, r.reportApplied(StepPrune)); err != nil {
 			return err
 		}
 		return r.applier.RedecideDeferred(ctx, r.op.Plan)
@@ -158,7 +158,7 @@ func (r *run) pruneFirst(ctx context.Context, changes []apply.Change) error {
 func (r *run) prune(ctx context.Context) error {
 	changes := r.op.Plan.Prune
 	return r.runStep(ctx, StepPrune, len(changes), func() error {
-		return r.applier.Prune(ctx, changes, r.reportApplied(StepPrune))
+		return r.applier.Prune(ctx, changes, apply.UntilNotBack, r.reportApplied(StepPrune))
 	})
 }
 
@@ -167,7 +167,7 @@ func (r *run) pruneLast(ctx context.Context, failure error) error {
 	if failure != nil || len(r.op.Plan.PruneLast) == 0 {
 		return nil
 	}
-	return r.applier.PruneLast(ctx, r.op.Plan.PruneLast, r.reportApplied(StepPrune))
+	return r.applier.Prune(ctx, r.op.Plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune))
 }
 
 // finish records how the run ended. A deployed revision stays deployed until

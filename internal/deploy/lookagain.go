@@ -37,7 +37,7 @@ func (r *run) lookAgainAfterHooks(ctx context.Context) error {
 func ranProgram(waves []apply.Wave) bool {
 	for _, wave := range waves {
 		for _, c := range wave.Changes {
-			if c.Action != apply.Unchanged && c.Action != apply.Keep && (isJob(c.ID) || c.ID.GroupKind() == kube.PodKind) {
+			if c.Action != apply.Unchanged && c.Action != apply.Keep && kube.RunsToEnd(c.ID.GroupKind()) {
 				return true
 			}
 		}

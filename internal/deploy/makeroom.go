@@ -3,10 +3,10 @@ package deploy
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"deployer/apply"
 	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/track"
@@ -23,7 +23,7 @@ const nodePatience = 30 * time.Second
 func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stuck := &stuckObjects{shortages: map[kube.ID]shortage{}}
+	stuck := &stuckObjects{lacks: map[kube.ID]track.Finding{}}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.tracker.Wait(ctx, targets, func(report track.Report) {
@@ -39,9 +39,9 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 			return err
 		case <-ticker.C:
 		}
-		for id, message := range stuck.overdue() {
-			changes := r.op.Plan.TakeWhatIsShort(id, decide.Shortage{Message: message})
-			if err := r.applier.Prune(ctx, changes, r.reportApplied(StepPrune)); err != nil && ctx.Err() == nil {
+		for id, lack := range stuck.overdue() {
+			changes := r.op.Plan.TakeWhatIsShort(id, lack)
+			if err := r.applier.Prune(ctx, changes, apply.UntilNotBack, r.reportApplied(StepPrune)); err != nil && ctx.Err() == nil {
 				cancel()
 				<-ended
 				return err
@@ -50,46 +50,39 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 	}
 }
 
-// stuckObjects are the objects that lack something that others may have.
+// stuckObjects are the objects that lack something that others may have, and why.
 type stuckObjects struct {
-	mu        sync.Mutex
-	shortages map[kube.ID]shortage
-}
-
-type shortage struct {
-	since   time.Time
-	message string
+	mu    sync.Mutex
+	lacks map[kube.ID]track.Finding
 }
 
 // note takes in what is reported of an object.
 func (s *stuckObjects) note(report track.Report) {
 	id, f := report.Status.ID, report.Status.Finding
-	lacks := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
+	shortages := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch known, isStuck := s.shortages[id]; {
+	switch {
 	case report.Kind != track.StatusChanged && report.Kind != track.ProblemSeen && report.Kind != track.Recovered:
-	case f == nil || report.Status.State.IsFinal() || !slices.Contains(lacks, f.Class):
-		delete(s.shortages, id)
-	case isStuck:
-		s.shortages[id] = shortage{known.since, f.Message}
+	case f == nil || report.Status.State.IsFinal() || !slices.Contains(shortages, f.Class):
+		delete(s.lacks, id)
 	default:
-		s.shortages[id] = shortage{time.Now(), f.Message}
+		s.lacks[id] = *f
 	}
 }
 
-// overdue returns the objects that have been stuck for long enough, and what each lacks.
-func (s *stuckObjects) overdue() map[kube.ID]string {
+// overdue returns what objects lack that have been stuck for long enough.
+func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[kube.ID]string{}
-	for id, lack := range s.shortages {
-		limit := patience
-		if strings.Contains(lack.message, "Insufficient") {
+	out := map[kube.ID]decide.Shortage{}
+	for id, f := range s.lacks {
+		lack, limit := decide.Shortage{Message: f.Message}, patience
+		if lack.IsOfNodes() {
 			limit = nodePatience
 		}
-		if time.Since(lack.since) > limit {
-			out[id] = lack.message
+		if time.Since(f.Since) > limit {
+			out[id] = lack
 		}
 	}
 	return out

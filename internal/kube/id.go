@@ -38,6 +38,9 @@ var (
 	StatefulSetKind           = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
+// RunsToEnd reports whether objects of a kind run a program that comes to its end: Jobs and Pods.
+func RunsToEnd(gk schema.GroupKind) bool { return gk == JobKind || gk == PodKind }
+
 // IsCRD reports whether the object is a CustomResourceDefinition.
 func (id ID) IsCRD() bool { return id.GroupKind() == CRDKind }
 
