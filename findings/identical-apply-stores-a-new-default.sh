@@ -6,9 +6,9 @@
 again() { echo '{apiVersion: finding.example.com/v1, kind: Thing, metadata: {name: t}, spec: {a: x}}' | apply m; }
 definition Thing 'v1={type: object, properties: {a: {type: string}}}'
 again
-definition Thing 'v1={type: object, properties: {a: {type: string}, d: {type: string, default: y}}}'
+definition Thing 'v1={type: object, properties: {a: {type: string}, d: {type: string, default: later}}}'
 before=$(field thing t '[.spec, .metadata.generation, .metadata.managedFields[].fieldsV1]') first=$(field thing t .metadata.resourceVersion)
-same 'read before' "$before" '[{"a":"x","d":"y"},1,{"f:spec":{"f:a":{}}}]'
+same 'read before' "$before" '[{"a":"x","d":"later"},1,{"f:spec":{"f:a":{}}}]'
 again
 second=$(field thing t .metadata.resourceVersion)
 again

@@ -5,7 +5,7 @@ set -eu
 KUBERNETES=1.37.2 ETCD=3.7.0
 T=$(mktemp -d)
 servers=
-trap 'kill $servers 2>/dev/null || true; wait; rm -rf "$T"' EXIT
+trap 'kill -KILL $servers 2>/dev/null || true; wait; rm -rf "$T"' EXIT
 cd "$T"
 go mod init finding 2>go.log
 # Kubernetes' own go.mod names its parts by directories of its repository; as modules they have the version v0.MINOR.PATCH.
@@ -14,9 +14,10 @@ for module in $(sed -n 's|^[[:space:]]*\(k8s.io/[a-z-]*\) => ./staging.*|\1|p' "
 	go mod edit -replace "$module=$module@v0.${KUBERNETES#1.}"
 done
 go get "k8s.io/kubernetes/cmd/...@v$KUBERNETES" "go.etcd.io/etcd/server/v3@v$ETCD" 2>>go.log || { tail go.log >&2; exit 1; }
-# An API server must know its version. Of a program that is run the second time, the command go has kept the binary.
+# An API server must know its version. The command go tells where it keeps a program once it has built and run it.
 for program in k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl ${CONTROLLERS:+k8s.io/kubernetes/cmd/kube-controller-manager} go.etcd.io/etcd/server/v3; do
-	for _ in build find; do
+	built=
+	until [ -x "$built" ]; do
 		built=$(CGO_ENABLED=0 go run -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v$KUBERNETES" -exec echo "$program" 2>>go.log) || { tail go.log >&2; exit 1; }
 	done
 	mkdir -p bin && ln -s "$built" "bin/$(basename "${program%/v3}")"
