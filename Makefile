@@ -1,6 +1,12 @@
 # Everything that is run by hand or in CI. `make help` lists it.
 SHELL := /bin/sh
 GO ?= go
+# One set of flags for all that is built, and no paths in it: the program, tests and vet share their compiled packages,
+# other clones too. The command line library's writer of manual pages, which isn't used, is a quarter of a megabyte.
+TAGS := urfave_cli_no_docs
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -tags=$(TAGS)
+# The race detector needs cgo.
+export CGO_ENABLED := $(if $(RACE),1,0)
 # With RACE=1 tests are built with the race detector; RACE=program also builds the
 # program that they start with it, which takes several times as long. Tests of what
 # is large, TestLarge*, are run without it, and so are those that only start the program. make lint vets.
@@ -10,17 +16,15 @@ GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tes
 SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
-# The command line library's writer of manual pages, which isn't used, is a quarter of a megabyte.
-TAGS := urfave_cli_no_docs
 
-.PHONY: cross unit test-skew test-browser test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-shared test-devcluster test-skew test-browser test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 build: ## bin/deployer
 	@echo "building bin/deployer: about two minutes the first time, later some seconds" >&2
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
 release: ## dist/: binaries for linux, darwin and windows, with bills of materials, manual pages and checksums
 	scripts/release.sh $(VERSION)
@@ -45,16 +49,24 @@ cluster: build devcluster ## start a cluster and tell how to use it
 unit: ## tests that need neither a cluster nor another program, in under a minute once built (RACE=1: with the race detector)
 	$(GOTEST) -short -timeout 10m ./...
 
-test: devcluster helm3 helm4 test-alone ## all tests, against one real API server (RACE=1: with the race detector)
+test: ## all tests, against a real API server (RACE=1: with the race detector)
+	@$(MAKE) --no-print-directory -j2 devcluster helm3 helm4
+	@$(MAKE) --no-print-directory -j2 test-shared test-alone test-devcluster
+
+# What takes longest begins first, and the other packages beside it.
+LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
+
+test-shared: # those of make test that share a cluster
 ifdef RACE
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GO) test -timeout 10m -run '^TestLarge' ./release
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(filter-out -race,$(GOTEST)) -timeout 60m ./internal/e2e
+	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(filter-out -race,$(GOTEST)) -timeout 60m ./internal/e2e && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
 endif
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -timeout 60m $(if $(RACE),$$($(GO) list ./... | grep -v '/internal/e2e$$'),./...)
-	cd devcluster && $(GO) test -vet=off -timeout 10m ./...
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -timeout 60m $(if $(RACE),$$($(GO) list ./... | grep -v '/internal/e2e$$'),$(LONGEST) ./...)
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply ./internal/e2e
+	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -vet=off -count=1 -run '^TestAlone' ./apply ./internal/e2e
+
+test-devcluster: # those of the development cluster itself
+	cd devcluster && CGO_ENABLED=0 $(GO) test -vet=off -timeout 10m ./...
 
 # The version before devcluster's, the oldest that is tested, and two in between.
 SKEW ?= v1.36.3 v1.34.4 v1.31.4 v1.29.15
@@ -74,6 +86,7 @@ test-browser: ## plans in a browser and in Graphviz; installs them where it may
 test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, helmfile, chart-testing, kustomize, Ansible), with Helm and with us: the same output
 	@sh scripts/test-clients.sh
 
+lint: export CGO_ENABLED := 0
 lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities, where their database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
@@ -83,8 +96,8 @@ lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities,
 	@GO="$(GO)" sh scripts/vulncheck.sh
 
 cross: ## build for other systems: macOS and Windows
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/deployer
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/deployer
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
 
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects; ONLY=charts,far: only these sections)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N)) $(if $(ONLY),-only $(ONLY))
@@ -110,7 +123,7 @@ fuzz: ## what strangers write, made up: what must be hidden, not obeyed, or refu
 
 # Without coverage as a guide, whose instrumented build of all dependencies takes minutes. Counted, because
 # a target whose time is up while it works is called failed (https://github.com/golang/go/issues/75804).
-fuzz-quick: ## a thousand inputs for each target of make fuzz (RACE=1: of the binaries that make unit RACE=1 compiles)
+fuzz-quick: ## a thousand inputs for each target of make fuzz (RACE=1: with the race detector)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && failed=0; for p in $(FUZZ_PACKAGES); do \
 		$(GO) test $(if $(RACE),-race) -c -o "$$dir/fuzz" $$p || exit 1; \
 		for f in $$("$$dir/fuzz" -test.list '^Fuzz'); do echo "$$p $$f"; (cd $$p && "$$dir/fuzz" -test.run '^$$' -test.fuzz "^$$f$$" \

@@ -12,7 +12,7 @@ import (
 	"deployer/internal/kubetest"
 )
 
-func TestMain(m *testing.M) { kubetest.Main(m) }
+func TestMain(m *testing.M) { kubetest.Main(m, 8) }
 
 // Plan the objects of a release, and apply what was planned.
 func Example() {

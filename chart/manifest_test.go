@@ -28,7 +28,7 @@ func TestSplitDocumentsAsHelm(t *testing.T) {
 			}
 		}
 	}
-	try("", 6)
+	try("", 5)
 }
 
 // The head of a document is as Helm reads it.

@@ -15,8 +15,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/util/uuid"
-
-	"deployer/internal/kubetest"
 )
 
 // decoded is what a reader of the stored record gets.
@@ -101,7 +99,8 @@ func (rec *Record) done() {
 	}
 }
 
-func TestEncodeChoosesTheForm(t *testing.T) {
+func TestLargeRecordsChooseTheirForm(t *testing.T) {
+	withoutRace(t)
 	pendingWith := func(change func(*Record)) *Record {
 		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 		rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}
@@ -139,10 +138,8 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 // A record that was begun can be finished, however many objects it has: there is room for what its run
 // adds. The sizes at which one form gives way to the next are searched, and records just below and above
 // them checked.
-func TestWhatBeginsCanEnd(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+func TestLargeRecordsThatBeginCanEnd(t *testing.T) {
+	withoutRace(t)
 	const step = 50
 	border := step * sort.Search(20000/step, func(n int) bool { return formOf(t, encodes(t, ofObjects(n*step))) != "whole" })
 	if border < 10000 {
@@ -171,9 +168,7 @@ func TestWhatBeginsCanEnd(t *testing.T) {
 
 // Records of the largest size are written, and larger ones refused when they begin.
 func TestLargestRecords(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+	withoutRace(t)
 	ofSize := func(parts float64) *Record {
 		rec := ofObjects(20000)
 		rec.Manifest += noise(int(parts * partSize * 4 / 3))
@@ -278,8 +273,9 @@ func TestJournalIsGoneWhenAnotherToolWrites(t *testing.T) {
 	}
 }
 
-// TestSplitRecord is about records whose body is in parts.
-func TestSplitRecord(t *testing.T) {
+// TestLargeRecordIsSplit is about records whose body is in parts.
+func TestLargeRecordIsSplit(t *testing.T) {
+	withoutRace(t)
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(5 << 20)
 	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}

@@ -13,7 +13,7 @@ import (
 	"deployer/release"
 )
 
-func TestMain(m *testing.M) { kubetest.Main(m) }
+func TestMain(m *testing.M) { kubetest.Main(m, 8) }
 
 // Record a revision of a release, and read its history.
 func Example() {

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"deployer/internal/kubetest"
 )
 
 // manyObjects are more than one Secret has room for in its journal.
@@ -39,9 +37,7 @@ func (s *site) wantJournal(t *testing.T, revision int, want *Journal) *Record {
 // The journal of a release with many objects is stored in Secrets of its own. They are replaced when it
 // changes, and Helm can still read the release.
 func TestLargeJournal(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+	withoutRace(t)
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l, withManyObjects)
@@ -90,9 +86,7 @@ func withLargeJournal(rec *Record) {
 // The journal that a killed run leaves is either the one before or the one after the write at which the run
 // died.
 func TestLargeJournalOfAKilledRun(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+	withoutRace(t)
 	s := newSite(t)
 	const writes = 8 // lock; part, head, owner; part, head, former part; head
 	for n := int32(1); n <= writes; n++ {
@@ -139,9 +133,7 @@ func TestLargeJournalOfAKilledRun(t *testing.T) {
 
 // A journal that is saved again under the same head, which another client has edited, counts.
 func TestLargeJournalUnderAnEditedHead(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+	withoutRace(t)
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)

@@ -2,7 +2,6 @@ package release
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +14,8 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
+
+	"deployer/internal/kubetest"
 )
 
 // sample is a small record of a status.
@@ -45,6 +46,14 @@ func noise(bytes int) string {
 	raw := make([]byte, bytes*3/4)
 	_, _ = r.Read(raw) // never fails
 	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// withoutRace skips a test, which is called TestLarge*, with the race detector: make test RACE=1 runs these without it.
+func withoutRace(t *testing.T) {
+	t.Helper()
+	if kubetest.Race {
+		t.Skip("compressing takes minutes with the race detector")
+	}
 }
 
 func TestDecodeGivesWhatEncodeTook(t *testing.T) {
@@ -87,16 +96,6 @@ func TestDecodeRefuses(t *testing.T) {
 		if rec, err := decode([]byte(text)); err == nil {
 			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
 		}
-	}
-}
-
-func TestTooLargeSaysWhy(t *testing.T) {
-	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
-	rec.Manifest = noise(40 << 20)
-	_, err := encode(rec)
-	var size *SizeError
-	if !errors.As(err, &size) || !strings.Contains(size.Size, "before packing: manifest ") {
-		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
-	"deployer/internal/kubetest"
 )
 
 // helm is Helm's own storage in the site.
@@ -130,9 +129,7 @@ func TestPendingOfHelm(t *testing.T) {
 }
 
 func TestLargeReleases(t *testing.T) {
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
+	withoutRace(t)
 	s := newSite(t)
 	large := func(rec *Record) { rec.Manifest = noise(5 << 20) }
 	first := run(t, s.store, "web", deployed, large)
@@ -191,14 +188,16 @@ func TestLargeReleases(t *testing.T) {
 }
 
 // What can't be stored is refused before anything is written.
-func TestTooLargeIsNeverBegun(t *testing.T) {
+func TestLargerThanAllIsNeverBegun(t *testing.T) {
+	withoutRace(t)
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)
 	rec := sample("web", 0, pending)
 	rec.Manifest = noise(40 << 20)
-	if err := l.Begin(t.Context(), rec, Identity{}); !errors.As(err, new(*SizeError)) {
-		t.Errorf("Begin = %v, want a *SizeError", err)
+	var size *SizeError
+	if err := l.Begin(t.Context(), rec, Identity{}); !errors.As(err, &size) || !strings.Contains(size.Size, "before packing: manifest ") {
+		t.Errorf("Begin = %v, want a *SizeError that blames the manifest", err)
 	}
 	if left := s.secretsWith(t, ""); len(left) > 0 {
 		t.Errorf("Secrets were written: %v", left)

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	stdflag "flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,22 +17,16 @@ import (
 
 	"deployer/internal/collector"
 	"deployer/internal/deployertest"
+	"deployer/internal/kubetest"
 )
 
 var update = stdflag.Bool("update", false, "rewrite what tests compare with")
-
-// atOnce is how many tests run in parallel for each processor: they mostly wait,
-// for the cluster and for programs.
-const atOnce = 4
 
 // TestMain makes the program a command of the scripts, under both its names;
 // exec json reads JSON, see jsonMain.
 func TestMain(m *testing.M) {
 	collector.Start()
-	if err := stdflag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	kubetest.Parallel(8) // scripts mostly wait, for the cluster and for programs
 	testscript.Main(m, map[string]func(){"deployer": main, "helm": main, "renamed-helm": main, "json": jsonMain})
 }
 

@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"deployer/internal/kubetest"
 )
 
 // Main is a TestMain whose tests run the program: it builds it once, writes its
@@ -34,12 +32,14 @@ func buildAndRun(m *testing.M, binary *string) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	*binary = filepath.Join(dir, "deployer")
-	build := []string{"build", "-tags", "urfave_cli_no_docs", "-o", *binary} // as the Makefile builds it
-	if kubetest.Race && os.Getenv("DEPLOYER_TEST_RACE_PROGRAM") != "" {
-		build = append(build, "-race")
+	build := []string{"build", "-tags", "urfave_cli_no_docs", "-ldflags", "-s -w", "-o", *binary} // as the Makefile builds it
+	env := append(os.Environ(), "CGO_ENABLED=0")
+	if os.Getenv("DEPLOYER_TEST_RACE_PROGRAM") != "" {
+		build, env = append(build, "-race"), append(env, "CGO_ENABLED=1")
 	}
-	build = append(build, "deployer/cmd/deployer")
-	if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", append(build, "deployer/cmd/deployer")...)
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the program under test: %w\n%s", err, out)
 	}
 	return m.Run(), nil

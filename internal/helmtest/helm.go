@@ -104,10 +104,10 @@ func works(binary, version string) bool {
 
 func build(t testing.TB, h helm, dir string) {
 	t.Helper()
-	cmd := exec.Command("go", "install", "-ldflags", h.flags, h.module+"/cmd/helm@"+h.version)
+	cmd := exec.Command("go", "install", "-trimpath", "-ldflags", h.flags, h.module+"/cmd/helm@"+h.version)
 	// Outside of any module, so that helm gets the dependencies of its own release.
 	cmd.Dir = os.TempDir()
-	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0") // as Helm's Makefile builds it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building helm %s: %v\n%s", h.version, err, out)
 	}

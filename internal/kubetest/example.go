@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Main is a TestMain for packages whose examples need a cluster. Examples can't skip
+// Parallel says how many tests run in parallel unless -parallel does: those of a cluster mostly wait. A TestMain
+// calls it before it parses flags.
+func Parallel(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err) // the flag is the testing package's own
+	}
+}
+
+// Main is a TestMain for packages whose tests and examples need a cluster. Examples can't skip
 // themselves, so it leaves them out where Start would skip a test.
-func Main(m *testing.M) {
+func Main(m *testing.M, parallel int) {
+	Parallel(parallel)
 	flag.Parse()
 	if !hasClusterForExamples() {
 		if err := flag.Set("test.skip", "^Example"); err != nil {
