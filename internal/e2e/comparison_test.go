@@ -24,11 +24,7 @@ type program struct {
 // exitsWith runs the program, which has to end with the code.
 func (p program) exitsWith(code int, args ...string) result {
 	p.Helper()
-	r := p.try(p.binary, args...)
-	if r.code != code {
-		p.Fatalf("want exit code %d:\n%s", code, r)
-	}
-	return r
+	return p.run(p.binary, code, args...)
 }
 
 // comparisons are the situations of docs/comparison.md that are measured with each program:

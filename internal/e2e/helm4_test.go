@@ -18,11 +18,7 @@ func (w *world) helm4(args ...string) result {
 // helm4Exits runs Helm 4, which has to end with the code.
 func (w *world) helm4Exits(code int, args ...string) result {
 	w.Helper()
-	r := w.try(helmtest.Helm4(w.T), args...)
-	if r.code != code {
-		w.Fatalf("want exit code %d:\n%s", code, r)
-	}
-	return r
+	return w.run(helmtest.Helm4(w.T), code, args...)
 }
 
 // helm4Client are the charts that Helm 4 also installs in Helm 3's way, which
@@ -74,7 +70,7 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 	}
 }
 
-// TestAlternatesWithHelm4 is TestAlternates with Helm 4: what it adds between two
+// TestAlternatesWithHelm4: what Helm 4 adds between two
 // releases of deployer goes when the chart doesn't have it any more, also when
 // its release has failed.
 func TestAlternatesWithHelm4(t *testing.T) {

@@ -3,10 +3,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -100,20 +100,10 @@ func flatten(path string, value any, into map[string]any) {
 	}
 }
 
-func paths(a, b map[string]any) []string {
-	seen := map[string]bool{}
-	for p := range a {
-		seen[p] = true
-	}
-	for p := range b {
-		seen[p] = true
-	}
-	out := make([]string, 0, len(seen))
-	for p := range seen {
-		out = append(out, p)
-	}
-	sort.Strings(out)
-	return out
+func paths[T any](a, b map[string]T) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // difference shows the first line in which two texts differ.
@@ -210,21 +200,6 @@ func TestHooksInTurn(t *testing.T) {
 	}
 }
 
-// TestAlternates: what Helm 3 adds between two releases of
-// deployer goes when the chart doesn't have it any more.
-func TestAlternates(t *testing.T) {
-	w := newWorld(t)
-	chart := testcharts.Dir(t, "rename")
-	w.ok("install", "app", chart)
-	w.helm("upgrade", "app", chart, "--set", "containers={main,extra}")
-	w.containers("app", "main", "extra")
-	w.ok("upgrade", "app", chart, "--set", "containers={main}")
-	w.containers("app", "main")
-	w.helm("rollback", "app", "2")
-	w.ok("rollback", "app", "1")
-	w.containers("app", "main")
-}
-
 // TestHelmUninstallsWhatFailed lets Helm remove a release that failed with
 // deployer, and deployer one that failed with Helm.
 func TestHelmUninstallsWhatFailed(t *testing.T) {
@@ -313,7 +288,7 @@ func publicChart(t testing.TB, name string) string {
 	return filepath.Join(publicCharts(t), name)
 }
 
-// TestHelmUpgradesAndRollsBackInBetween is TestAlternates with a rollback: Helm copies the
+// TestHelmUpgradesAndRollsBackInBetween: Helm copies the
 // record of a revision of ours, and what that one remembers of the objects isn't
 // true any more.
 func TestHelmUpgradesAndRollsBackInBetween(t *testing.T) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -230,12 +231,7 @@ func isFurniture(obj *unstructured.Unstructured) bool {
 
 // keys lists what everything found.
 func keys(objects map[string]*unstructured.Unstructured) []string {
-	var out []string
-	for key := range objects {
-		out = append(out, key)
-	}
-	sort.Strings(out)
-	return out
+	return slices.Sorted(maps.Keys(objects))
 }
 
 // nothingLeft checks that only the named objects ("kind/name") are left, and no

@@ -251,31 +251,13 @@ func (s *tale) sameAsFresh(last []string) {
 func decided(objects map[string]*unstructured.Unstructured, ns string) map[string]any {
 	out := map[string]any{}
 	for key, obj := range objects {
-		obj = obj.DeepCopy()
-		for _, path := range []string{
-			"status", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp",
-			"metadata.managedFields", "metadata.finalizers", "spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort",
-			// Of Jobs: made of their uid.
-			"spec.selector.matchLabels.batch.kubernetes.io/controller-uid",
-		} {
-			unstructured.RemoveNestedField(obj.Object, strings.Split(path, ".")...)
-		}
-		annotations := obj.GetAnnotations()
-		delete(annotations, "deployment.kubernetes.io/revision")
-		delete(annotations, "deprecated.daemonset.template.generation")
-		obj.SetAnnotations(annotations)
-		if obj.GetKind() == "Job" {
-			unstructured.RemoveNestedField(obj.Object, "spec", "selector")
-			unstructured.RemoveNestedField(obj.Object, "spec", "template", "metadata", "labels")
-		}
+		obj = generated(obj)
+		obj.SetFinalizers(nil)
 		flatten(key, obj.Object, out)
 	}
 	for path, value := range out {
 		if text, ok := value.(string); ok {
 			out[path] = strings.ReplaceAll(text, ns, "NAMESPACE")
-		}
-		if strings.HasSuffix(path, ".nodePort") {
-			delete(out, path)
 		}
 	}
 	return out

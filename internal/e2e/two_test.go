@@ -334,7 +334,7 @@ func (w *world) settledWell() {
 		name, _ := strings.CutPrefix(key, "ConfigMap/")
 		got[name], _ = field(obj, "data.key").(string)
 	}
-	for name := range merged(want, got) {
+	for _, name := range paths(want, got) {
 		if got[name] != want[name] {
 			w.Errorf("%s has %q, the last successful record says %q", name, got[name], want[name])
 		}
@@ -342,17 +342,6 @@ func (w *world) settledWell() {
 	if lease := w.get("leases", "deployer-x"); lease != nil {
 		w.Errorf("the Lease is left: %v", lease.Object)
 	}
-}
-
-func merged(a, b map[string]string) map[string]bool {
-	out := map[string]bool{}
-	for name := range a {
-		out[name] = true
-	}
-	for name := range b {
-		out[name] = true
-	}
-	return out
 }
 
 // TestHelmRollbackDuringARun prevents that a run changes more objects, and ends as deployed, after `helm

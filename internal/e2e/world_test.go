@@ -119,14 +119,20 @@ func (w *world) try(program string, args ...string) result {
 	return done(cmd.Run())
 }
 
-// exits runs deployer, which has to end with the code.
-func (w *world) exits(code int, args ...string) result {
+// run runs a program, which has to end with the code.
+func (w *world) run(program string, code int, args ...string) result {
 	w.Helper()
-	r := w.try(deployerBinary, args...)
+	r := w.try(program, args...)
 	if r.code != code {
 		w.Fatalf("want exit code %d:\n%s", code, r)
 	}
 	return r
+}
+
+// exits runs deployer, which has to end with the code.
+func (w *world) exits(code int, args ...string) result {
+	w.Helper()
+	return w.run(deployerBinary, code, args...)
 }
 
 // ok runs deployer, which has to succeed.
@@ -144,11 +150,7 @@ func (w *world) helm(args ...string) result {
 // helmExits runs Helm 3, which has to end with the code.
 func (w *world) helmExits(code int, args ...string) result {
 	w.Helper()
-	r := w.try(helmtest.Helm3(w.T), args...)
-	if r.code != code {
-		w.Fatalf("want exit code %d:\n%s", code, r)
-	}
-	return r
+	return w.run(helmtest.Helm3(w.T), code, args...)
 }
 
 // says checks that a text has a match of each pattern.
