@@ -19,13 +19,12 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if earlier == nil {
 		earlier = readEarlierRevisions(ctx, history)
 	}
-	records, req, err := earlier.records, earlier.request, earlier.err
-	if err != nil {
-		return err
+	if earlier.err != nil {
+		return earlier.err
 	}
-	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = req.Revisions, crds, d.Hidden, contributionsOf(records)
-	if len(records) > 0 {
-		op.resumeAttempt(records[len(records)-1])
+	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = earlier.request.Revisions, crds, d.Hidden, contributionsOf(earlier.records)
+	if n := len(earlier.records); n > 0 {
+		op.resumeAttempt(earlier.records[n-1])
 	}
 	if !d.Settings.NoHooks {
 		before, after := op.Verb.HookEvents()
@@ -34,35 +33,55 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err
 	}
-	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(records), op.contributions
-	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, op.undoes != nil, op.Target
-	if op.Target != 0 {
-		req.MovedToCRDs = definitionsSince(op.Target, records, &earlier.parser)
-	}
-	if op.NewNamespace {
-		req.NewNamespaces = []string{d.Namespace}
-	}
-	var unusable []error
-	req.Hooks, unusable = objectsOfHooks(slices.Concat(op.Hooks.Before, op.Hooks.After))
-	if err := cmp.Or(unusable...); err != nil {
+	req, err := op.requestBeside(earlier)
+	if err != nil {
 		return err
 	}
-	before, _ := objectsOfHooks(op.Hooks.Before)
-	req.PreHooks = len(before)
-	if op.Verb != Uninstall {
-		if req.Objects, err = earlier.parser.Parse(op.Next.Manifest); err != nil {
-			return inputError{err}
-		}
-		req.OtherHooks, unusable = objectsOfHooks(op.Next.Hooks)
-		for _, err := range unusable {
-			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
-		}
-	}
-	d.collectHidden(append(records, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
+	d.collectHidden(append(earlier.records, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
+	if err := d.makePlan(ctx, op, req, history); err != nil {
+		return err
+	}
+	return d.checkStoredObjects(ctx, op, history)
+}
+
+// requestBeside returns the request that the plan of the operation answers; earlier is what revisions may have left.
+func (o *Operation) requestBeside(earlier *earlierRevisions) (apply.Request, error) {
+	req := earlier.request
+	req.CRDs, req.Fingerprints, req.Contributions = o.Rendered.CRDs, fingerprintsOf(earlier.records), o.contributions
+	req.Uninstall, req.Undo, req.BackTo = o.Verb == Uninstall, o.undoes != nil, o.Target
+	if o.Target != 0 {
+		req.MovedToCRDs = definitionsSince(o.Target, earlier.records, &earlier.parser)
+	}
+	if o.NewNamespace {
+		req.NewNamespaces = []string{o.Namespace}
+	}
+	var unusable []error
+	req.Hooks, unusable = objectsOfHooks(slices.Concat(o.Hooks.Before, o.Hooks.After))
+	if err := cmp.Or(unusable...); err != nil {
+		return req, err
+	}
+	before, _ := objectsOfHooks(o.Hooks.Before)
+	req.PreHooks = len(before)
+	if o.Verb == Uninstall {
+		return req, nil
+	}
+	var err error
+	if req.Objects, err = earlier.parser.Parse(o.Next.Manifest); err != nil {
+		return req, inputError{err}
+	}
+	req.OtherHooks, unusable = objectsOfHooks(o.Next.Hooks)
+	for _, err := range unusable {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
+	}
+	return req, nil
+}
+
+// makePlan makes the plan, and asks for the permissions for records and reads what a plan is shown with in the meantime.
+func (d *Deployer) makePlan(ctx context.Context, op *Operation, req apply.Request, history *release.History) (err error) {
 	awaitPrefetch := d.prefetchForShow(ctx, op, history)
 	var access errgroup.Group
 	access.Go(func() error { return d.checkRecordAccess(ctx, op) })
@@ -70,9 +89,6 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	op.Plan, err = op.applier.Plan(ctx, req)
 	awaitPrefetch()
 	if err := cmp.Or(err, access.Wait()); err != nil {
-		return err
-	}
-	if err := d.checkStoredObjects(ctx, op, history); err != nil {
 		return err
 	}
 	if op.wait {

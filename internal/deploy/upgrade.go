@@ -134,48 +134,24 @@ func wasEverDeployed(history *release.History) bool {
 
 // render turns the chart into the record of the next revision and the objects
 // of its crds/ directory. In the meantime it reads the earlier revisions.
-func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) (crds []kube.Manifest, earlier *earlierRevisions, err error) {
-	server, err := d.Cluster.ServerInfo(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	source, values := req.Chart, req.Values
+func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, *earlierRevisions, error) {
 	base, err := d.reusableRevision(ctx, op, history)
 	if err != nil {
 		return nil, nil, err
 	}
-	if base != nil {
-		op.Basis.ReusedRevision = base.Version
-		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
-		if previous.ReusedByDefault(req.Reuse, values) {
-			op.Warnings = append(op.Warnings, valuesReusedWarning(base))
-		}
-		if source, values, err = source.WithPreviousValues(req.Reuse, previous, values); err != nil {
-			return nil, nil, inputError{err}
-		}
+	source, values, err := d.valuesFor(op, req, base)
+	if err != nil {
+		return nil, nil, err
 	}
-	read := &hide.Texts{}
-	in := req.Render
-	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
-	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server = server
-	in.Lookup = chart.Lookup{Cluster: d.Cluster, Cache: &chart.LookupCache{}, OnRead: func(obj *unstructured.Unstructured) {
-		d.Hidden.AddObject(obj)
-		read.AddObject(obj)
-	}}
-	var crdWarnings []string
-	var ofCRDs error
+	read := &hide.Texts{} // what templates have read
+	in, err := d.chartInput(ctx, op, req, values, read)
+	if err != nil {
+		return nil, nil, err
+	}
+	var beside besideRendering
 	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
-		if earlier != nil && earlier.err == nil {
-			return // the chart is rendered once more
-		}
-		earlier = readEarlierRevisions(ctx, history)
-		d.hideObjectsOf(earlier.request.Revisions)
-		if crds, crdWarnings, ofCRDs = chart.CRDs(c.Helm); !d.Settings.CRDs.Applies() {
-			ofCRDs = nil
-		}
-		if d.willShowChanges(history, base) {
-			history.LoadRemaining(ctx)
+		if beside.earlier == nil || beside.earlier.err != nil { // else the chart is rendered once more
+			beside = d.readBesideRendering(ctx, c, history, base)
 		}
 	}
 	rendered, kept, err := d.renderAndKeep(ctx, source, in, base, history)
@@ -183,6 +159,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		return nil, nil, err
 	}
 	op.Rendered.Generated, op.Rendered.rerender = kept.values, kept.rerender
+	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
@@ -193,13 +170,61 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	}
 	op.recordGenerated()
 	op.recordConfidential(read)
-	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
-	op.Warnings = append(op.Warnings, crdWarnings...)
-	if ofCRDs != nil {
-		return nil, nil, inputError{ofCRDs}
+	op.Warnings = append(op.Warnings, beside.crdWarnings...)
+	if beside.ofCRDs != nil && d.Settings.CRDs.Applies() {
+		return nil, nil, inputError{beside.ofCRDs}
 	}
-	return crds, earlier, nil
+	return beside.crds, beside.earlier, nil
+}
+
+// valuesFor returns the chart and the values to render, with those of the revision whose values are reused; base may be nil.
+func (d *Deployer) valuesFor(op *Operation, req UpgradeRequest, base *release.Record) (*chart.Chart, map[string]any, error) {
+	if base == nil {
+		return req.Chart, req.Values, nil
+	}
+	op.Basis.ReusedRevision = base.Version
+	previous := chart.Previous{Chart: base.Chart, Values: base.Config}
+	if previous.ReusedByDefault(req.Reuse, req.Values) {
+		op.Warnings = append(op.Warnings, valuesReusedWarning(base))
+	}
+	source, values, err := req.Chart.WithPreviousValues(req.Reuse, previous, req.Values)
+	if err != nil {
+		return nil, nil, inputError{err}
+	}
+	return source, values, nil
+}
+
+// chartInput completes the settings of rendering. What templates read of the cluster is hidden, and noted in read.
+func (d *Deployer) chartInput(ctx context.Context, op *Operation, req UpgradeRequest, values map[string]any, read *hide.Texts) (chart.Input, error) {
+	in := req.Render
+	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, op.history.Next()
+	in.Upgrade, in.Values = op.Verb == Upgrade, values
+	in.Lookup = chart.Lookup{Cluster: d.Cluster, Cache: &chart.LookupCache{}, OnRead: func(obj *unstructured.Unstructured) {
+		d.Hidden.AddObject(obj)
+		read.AddObject(obj)
+	}}
+	var err error
+	in.Server, err = d.Cluster.ServerInfo(ctx)
+	return in, err
+}
+
+// besideRendering is what is read while templates are rendered.
+type besideRendering struct {
+	earlier     *earlierRevisions
+	crds        []kube.Manifest
+	crdWarnings []string
+	ofCRDs      error
+}
+
+func (d *Deployer) readBesideRendering(ctx context.Context, c *chart.Chart, history *release.History, base *release.Record) besideRendering {
+	out := besideRendering{earlier: readEarlierRevisions(ctx, history)}
+	d.hideObjectsOf(out.earlier.request.Revisions)
+	out.crds, out.crdWarnings, out.ofCRDs = chart.CRDs(c.Helm)
+	if d.willShowChanges(history, base) {
+		history.LoadRemaining(ctx)
+	}
+	return out
 }
 
 // valuesReusedWarning returns the warning that the values of a revision are reused
