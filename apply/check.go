@@ -11,11 +11,11 @@ import (
 // schemas of these, and with ownership none of them belongs to others. crds are of crds/, whose kinds count as served. It only
 // reads the cluster, and needs no permission to write. The error is a *RejectedError that lists all that can't be applied.
 func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, ownership bool) ([]Warning, error) {
-	p, _, targets, _, err := a.prepare(ctx, Request{CRDs: crds, Objects: objects})
+	p, err := a.prepare(ctx, Request{CRDs: crds, Objects: objects})
 	if err != nil {
 		return nil, err
 	}
-	err = p.decideEach(ctx, targets, func(ctx context.Context, t *target) (Change, error) {
+	err = p.decideEach(ctx, p.mains, func(ctx context.Context, t *target) (Change, error) {
 		if _, err := p.predictor.normalise(ctx, t); err != nil || !ownership || p.prerequisites.deferralOf(t) != nil {
 			return Change{}, err
 		}
@@ -32,7 +32,7 @@ func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, owne
 		return nil, err
 	}
 	rejections := slices.Clone(p.resolver.rejected)
-	for _, t := range targets {
+	for _, t := range p.mains {
 		if t.rejected != nil {
 			rejections = append(rejections, *t.reject(t.rejected))
 		}

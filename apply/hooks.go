@@ -92,17 +92,17 @@ func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest
 	for i := range revisions {
 		revisions[i].Objects = nil // indexing all of them for each hook would take long
 	}
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: revisions})
+	p, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: revisions})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(p.resolver.rejected) > 0 {
 		return nil, nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, doing, p.resolver.rejected[0].Err)
 	}
-	if len(hooks) != 1 {
-		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
+	if len(p.hooks) != 1 {
+		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(p.hooks))
 	}
-	return p, hooks[0], nil
+	return p, p.hooks[0], nil
 }
 
 // makeWayForHook deals with an object that has a hook's name: it is returned if it

@@ -61,11 +61,11 @@ func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error)
 	}
 	ran := req.Hooks
 	req.Fingerprints, req.Hooks = nil, nil // a fingerprint doesn't detect fields that others added
-	p, crds, mains, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
+	p, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{p: p, targets: append(crds, mains...), ofHooks: map[kube.ID]bool{}}
+	i := &Inspection{p: p, targets: slices.Concat(p.crds, p.mains), ofHooks: map[kube.ID]bool{}}
 	return i, i.addHooks(ctx, ran)
 }
 

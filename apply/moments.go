@@ -29,7 +29,7 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 			at = first
 			changes[i].Reason += "; before the other changes: " + why
 		default:
-			if n := newcomers.inPlaceOf(ctx, list[i]); n != nil {
+			if n := p.inPlaceOf(ctx, list[i], newcomers); n != nil {
 				at = n.wave
 				changes[i].Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
 				p.makeRoom(&changes[i])
@@ -92,17 +92,12 @@ type newcomer struct {
 }
 
 // newcomers are the objects of a plan that may need what orphans hold.
-type newcomers struct {
-	p    *planning
-	list []newcomer
-}
-
-func (p *planning) newcomers(plan *Plan) newcomers {
-	out := newcomers{p: p}
+func (p *planning) newcomers(plan *Plan) []newcomer {
+	var out []newcomer
 	for i, wave := range plan.Waves {
 		for _, c := range wave.Changes {
 			if t := p.targetsByID[c.ID]; t != nil && (c.Action == Create || c.Action == Update || c.Action == Recreate) {
-				out.list = append(out.list, newcomer{t: t, wave: i, old: c.Live})
+				out = append(out, newcomer{t: t, wave: i, old: c.Live})
 			}
 		}
 	}
@@ -110,10 +105,10 @@ func (p *planning) newcomers(plan *Plan) newcomers {
 }
 
 // inPlaceOf returns the first newcomer that needs what an orphan holds; nil when there is none.
-func (n newcomers) inPlaceOf(ctx context.Context, o orphan) *newcomer {
-	isExclusive := func(namespace, claim string) bool { return n.p.isExclusive(ctx, namespace, claim) }
+func (p *planning) inPlaceOf(ctx context.Context, o orphan, newcomers []newcomer) *newcomer {
+	isExclusive := func(namespace, claim string) bool { return p.isExclusive(ctx, namespace, claim) }
 	held := decide.HoldingsOf(o.Declared, isExclusive)
-	for _, c := range n.list {
+	for _, c := range newcomers {
 		if c.t.deferral.waitsFor(o.ID) {
 			c.why = "isn't admitted beside it"
 			return &c

@@ -39,19 +39,20 @@ type releaseOrder struct {
 }
 
 // order computes which objects wait for which. Invalid dependencies are in rejected.
-func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*releaseOrder, error) {
+func (p *planning) order(ctx context.Context) (*releaseOrder, error) {
+	mains := p.mains
 	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains)), index: map[kube.ID]int{}}
 	for i, t := range mains {
 		o.nodes[i].ID, o.index[t.id] = t.id, i
 	}
 	for i := range mains {
-		if err := o.readConstraints(ctx, i, crds, hooks); err != nil {
+		if err := o.readConstraints(ctx, i); err != nil {
 			return nil, err
 		}
 	}
 	o.addImplied()
 	o.addConversions()
-	for _, t := range hooks {
+	for _, t := range p.hooks {
 		o.rejectHook(t)
 	}
 	for i, t := range mains {
@@ -68,7 +69,7 @@ func (o *releaseOrder) reject(t *target, text, what string) {
 }
 
 // readConstraints reads the order annotations of one object.
-func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks []*target) error {
+func (o *releaseOrder) readConstraints(ctx context.Context, i int) error {
 	t := o.targets[i]
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
@@ -96,9 +97,9 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 			for _, j := range found {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
 			}
-		case slices.ContainsFunc(crds, isNamed):
+		case slices.ContainsFunc(o.p.crds, isNamed):
 			// Objects of crds/ are applied before everything else.
-		case slices.ContainsFunc(hooks, isNamed):
+		case slices.ContainsFunc(o.p.hooks, isNamed):
 			if !r.IsPattern {
 				o.reject(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}

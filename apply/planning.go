@@ -29,8 +29,10 @@ type planning struct {
 	a             *Applier
 	req           Request
 	history       *releaseHistory
-	crds, hooks   []*target
-	targetsByID   map[kube.ID]*target // main objects
+	crds          []*target           // of crds/
+	mains         []*target           // of the templates
+	hooks         []*target           // that are still to run
+	targetsByID   map[kube.ID]*target // mains
 	resolver      *resolver
 	definitions   *definitions
 	schemas       *schemas
@@ -56,67 +58,81 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 
 // plan is Plan of what isn't settled.
 func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Change) (*Plan, error) {
-	p, crds, err := a.begin(ctx, req, settled)
+	p, err := a.begin(ctx, req, settled)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.prefetch(ctx, crds); err != nil {
+	if err := p.decideCRDs(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.decideAll(ctx, crds); err != nil {
+	if err := p.resolveTemplates(ctx); err != nil {
 		return nil, err
 	}
-	p.definitions.dropUnused(crds)
-	mains, hooks, err := p.resolveTemplates(ctx, crds)
+	order, err := p.order(ctx)
 	if err != nil {
 		return nil, err
 	}
-	order, err := p.order(ctx, crds, mains, hooks)
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
-		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
-	}
-	p.prerequisites.expectFrom(p.unsettled(crds))
-	// What becomes of CRDs and Namespaces determines which of the others the server can be asked about.
-	isPrerequisite := func(t *target) bool { return t.id.IsCRD() || t.id.IsNamespace() }
-	others := slices.DeleteFunc(slices.Clone(mains), isPrerequisite)
-	first := slices.DeleteFunc(slices.Clone(mains), func(t *target) bool { return !isPrerequisite(t) })
-	for _, targets := range [][]*target{first, others} {
-		if err := p.decideAll(ctx, targets); err != nil {
-			return nil, err
-		}
-		p.prerequisites.expectFrom(p.unsettled(targets))
-	}
-	if p.isAgain() {
-		hooks = hooks[req.PreHooks:] // the others have run
-	}
-	if err := p.decideEach(ctx, hooks, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observation{}) }); err != nil {
+	if err := p.decideTemplates(ctx); err != nil {
 		return nil, err
 	}
 	orphans, list, err := p.decideOrphans(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rejections, err := p.gate(ctx, order, slices.Concat(crds, mains, hooks), orphans)
+	rejections, err := p.gate(ctx, order, slices.Concat(p.crds, p.mains, p.hooks), orphans)
 	if err != nil {
 		return nil, err
 	}
-	rejections = slices.Concat(p.resolver.rejected, order.rejected, rejections)
-	if len(rejections) > 0 {
+	if rejections = slices.Concat(p.resolver.rejected, order.rejected, rejections); len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
-	plan := &Plan{CRDs: changesOf(crds), Waves: order.waves(), Hooks: changesOf(hooks)}
+	plan := &Plan{CRDs: changesOf(p.crds), Waves: order.waves(), Hooks: changesOf(p.hooks)}
 	if err := p.placeOrphans(ctx, plan, orphans, list); err != nil {
 		return nil, err
 	}
 	plan.Warnings = p.warnings.sorted()
-	for _, t := range slices.Concat(crds, mains, hooks) {
+	a.remember(p, plan)
+	return plan, nil
+}
+
+// decideCRDs decides about crds/.
+func (p *planning) decideCRDs(ctx context.Context) error {
+	if err := p.prefetch(ctx); err != nil {
+		return err
+	}
+	err := p.decideAll(ctx, p.crds)
+	p.definitions.dropUnused(p.crds)
+	return err
+}
+
+// decideTemplates decides about the objects of the templates and the hooks. What becomes of CRDs and Namespaces determines
+// which of the others the server can be asked about.
+func (p *planning) decideTemplates(ctx context.Context) error {
+	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
+		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
+	}
+	p.prerequisites.expectFrom(p.unsettled(p.crds))
+	isPrerequisite := func(t *target) bool { return t.id.IsCRD() || t.id.IsNamespace() }
+	others := slices.DeleteFunc(slices.Clone(p.mains), isPrerequisite)
+	first := slices.DeleteFunc(slices.Clone(p.mains), func(t *target) bool { return !isPrerequisite(t) })
+	for _, targets := range [][]*target{first, others} {
+		if err := p.decideAll(ctx, targets); err != nil {
+			return err
+		}
+		p.prerequisites.expectFrom(p.unsettled(targets))
+	}
+	if p.isAgain() {
+		p.hooks = p.hooks[p.req.PreHooks:] // the others have run
+	}
+	return p.decideEach(ctx, p.hooks, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observation{}) })
+}
+
+// remember keeps what it takes to decide again while the plan is carried out.
+func (a *Applier) remember(p *planning, plan *Plan) {
+	for _, t := range slices.Concat(p.crds, p.mains, p.hooks) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	p.warnings.reportLater(a.opts.Warn)
-	p.crds, p.hooks = crds, hooks
 	for _, list := range append(plan.lists(), plan.Hooks) {
 		for _, c := range list {
 			if c.MayWrite() {
@@ -127,7 +143,6 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if a.planning = p; p.pending.Load() == 0 {
 		a.planning = nil
 	}
-	return plan, nil
 }
 
 // target returns the object of the chart that a change is about; nil for what the chart no longer has.
@@ -143,20 +158,19 @@ func (p *planning) target(id kube.ID) *target {
 
 // prepare resolves the objects of a request. Those that can't be resolved are in
 // resolver.rejected.
-func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, mains, hooks []*target, err error) {
-	p, crds, err = a.begin(ctx, req, nil)
+func (a *Applier) prepare(ctx context.Context, req Request) (*planning, error) {
+	p, err := a.begin(ctx, req, nil)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
-	mains, hooks, err = p.resolveTemplates(ctx, crds)
-	return p, crds, mains, hooks, err
+	return p, p.resolveTemplates(ctx)
 }
 
 // begin starts a planning and resolves crds/, on which all other decisions depend.
-func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*Change) (p *planning, crds []*target, err error) {
+func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*Change) (*planning, error) {
 	server, err := a.cluster.ServerInfo(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	applied := req.CRDs // of crds/
 	if !a.opts.CRDs.Applies() {
@@ -170,7 +184,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		}
 	}
 	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects), settled)
-	p = &planning{
+	p := &planning{
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
@@ -187,7 +201,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		p.resolver.firstHook = req.Hooks[0].Object
 	}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p.claims = decide.Claims{
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
@@ -195,38 +209,39 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	}
 	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
-	crds, err = p.resolver.resolve(ctx, applied, true)
-	return p, crds, err
+	p.crds, err = p.resolver.resolve(ctx, applied, true)
+	return p, err
 }
 
 // resolveTemplates resolves the objects and hooks of the release.
-func (p *planning) resolveTemplates(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
+func (p *planning) resolveTemplates(ctx context.Context) error {
 	p.schemas.addReleased(p.definitions.unsettled())
-	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
-	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
+	var ofMains, ofHooks error
+	p.mains, ofMains = p.resolver.resolve(ctx, p.req.Objects, false)
+	p.hooks, ofHooks = p.resolver.resolve(ctx, p.req.Hooks, false)
 	mayMendWebhooks := len(p.prerequisites.hooks) > 0
 	for id := range p.history.objects {
 		mayMendWebhooks = mayMendWebhooks || id.Group == admissionGroup
 	}
-	for _, t := range mains {
+	for _, t := range p.mains {
 		p.targetsByID[t.id] = t
 		mayMendWebhooks = mayMendWebhooks || t.id.Group == admissionGroup
 	}
-	for _, t := range slices.Concat(mains, hooks) {
+	for _, t := range slices.Concat(p.mains, p.hooks) {
 		t.awaitsWebhook = mayMendWebhooks
 	}
-	for i, t := range hooks {
+	for i, t := range p.hooks {
 		t.isHook, t.isPostHook = true, i >= p.req.PreHooks
 	}
-	for _, t := range hooks {
+	for _, t := range p.hooks {
 		// A chart may have an object twice: for its pre-hooks, and for the release.
 		if object := p.targetsByID[t.id]; object != nil && decide.IsPreHook(t.obj) && !t.id.IsCRD() && !t.id.IsNamespace() {
 			p.prerequisites.expect(t.id)
 			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}
 	}
-	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(crds, mains, hooks))...)
-	return mains, hooks, errors.Join(err1, err2)
+	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(p.crds, p.mains, p.hooks))...)
+	return errors.Join(ofMains, ofHooks)
 }
 
 func sorted(list []Rejection) []Rejection {
@@ -306,15 +321,15 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 
 // prefetch observes crds/ and objects together, which would otherwise be observed one after the
 // other. It leaves out objects whose kind a definition in crds/ may change.
-func (p *planning) prefetch(ctx context.Context, crds []*target) error {
-	targets, custom := p.unsettled(crds), []*target(nil)
+func (p *planning) prefetch(ctx context.Context) error {
+	targets, custom := p.unsettled(p.crds), []*target(nil)
 	for _, m := range p.req.Objects {
 		t, ok := p.resolver.targetOfServedKind(ctx, m.Object, m.Source)
 		switch {
 		case !ok, p.settled[t.id] != nil:
 		case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
 			targets = append(targets, t)
-		case slices.ContainsFunc(crds, func(crd *target) bool { return crd.id == t.definition() }):
+		case slices.ContainsFunc(p.crds, func(crd *target) bool { return crd.id == t.definition() }):
 			// The definition is observed anyway.
 		default:
 			custom = append(custom, t)
