@@ -24,14 +24,17 @@ type verdict struct {
 // lookAgain is the verdict that the object has to be read again. Races are those that were lost before; 0 for none.
 func lookAgain(races int) verdict { return verdict{again: true, races: races} }
 
-// decided is the verdict that a change is what it is, or can't be.
-func decided(c Change, err error) (verdict, error) { return verdict{change: c}, err }
+// decided is the verdict that nothing has to be known any more.
+func decided(c Change) (verdict, error) { return verdict{change: c}, nil }
 
-// ask is the verdict that a question has to be answered first; then goes on with the answer.
-func ask[A any](question func(context.Context) (A, error), then func(A, error) (verdict, error)) verdict {
+// ask is the verdict that a question has to be answered first; then goes on with the answer. Without one nothing is decided.
+func ask[A any](question func(context.Context) (A, error), then func(A) (verdict, error)) verdict {
 	return verdict{ask: func(ctx context.Context) (verdict, error) {
 		answer, err := question(ctx)
-		return then(answer, err)
+		if err != nil {
+			return verdict{}, err
+		}
+		return then(answer)
 	}}
 }
 
@@ -45,7 +48,8 @@ func (v verdict) finally(err error, f func(Change, error) (Change, error)) (verd
 			return v.finally(err, f)
 		}
 	default:
-		return decided(f(v.change, err))
+		c, err := f(v.change, err)
+		return verdict{change: c}, err
 	}
 	return v, nil
 }
@@ -107,21 +111,26 @@ type trial struct {
 	body   *unstructured.Unstructured // that is written, where the write doesn't have its own
 	beside bool                       // under another name: the object that it replaces is still there
 	final  bool                       // a refusal isn't asked about again when a webhook doesn't answer
+	races  int                        // that were lost before
 }
 
-// try asks what a write of a target would come to.
-func (p *planning) try(t *target, w trial) func(context.Context) (*unstructured.Unstructured, error) {
-	return func(ctx context.Context) (*unstructured.Unstructured, error) {
+// try is the verdict that a write of a target has to be tried first; then goes on with what the object would be, or with the
+// refusal.
+func (p *planning) try(t *target, w trial, then func(result *unstructured.Unstructured, refusal error) (verdict, error)) verdict {
+	return verdict{ask: func(ctx context.Context) (verdict, error) {
+		if w.races > 0 {
+			pauseAfterRace(ctx, w.races)
+		}
 		t.progress.refusalIsFinal = w.final
 		defer func() { t.progress.refusalIsFinal = false }()
 		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return p.a.do(ctx, t, w.write, body, asDryRun)
 		}
 		if w.beside {
-			return underOtherName(t, w.body, try)
+			return then(underOtherName(t, w.body, try))
 		}
-		return try(w.body)
-	}
+		return then(try(w.body))
+	}}
 }
 
 // unlessDenied is the verdict that a change is decided; it is marked as denied if the account may not make the request.

@@ -10,6 +10,7 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -124,11 +125,11 @@ type missingConditions map[string]string
 
 // note notes what a definition lacks by its conditions.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
-func (m missingConditions) note(name string, condition func(kind string) (bool, string)) {
-	delete(m, name)
+func (m missingConditions) note(crd *unstructured.Unstructured) {
+	delete(m, crd.GetName())
 	for _, kind := range []string{"NamesAccepted", "Established"} {
-		if ok, why := condition(kind); !ok {
-			m[name] = strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
+		if ok, why := conditionOf(crd, kind); !ok {
+			m[crd.GetName()] = strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
 			return
 		}
 	}
@@ -139,7 +140,7 @@ func (m missingConditions) note(name string, condition func(kind string) (bool, 
 func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
 	missing, versions := missingConditions{}, make([]string, 0, len(crds))
 	for _, c := range crds {
-		missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(c.Applied, kind) })
+		missing.note(c.Applied)
 		versions = append(versions, c.Applied.GetResourceVersion())
 	}
 	for pause := firstPause; len(missing) > 0; pause = min(2*pause, time.Second) {
@@ -164,7 +165,7 @@ func (a *Applier) awaitEstablished(ctx context.Context, crds []Change) error {
 			case live == nil:
 				return kindNotServedError(c, errors.New("it has been deleted"))
 			}
-			missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(live, kind) })
+			missing.note(live)
 			versions = append(versions, live.GetResourceVersion())
 		}
 	}
@@ -196,14 +197,11 @@ func (m missingConditions) watchUntilMet(ctx context.Context, cluster *kube.Clus
 		if event.Type == watch.Deleted {
 			return
 		}
-		m.note(crd.Name, func(kind string) (bool, string) {
-			for _, c := range crd.Status.Conditions {
-				if string(c.Type) == kind {
-					return c.Status == apiextensions.ConditionTrue, c.Message
-				}
-			}
-			return false, ""
-		})
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+		if err != nil {
+			return
+		}
+		m.note(&unstructured.Unstructured{Object: content})
 		if len(m) == 0 {
 			return
 		}

@@ -140,7 +140,7 @@ func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
 		c.Unverified = "no dry run (--gate off)"
 		return verdict{change: c}, nil
 	}
-	return ask(p.try(t, trial{write: c.writes[0], body: f.desired}), func(result *unstructured.Unstructured, err error) (verdict, error) {
+	return p.try(t, trial{write: c.writes[0], body: f.desired}, func(result *unstructured.Unstructured, err error) (verdict, error) {
 		switch {
 		case err == nil:
 			c.Predicted, t.progress.wasAbsent = result, true
@@ -154,15 +154,12 @@ func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
 		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
 			return verdict{change: p.keepAsItIs(t, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
 		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
-			return ask(p.look(t), func(now observation, errOfLook error) (verdict, error) {
-				switch {
-				case errOfLook != nil:
-					return verdict{}, errOfLook
-				case now.full != nil:
-					f.observation = now
-					return p.decideObject(t, f)
+			return ask(p.look(t), func(now observation) (verdict, error) {
+				if now.full == nil {
+					return p.decideRefused(t, c, err)
 				}
-				return p.decideRefused(t, c, err)
+				f.observation = now
+				return p.decideObject(t, f)
 			}), nil
 		}
 		return p.decideRefused(t, c, err)

@@ -120,9 +120,11 @@ func (d *definitions) fieldsCalledImmutable(t *target, refusal error) func(conte
 		}
 		var version map[string]any
 		if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
-			version, err = d.version(ctx, t)
+			if version, err = d.version(ctx, t); err != nil {
+				return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for immutable fields of", Err: err}
+			}
 		}
-		return definition.ImmutableFields(s.Details.Causes, version), err
+		return definition.ImmutableFields(s.Details.Causes, version), nil
 	}
 }
 

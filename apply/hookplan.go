@@ -1,8 +1,6 @@
 package apply
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
@@ -15,12 +13,7 @@ func (p *planning) decideHook(t *target, f facts) (verdict, error) {
 	c := p.newChange(t, Create)
 	c.Desired, c.manifestHash = f.desired, ""
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
-		return ask(p.mayDo(c, "delete", t.mapping), func(c Change, err error) (verdict, error) {
-			if err != nil {
-				return verdict{}, err
-			}
-			return p.decideCreationOfHook(t, f, c)
-		}), nil
+		return ask(p.mayDo(c, "delete", t.mapping), func(c Change) (verdict, error) { return p.decideCreationOfHook(t, f, c) }), nil
 	}
 	return p.decideCreationOfHook(t, f, c)
 }
@@ -39,21 +32,14 @@ func (p *planning) decideCreationOfHook(t *target, f facts, c Change) (verdict, 
 // tryHook asks the server what it would create. If the name is taken by an object that is gone
 // when it is read, such as a Job after its TTL, the server is asked again. Races are those that were lost.
 func (p *planning) tryHook(t *target, f facts, c Change, races int) verdict {
-	try := func(ctx context.Context) (*unstructured.Unstructured, error) {
-		if races > 0 {
-			pauseAfterRace(ctx, races)
-		}
-		return p.try(t, trial{write: write{verb: createHook}, body: c.Desired})(ctx)
-	}
-	return ask(try, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
+	create := trial{write: write{verb: createHook}, body: c.Desired, races: races}
+	return p.try(t, create, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		exists := kube.IsAlreadyExists(refusal)
 		if !exists && !verify.IsHeldByAnother(refusal) || races == maxAttempts {
 			return p.decideTriedHook(t, f, c, result, refusal)
 		}
-		return ask(p.look(t), func(now observation, err error) (verdict, error) {
+		return ask(p.look(t), func(now observation) (verdict, error) {
 			switch {
-			case err != nil:
-				return verdict{}, err
 			case now.forbidden:
 				return p.decideRefused(t, c, now.refusal)
 			case now.full != nil:
@@ -86,12 +72,9 @@ func (p *planning) replaceHook(t *target, f facts, c Change, live *unstructured.
 	if !decide.IsHook(live) { // an object of the release, which the chart has made a hook
 		c.Reason = "the object of this name, which was not a hook before, is deleted first"
 	}
-	return ask(p.mayDo(c, "delete", t.mapping), func(c Change, err error) (verdict, error) {
-		if err != nil {
-			return verdict{}, err
-		}
+	return ask(p.mayDo(c, "delete", t.mapping), func(c Change) (verdict, error) {
 		beside := trial{write: write{verb: createHook}, body: c.Desired, beside: true}
-		return ask(p.try(t, beside), func(result *unstructured.Unstructured, refusal error) (verdict, error) {
+		return p.try(t, beside, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 			if verify.CannotRenameForDryRun(refusal) {
 				c.Unverified = noDryRunBeside(t, refusal)
 				return verdict{change: c}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,23 +141,18 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 			}
 			us = &found // nobody where the API server can't say
 		}
-		subjects, _, _ := unstructured.NestedSlice(c.orphan.Declared.Object, "subjects")
-		for _, s := range subjects {
-			subject, _ := s.(map[string]any)
-			if !isSubject(*us, subject) {
-				continue
-			}
-			role, _, _ := unstructured.NestedStringMap(c.orphan.Declared.Object, "roleRef")
-			namespace := c.ID.Namespace
-			if role["kind"] == "ClusterRole" {
-				namespace = ""
-			}
-			isOurs[c.ID], isOurs[kube.ID{Group: rbacGroup, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
-			if subject["kind"] == "ServiceAccount" {
-				ns, _ := subject["namespace"].(string)
-				name, _ := subject["name"].(string)
-				isOurs[kube.ID{Kind: "ServiceAccount", Namespace: ns, Name: name}] = true
-			}
+		if !bindsAccount(*us, c.orphan.Declared) {
+			continue
+		}
+		role, _, _ := unstructured.NestedStringMap(c.orphan.Declared.Object, "roleRef")
+		namespace := c.ID.Namespace
+		if role["kind"] == "ClusterRole" {
+			namespace = ""
+		}
+		isOurs[c.ID], isOurs[kube.ID{Group: rbacGroup, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
+		if account, ok := strings.CutPrefix(us.Username, "system:serviceaccount:"); ok {
+			namespace, name, _ := strings.Cut(account, ":")
+			isOurs[kube.ID{Kind: "ServiceAccount", Namespace: namespace, Name: name}] = true
 		}
 	}
 	if len(isOurs) == 0 {

@@ -36,10 +36,8 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 	if permission != decide.Permitted {
 		return verdict{}, u.t.reject(immutable)
 	}
-	return ask(u.p.canRecreate(u.t, u.live, immutable), func(can bool, err error) (verdict, error) {
+	return ask(u.p.canRecreate(u.t, u.live, immutable), func(can bool) (verdict, error) {
 		switch {
-		case err != nil:
-			return verdict{}, err
 		case !can:
 			return verdict{}, u.t.reject(immutable)
 		case volumeClaimAdvice != "":
@@ -79,7 +77,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 	}
 	t.progress.wasAbsent = true // the object that exists afterwards was created by us
 	beside := trial{write: write{verb: createObject}, body: c.Desired, beside: true}
-	return ask(p.try(t, beside), func(result *unstructured.Unstructured, err error) (verdict, error) {
+	return p.try(t, beside, func(result *unstructured.Unstructured, err error) (verdict, error) {
 		switch {
 		case err == nil:
 			c.Predicted = result

@@ -48,10 +48,11 @@ func (m mode) dryRun() []string {
 
 // get reads an object; nil when there is none.
 func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
-	return r.getWhile(ctx, m, id, verify.Transient)
+	return r.getWhile(ctx, m, id, verify.Transient, asIs)
 }
 
-func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*unstructured.Unstructured, error) {
+// getWhile is get that tries again while what final makes of the error is retriable.
+func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool, final func(error) error) (*unstructured.Unstructured, error) {
 	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 	var out *unstructured.Unstructured
 	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return err
+		return final(err)
 	})
 	return r.interner.Intern(out), err
 }
@@ -180,14 +181,20 @@ func (r *requester) metaClient(m kube.Mapping, namespace string) (metadata.Resou
 
 // getMeta reads an object's metadata; nil when there is none.
 func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
+	return r.getMetaWhile(ctx, m, id, verify.Transient, asIs)
+}
+
+func asIs(err error) error { return err }
+
+func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool, final func(error) error) (*metav1.PartialObjectMetadata, error) {
 	client, err := r.metaClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *metav1.PartialObjectMetadata
-	err = r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
+	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return err
+		return final(err)
 	})
 	return out, err
 }

@@ -49,10 +49,7 @@ func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*u
 	if u.policy == FailOnConflict && p.req.Undo {
 		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
-	return ask(p.factsOfUpdate(t, f), func(f updateFacts, err error) (verdict, error) {
-		if err != nil {
-			return verdict{}, err
-		}
+	return ask(p.factsOfUpdate(t, f), func(f updateFacts) (verdict, error) {
 		if err := u.begin(f); err != nil {
 			return verdict{}, err
 		}
@@ -66,7 +63,7 @@ func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*u
 		if len(others) == 0 || t.isReplacedWhole() {
 			return compute()
 		}
-		return ask(p.applyUnforced(t, u.prediction.Desired), func(causes []metav1.StatusCause, _ error) (verdict, error) {
+		return ask(p.applyUnforced(t, u.prediction.Desired), func(causes []metav1.StatusCause) (verdict, error) {
 			u.decideConflictsElsewhere(others, causes) // without an answer, the dry run of the change tells
 			return compute()
 		}), nil
@@ -176,7 +173,7 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 		keep = u.prediction.UndeclaredDefaults()
 	}
 	attempt := trial{write: u.attempt(), body: u.prediction.Desired, final: !keep.Empty()}
-	return ask(u.p.try(u.t, attempt), func(result *unstructured.Unstructured, refusal error) (verdict, error) {
+	return u.p.try(u.t, attempt, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		switch {
 		case refusal == nil:
 			return u.handleAnswer(result)
@@ -185,10 +182,8 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 		case verify.NeedsAddress(refusal) && u.staysHeadless(): // a type that a Service without an address can't get
 			return u.decideRecreation(refusal, []string{"spec.clusterIP"})
 		}
-		return ask(u.p.definitions.fieldsCalledImmutable(u.t, refusal), func(immutable []string, err error) (verdict, error) {
+		return ask(u.p.definitions.fieldsCalledImmutable(u.t, refusal), func(immutable []string) (verdict, error) {
 			switch {
-			case err != nil:
-				return verdict{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: err}
 			case len(immutable) > 0:
 				return u.decideRecreation(refusal, immutable)
 			case verify.RefusesWrite(refusal) && !keep.Empty():

@@ -46,7 +46,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 		if err != nil {
 			return nil, err
 		}
-		view, err := p.a.view(ctx, m, t.id)
+		view, err := p.a.getWhile(ctx, m, t.id, transientButConversion, unlessUnconverted)
 		if err != nil {
 			return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
 		}
@@ -178,48 +178,22 @@ func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func
 	return func(ctx context.Context) ([]metav1.StatusCause, error) {
 		data, err := applyBody(obj.Object)
 		if err != nil {
-			return nil, err
+			return nil, nil
 		}
 		opts := metav1.PatchOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationStrict, DryRun: asDryRun.dryRun()}
 		_, err = p.a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, opts)
 		var answer *apierrors.StatusError
 		if !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
-			return nil, err
+			return nil, nil
 		}
 		return answer.ErrStatus.Details.Causes, nil
 	}
 }
 
-// view reads an object in the version of the mapping, unless nobody converts to it.
-func (r *requester) view(ctx context.Context, m kube.Mapping, id kube.ID) (out *unstructured.Unstructured, err error) {
-	client, err := r.cluster.ResourceClient(m, id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	err = r.tryUnlessAbsent(ctx, m, transientButConversion, func() error {
-		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return unlessUnconverted(err)
-	})
-	return out, err
-}
-
-// viewMeta is view for the metadata.
-func (r *requester) viewMeta(ctx context.Context, m kube.Mapping, id kube.ID) (out *metav1.PartialObjectMetadata, err error) {
-	client, err := r.metaClient(m, id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	err = r.tryUnlessAbsent(ctx, m, transientButConversion, func() error {
-		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return unlessUnconverted(err)
-	})
-	return out, err
-}
-
 // metaInAnyVersion reads the metadata of an object, which is the same in all versions of its kind, in another one if
 // nobody converts to that of the mapping.
 func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	meta, err := r.viewMeta(ctx, m, id)
+	meta, err := r.getMetaWhile(ctx, m, id, transientButConversion, unlessUnconverted)
 	if !verify.ConversionFailed(err) {
 		return meta, err
 	}
@@ -233,7 +207,7 @@ func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kub
 		if served, _ := version["served"].(bool); !served || other.Resource == m.Resource {
 			continue
 		}
-		if found, otherErr := r.viewMeta(ctx, other, id); otherErr == nil {
+		if found, otherErr := r.getMetaWhile(ctx, other, id, transientButConversion, unlessUnconverted); otherErr == nil {
 			return found, nil
 		}
 	}

@@ -2,10 +2,8 @@ package deploy
 
 import (
 	"context"
-	"slices"
 	"sync"
 
-	"deployer/chart/retain"
 	"deployer/release"
 )
 
@@ -23,17 +21,4 @@ func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *
 	var loading sync.WaitGroup
 	loading.Go(func() { history.LoadRemaining(ctx) })
 	return loading.Wait
-}
-
-// mostReadAhead is how many records are read before it is certain that they are needed: as many as a release has by
-// default.
-const mostReadAhead = 10
-
-// willShowChanges reports whether a plan will probably have changes to show: the previous revision, base,
-// has renewed a generated value, and so will the next one. base may be nil.
-func (d *Deployer) willShowChanges(history *release.History, base *release.Record) bool {
-	if !d.ForShow || base == nil || base.Version == 1 || len(history.Revisions) > mostReadAhead {
-		return false
-	}
-	return slices.ContainsFunc(recordedGenerated(base), func(v retain.Value) bool { return !v.Kept() })
 }

@@ -151,7 +151,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	var beside besideRendering
 	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
 		if beside.earlier == nil || beside.earlier.err != nil { // else the chart is rendered once more
-			beside = d.readBesideRendering(ctx, c, history, base)
+			beside = d.readBesideRendering(ctx, c, history)
 		}
 	}
 	rendered, kept, err := d.renderAndKeep(ctx, source, in, base, history)
@@ -217,13 +217,10 @@ type besideRendering struct {
 	ofCRDs      error
 }
 
-func (d *Deployer) readBesideRendering(ctx context.Context, c *chart.Chart, history *release.History, base *release.Record) besideRendering {
+func (d *Deployer) readBesideRendering(ctx context.Context, c *chart.Chart, history *release.History) besideRendering {
 	out := besideRendering{earlier: readEarlierRevisions(ctx, history)}
 	d.hideObjectsOf(out.earlier.request.Revisions)
 	out.crds, out.crdWarnings, out.ofCRDs = chart.CRDs(c.Helm)
-	if d.willShowChanges(history, base) {
-		history.LoadRemaining(ctx)
-	}
 	return out
 }
 
