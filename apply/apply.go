@@ -20,7 +20,7 @@
 //   - decided: an [Action] with its reason (package decide), and the writes that it takes in
 //     order.
 //
-// The rules say what they want to know of the API server; one loop asks and goes on with the answers: see ask.go.
+// The rules decide by facts (facts.go), and say what else they want to know; one loop asks and goes on with the answers (ask.go).
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
 // between the decision and the write, is decided again: see redecide.go.
 package apply
