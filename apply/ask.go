@@ -133,11 +133,6 @@ func (p *planning) try(t *target, w trial, then func(result *unstructured.Unstru
 	}}
 }
 
-// unlessDenied is the verdict that a change is decided; it is marked as denied if the account may not make the request.
-func (p *planning) unlessDenied(c Change, verb string, m kube.Mapping) verdict {
-	return ask(p.mayDo(c, verb, m), decided)
-}
-
 // mayDo asks whether the account may make a request of a change, and returns the change, marked as denied if it may not.
 func (p *planning) mayDo(c Change, verb string, m kube.Mapping) func(context.Context) (Change, error) {
 	return func(ctx context.Context) (Change, error) {

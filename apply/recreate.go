@@ -90,7 +90,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 			}
 			c = v.change
 		}
-		return p.unlessDenied(c, "delete", t.mapping), nil
+		return ask(p.mayDo(c, "delete", t.mapping), decided), nil
 	}), nil
 }
 
