@@ -109,6 +109,7 @@ type Summary struct {
 	Revision        int
 	Status          helmrelease.Status
 	Labels          map[string]string // the user's
+	Created         time.Time         // of the Secret, by the API server's clock
 
 	// The rest comes from annotations. For records of other tools it is empty, and
 	// HasDetails is false, until History.LoadDetails has read them. Updated is then the
@@ -145,6 +146,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Namespace: meta.Namespace, Name: meta.Name,
 		Status:  helmrelease.Status(labels["status"]),
 		Labels:  userLabels(labels),
+		Created: meta.CreationTimestamp.Time,
 		Updated: meta.CreationTimestamp.Time,
 		UID:     string(meta.UID),
 	}

@@ -15,7 +15,6 @@ type place struct {
 	path     string // of the field, as plans write it
 	key      string // the last key of the field
 	inPod    bool   // in a pod template
-	numbered bool   // below a key, label or name with a number
 	versions []string
 
 	// Of the revision whose values are kept:
@@ -51,8 +50,9 @@ type walk struct {
 	inPod  bool
 	// unchanged says that nothing but generated values has changed in the release.
 	unchanged bool
-	numbered  bool   // it is below a key, label or name with a number
-	missing   string // why the entry that it is in isn't recorded; empty if it is, or in none
+	around    *frame  // the map that it is in
+	siblings  []*node // the versions of what that map counts as, if it isn't one
+	missing   string  // why the entry that it is in isn't recorded; empty if it is, or in none
 	out       *findings
 }
 
@@ -68,7 +68,7 @@ type findings struct {
 const (
 	missingEntry = "no recorded entry is certain to be the same one"
 	missingLine  = "what is around it isn't what it was"
-	missingOwner = "what says whose it is has changed, and its number is only a position"
+	missingOwner = "what says whose it is has changed"
 )
 
 func (w walk) report(why string) {
@@ -113,13 +113,17 @@ func (w walk) compareFields(versions []*node, old *node) {
 			continue
 		}
 		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(key, versions[0].children[i])
-		below.numbered = w.numbered || numberOf(key) != ""
-		if !fieldFits(versions, old, key, w.numbered) {
+		below.around = &frame{outer: w.around, versions: versions, old: old, key: key, inText: w.inText}
+		if w.siblings != nil {
+			below.around.versions, below.siblings = w.siblings, nil
+		}
+		if !below.around.isWhosePositionItWas() {
 			below.missing = missingOwner
 		}
 		recorded := old.child(key)
 		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
-			recorded = recordedSecretData(key, old)
+			recorded = secretData(key, old)
+			below.siblings = mapped(versions, func(n *node) *node { return secretData(key, n) })
 		}
 		below.compare(column, recorded)
 	}
@@ -165,12 +169,10 @@ func (w walk) compareItems(versions []*node, old *node) {
 			continue
 		}
 		below := w.field(w.path+"["+list.name(i)+"]", w.key)
-		if label := list.name(i); label != strconv.Itoa(i) && numberOf(label) != "" || numberOf(lineKeyOf(column[0])) != "" {
-			below.numbered = true
-		}
-		recorded := list.recorded(i)
+		below.around = &frame{outer: w.around}
+		recorded, missing := list.recorded(i)
 		if recorded == nil && list.old != nil {
-			below.missing = missingEntry
+			below.missing = missing
 		}
 		below.compare(column, recorded)
 	}
@@ -206,6 +208,9 @@ func (w walk) compareScalar(versions []*node, old *node) {
 	if old != nil && old.kind == scalar {
 		if found = n.segments.match(old.text); found == nil && w.missing == "" {
 			w.missing = missingLine
+			if n.segments.haveOtherUser(old.text) {
+				w.missing = missingOwner
+			}
 		}
 	}
 	for _, s := range n.segments {
@@ -268,7 +273,10 @@ func textsOf(versions []*node) []string {
 // add adds a generated place. why says why nothing is recorded.
 func (w walk) add(n *node, texts []string, recorded *string, why string) {
 	if n.place == nil {
-		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, numbered: w.numbered, versions: texts, final: n.text}
+		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, versions: texts, final: n.text}
+	}
+	if w.missing != missingOwner && !n.isPEM() && !w.around.isWhoseItWas() {
+		w.missing = missingOwner // a certificate says itself whose it is
 	}
 	if w.missing != "" {
 		recorded, why = nil, w.missing
@@ -302,9 +310,9 @@ func (o *object) isPodTemplate(key string, value *node) bool {
 	return key == "template" && o.id.Kind != "Job" && (isWorkload && value.kind == fields || value.at("spec", "containers") != nil)
 }
 
-// recordedSecretData returns the data of a recorded Secret as the given field, data or stringData, would have it; nil when
+// secretData returns the data of a Secret as the given field, data or stringData, would have it; nil when
 // there is none. https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
-func recordedSecretData(field string, recorded *node) *node {
+func secretData(field string, secret *node) *node {
 	out := &node{kind: fields}
 	add := func(key, text string) {
 		if out.child(key) == nil {
@@ -312,7 +320,7 @@ func recordedSecretData(field string, recorded *node) *node {
 		}
 	}
 	for _, from := range []string{"stringData", "data"} {
-		data := recorded.child(from)
+		data := secret.child(from)
 		for i := 0; data != nil && data.kind == fields && i < len(data.keys); i++ {
 			text := data.children[i].text
 			if from == "data" {
@@ -353,3 +361,11 @@ var clusterScoped = map[string]bool{
 
 // where names a place, with its object.
 func (d *decider) where(p *place) string { return fmt.Sprintf("%s %s", d.idOf(p.owner), p.path) }
+
+// body is what an object consists of besides its metadata. The data of a Secret is the same in both forms.
+func (o *object) body(n *node) *node {
+	if o.isSecret() {
+		return secretData("stringData", n)
+	}
+	return n
+}

@@ -24,8 +24,38 @@ func TestCorners(t *testing.T) {
 		says          string
 	}{
 		{name: "another field changes", first: password + "\ntype: a", second: password + "\ntype: b", object: "Secret/s", path: []any{"data", "password"}, kept: true},
-		{name: "a field without a number, beside a user", first: secret + `stringData: {user: root, password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {user: bob, password: {{ randAlphaNum 16 }}}`,
+		{name: "a user beside it", first: secret + `stringData: {user: root, password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {user: bob, password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
+		{name: "a user beside it that is gone", first: secret + `stringData: {user: root, password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
+		{name: "a user beside it that is new", first: secret + `stringData: {password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {user: bob, password: {{ randAlphaNum 16 }}}`,
 			object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "the user of the same thing", first: secret + `stringData: {db-user: root, db-password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {db-user: bob, db-password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "db-password"}, says: "what says whose it is has changed"},
+		{name: "the user of something else", first: secret + `stringData: {smtp-user: root, db-password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {smtp-user: bob, db-password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "db-password"}, kept: true},
+		{name: "a host beside it", first: secret + `stringData: {host: a, user: root, password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {host: b, user: root, password: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "the user of a document", first: text("user: root\npassword: {{ randAlphaNum 16 }}"), second: text("user: bob\npassword: {{ randAlphaNum 16 }}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
+		{name: "the user of a document with a separator", first: text("---\nuser: root\npassword: {{ randAlphaNum 16 }}"), second: text("---\nuser: bob\npassword: {{ randAlphaNum 16 }}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
+		{name: "the user of a document, in another branch", first: text("profile: {login: root}\nauth: {password: {{ randAlphaNum 16 }}}"), second: text("profile: {login: bob}\nauth: {password: {{ randAlphaNum 16 }}}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
+		{name: "the user of a document, above", first: text("user: root\nauth: {password: {{ randAlphaNum 16 }}}"), second: text("user: bob\nauth: {password: {{ randAlphaNum 16 }}}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
+		{name: "the host of a document", first: text("server: {host: a}\nsession: {secret: {{ randAlphaNum 16 }}}"), second: text("server: {host: b}\nsession: {secret: {{ randAlphaNum 16 }}}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "Secret/s stringData.a kept from 1", kept: false},
+		{name: "users of several branches", first: text("smtp: {user: a}\ndb: {user: x}\nsession: {secret: {{ randAlphaNum 16 }}}"), second: text("smtp: {user: b}\ndb: {user: x}\nsession: {secret: {{ randAlphaNum 16 }}}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "Secret/s stringData.a kept from 1", kept: false},
+		{name: "the user of another branch than its own", first: text("smtp: {user: a}\ndb: {user: x, password: {{ randAlphaNum 16 }}}"), second: text("smtp: {user: b}\ndb: {user: x, password: {{ randAlphaNum 16 }}}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "Secret/s stringData.a kept from 1", kept: false},
+		{name: "a table of a user", first: text("[profile]\nlogin = \"root\"\n[auth]\npassword = \"{{ randAlphaNum 16 }}\""), second: text("[profile]\nlogin = \"bob\"\n[auth]\npassword = \"{{ randAlphaNum 16 }}\""),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
+		{name: "labels", first: labelled("app-1.0.0", "1.0.0"), second: labelled("app-2.0.0", "2.0.0"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "a URL of another user", first: withURL("root", "db"), second: withURL("bob", "db"), object: "Secret/s", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
+		{name: "a URL of another host", first: withURL("root", "db"), second: withURL("root", "db2"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "a user of the pods", first: usedBy("root"), second: usedBy("bob"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
 		{name: "a field with a number, beside a user with another", first: secret + `stringData: {user-0: root, user-1: bob, password-1: {{ randAlphaNum 16 }}}`,
 			second: secret + `stringData: {user-0: eve, user-1: bob, password-1: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-1"}, kept: true},
 		{name: "the user with its number in base64", first: secret + `data: {user-0: cm9vdA==, password-0: {{ randAlphaNum 16 | b64enc }}}`,
@@ -36,8 +66,8 @@ func TestCorners(t *testing.T) {
 			second: secret + `stringData: {password-0: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-0"}, says: "what says whose it is has changed"},
 		{name: "a copy with the same number, of a user that is replaced", first: numberedCopy("root", "p-0"), second: numberedCopy("bob", "p-0"),
 			object: "ConfigMap/c", path: []any{"data", "p-0"}, says: "what says whose it is has changed"},
-		{name: "a copy without a number", first: numberedCopy("root", "p"), second: numberedCopy("bob", "p"), object: "Secret/s", path: []any{"stringData", "password-0"}, kept: true},
-		{name: "a number in the name of the release", first: numberedSecret("r1", "root"), second: numberedSecret("r1", "bob"), object: "Secret/r1-db", path: []any{"stringData", "password"}, kept: true},
+		{name: "a copy without a number", first: numberedCopy("root", "p"), second: numberedCopy("bob", "p"), object: "Secret/s", path: []any{"stringData", "password-0"}, says: "what says whose it is has changed"},
+		{name: "a number in the name of the release", first: numberedSecret("r1", "x"), second: numberedSecret("r1", "x, note: y"), object: "Secret/r1-db", path: []any{"stringData", "password"}, kept: true},
 		{name: "a number in the name of the object", first: numberedSecret("db-1", "root"), second: numberedSecret("db-1", "bob"), object: "Secret/db-1-db", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
 		{name: "another length", first: password, second: strings.Replace(password, "16", "32", 1), object: "Secret/s", path: []any{"data", "password"}, kept: true},
 		{name: "a renamed key", first: password, second: strings.Replace(password, "password:", "pass:", 1), object: "Secret/s", path: []any{"data", "pass"}},
@@ -50,7 +80,7 @@ func TestCorners(t *testing.T) {
 		{name: "htpasswd of another password", first: secret + `stringData: {a: "{{ htpasswd "bob" .Values.p }}"}`, second: secret + `stringData: {a: "{{ htpasswd "bob" .Values.p }}"}`,
 			values: map[string]any{"p": "a"}, later: map[string]any{"p": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "made of another value"},
 		{name: "htpasswd of another user", first: secret + `stringData: {a: "{{ htpasswd .Values.u "p" }}"}`, second: secret + `stringData: {a: "{{ htpasswd .Values.u "p" }}"}`,
-			values: map[string]any{"u": "a"}, later: map[string]any{"u": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
+			values: map[string]any{"u": "a"}, later: map[string]any{"u": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "what says whose it is has changed"},
 		{name: "encryptAES of other text", first: secret + `stringData: {a: {{ encryptAES "k" .Values.p }}}`, second: secret + `stringData: {a: {{ encryptAES "k" .Values.p }}}`,
 			values: map[string]any{"p": "a"}, later: map[string]any{"p": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "made of another value"},
 		{name: "other names in a certificate", first: secret + `{{ $c := genSelfSignedCert "a" nil (list .Values.p) 365 }}stringData: {c: {{ $c.Cert | quote }}}`,
@@ -124,6 +154,23 @@ func TestCorners(t *testing.T) {
 			}
 		})
 	}
+}
+
+// labelled is a Secret with the labels of a version of a chart.
+func labelled(chart, version string) string {
+	return "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  labels: {app.kubernetes.io/name: " + chart + ", helm.sh/chart: " + chart + ", app.kubernetes.io/version: " + version + "}\n" +
+		"stringData: {username: app, password: {{ randAlphaNum 16 }}}"
+}
+
+// withURL is a password, and a URL with it.
+func withURL(user, host string) string {
+	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {password: {{ $p }}, url: \"postgres://" + user + ":{{ $p }}@" + host + "/app\"}"
+}
+
+// usedBy is a password, and a workload that uses it.
+func usedBy(user string) string {
+	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {password: {{ $p }}}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
+		"spec: {template: {spec: {containers: [{name: a, env: [{name: USER, value: " + user + "}, {name: PASSWORD, value: {{ $p }}}]}]}}}"
 }
 
 // numberedSecret is a Secret of a user, with a number in its name.

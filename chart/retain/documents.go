@@ -218,10 +218,14 @@ func (d *decider) find(o *object) {
 
 // walk compares an object with a recorded one, which may be nil.
 func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged bool) *findings {
-	w := walk{object: o, unchanged: unchanged, numbered: numberOf(strings.TrimPrefix(o.id.Name, d.in.Release)) != "", out: &findings{}}
+	w := walk{object: o, unchanged: unchanged, out: &findings{}}
 	var old *node
 	if recorded != nil {
 		old = recorded.node
+		// As for the keys of a map, a number in the name is only a position.
+		if numberOf(strings.TrimPrefix(o.id.Name, d.in.Release)) != "" && !identitiesFit(mapped(versions, o.body), o.body(old)) {
+			w.missing = missingOwner
+		}
 	}
 	w.compare(versions, old)
 	return w.out

@@ -101,19 +101,52 @@ stringData: {username: {{ . }}, password: {{ randAlphaNum 12 }}}
 name = {{ $u }}
 password = {{ randAlphaNum 12 }}
 {{- end }}`), false},
-	"XML":                  {text("<users>\n{{- range .Values.users }}\n<user name=\"{{ . }}\" password=\"{{ randAlphaNum 12 }}\"/>\n{{- end }}\n</users>"), true},
-	"XML of several lines": {text("<users>\n{{- range .Values.users }}\n<user>\n<name>{{ . }}</name>\n<password>{{ randAlphaNum 12 }}</password>\n</user>\n{{- end }}\n</users>"), false},
-	"HCL":                  {text("{{- range .Values.users }}\nuser \"{{ . }}\" {\n  password = \"{{ randAlphaNum 12 }}\"\n}\n{{- end }}"), true},
-	"SQL":                  {text("{{- range .Values.users }}\nCREATE USER {{ . }} WITH PASSWORD '{{ randAlphaNum 12 }}';\n{{- end }}"), true},
-	"a nested list":        {text("users: [{{ range .Values.users }}[{{ . }}, {{ randAlphaNum 12 }}], {{ end }}]"), true},
-	"two lists":            {text("users: [{{ range .Values.users }}{{ . }}, {{ end }}]\nids: [{{ range .Values.users }}{name: {{ . }}, password: {{ randAlphaNum 12 }}}, {{ end }}]"), true},
-	"arguments with flags": {container(`args: [{{ range .Values.users }}"-u", {{ . }}, "-p", {{ randAlphaNum 12 }},{{ end }}]`), false},
+	"XML":                     {text("<users>\n{{- range .Values.users }}\n<user name=\"{{ . }}\" password=\"{{ randAlphaNum 12 }}\"/>\n{{- end }}\n</users>"), true},
+	"XML of several lines":    {text("<users>\n{{- range .Values.users }}\n<user>\n<name>{{ . }}</name>\n<password>{{ randAlphaNum 12 }}</password>\n</user>\n{{- end }}\n</users>"), false},
+	"HCL":                     {text("{{- range .Values.users }}\nuser \"{{ . }}\" {\n  password = \"{{ randAlphaNum 12 }}\"\n}\n{{- end }}"), true},
+	"SQL":                     {text("{{- range .Values.users }}\nCREATE USER {{ . }} WITH PASSWORD '{{ randAlphaNum 12 }}';\n{{- end }}"), true},
+	"a nested list":           {text("users: [{{ range .Values.users }}[{{ . }}, {{ randAlphaNum 12 }}], {{ end }}]"), true},
+	"two lists":               {text("users: [{{ range .Values.users }}{{ . }}, {{ end }}]\nids: [{{ range .Values.users }}{name: {{ . }}, password: {{ randAlphaNum 12 }}}, {{ end }}]"), true},
+	"documents alone":         {text("{{- range .Values.users }}\n---\nuser: {{ . }}\npassword: {{ randAlphaNum 12 }}\n{{- end }}"), false},
+	"documents with a branch": {text("{{- range .Values.users }}\n---\nprofile:\n  login: {{ . }}\nauth:\n  password: {{ randAlphaNum 12 }}\n{{- end }}"), false},
+
+	// Whose password it is stands in another branch.
+	"a map by numbers with branches": {text(`users:
+{{- range $i, $u := .Values.users }}
+  u{{ $i }}: {profile: {login: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}
+{{- end }}`), false},
+	"JSON by numbers with branches":       {text(`{ {{ range $i, $u := .Values.users }}{{ if $i }}, {{ end }}"u{{ $i }}": {"profile": {"name": "{{ $u }}"}, "auth": {"token": {"value": "{{ randAlphaNum 12 }}"}}}{{ end }} }`), false},
+	"a map by numbers without identities": {text("users:\n{{- range $i, $u := .Values.users }}\n  u{{ $i }}: {who: {is: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}\n{{- end }}\n  u9: {}"), false},
+	"a list with branches":                {text("{{- range .Values.users }}\n- profile: {login: {{ . }}}\n  auth: {password: {{ randAlphaNum 12 }}}\n{{- end }}"), true},
+	"a list with a name and branches":     {text("{{- range $i, $u := .Values.users }}\n- name: n{{ $i }}\n  profile: {login: {{ $u }}}\n  auth: {password: {{ randAlphaNum 12 }}}\n{{- end }}"), false},
+	"properties by numbers with branches": {text("{{- range $i, $u := .Values.users }}\nu{{ $i }}.profile.login={{ $u }}\nu{{ $i }}.auth.password={{ randAlphaNum 12 }}\n{{- end }}"), false},
+	"TOML by numbers with branches":       {text("{{- range $i, $u := .Values.users }}\n[u{{ $i }}.profile]\nlogin = \"{{ $u }}\"\n[u{{ $i }}.auth]\npassword = \"{{ randAlphaNum 12 }}\"\n{{- end }}"), false},
+	"TOML with branches":                  {text("{{- range .Values.users }}\n[[users]]\nlogin = \"{{ . }}\"\n[users.auth]\npassword = \"{{ randAlphaNum 12 }}\"\n{{- end }}"), false},
+	"objects by numbers with branches": {`{{ range $i, $u := .Values.users }}
+---
+apiVersion: example.com/v1
+kind: Account
+metadata: {name: user-{{ $i }}}
+spec: {profile: {login: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}
+{{ end }}`, false},
+	"variables by letters":           {text("{{- range $i, $u := .Values.users }}\nUSER_{{ substr $i (int (add1 $i)) \"ABCDEF\" }}={{ $u }}\nPASSWORD_{{ substr $i (int (add1 $i)) \"ABCDEF\" }}={{ randAlphaNum 12 }}\n{{- end }}"), false},
+	"fields by letters":              {secret + `stringData: { {{ range $i, $u := .Values.users }}user-{{ substr $i (int (add1 $i)) "ABCDEF" }}: {{ $u }}, password-{{ substr $i (int (add1 $i)) "ABCDEF" }}: {{ randAlphaNum 12 }}, {{ end }} }`, false},
+	"an environment by letters":      {container(`env: [{{ range $i, $u := .Values.users }}{name: USER_{{ substr $i (int (add1 $i)) "ABCDEF" }}, value: {{ $u }}}, {name: PASSWORD_{{ substr $i (int (add1 $i)) "ABCDEF" }}, value: {{ randAlphaNum 12 }}},{{ end }}]`), false},
+	"a map by letters":               {text("users:\n{{- range $i, $u := .Values.users }}\n  {{ substr $i (int (add1 $i)) \"abcdef\" }}: {profile: {login: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}\n{{- end }}"), false},
+	"a map by names with logins":     {text("users:\n{{- range .Values.users }}\n  {{ . }}: {login: {{ . }}, password: {{ randAlphaNum 12 }}}\n{{- end }}"), true},
+	"camel case by numbers":          {text("{{- range $i, $u := .Values.users }}\nuserName{{ $i }}: {{ $u }}\nuserPassword{{ $i }}: {{ randAlphaNum 12 }}\n{{- end }}"), false},
+	"documents in fields by numbers": {secret + "stringData:\n{{- range $i, $u := .Values.users }}\n  u{{ $i }}.yaml: |\n    user: {{ $u }}\n    password: {{ randAlphaNum 12 }}\n{{- end }}", false},
+	"documents in base64 by numbers": {secret + "data:\n{{- range $i, $u := .Values.users }}\n  u{{ $i }}: {{ printf \"%s\" $u | b64enc }}\n{{- end }}\nstringData: { {{ range $i, $u := .Values.users }}note-{{ $i }}: {{ $u }}, password-{{ $i }}: {{ randAlphaNum 12 }}, {{ end }} }", false},
+	"arguments with flags":           {container(`args: [{{ range .Values.users }}"-u", {{ . }}, "-p", {{ randAlphaNum 12 }},{{ end }}]`), false},
 }
 
 // numberedForms are those in which an entry has a number, and keeps its password where its number and user are the same.
 var numberedForms = []string{
 	"a map by numbers", "fields by numbers", "variables by numbers", "variables with numbers", "an environment by numbers",
-	"connection strings by numbers", "objects by numbers", "sections by numbers",
+	"connection strings by numbers", "objects by numbers", "sections by numbers", "a map by numbers with branches",
+	"JSON by numbers with branches", "properties by numbers with branches", "TOML by numbers with branches",
+	"objects by numbers with branches", "variables by letters", "fields by letters", "an environment by letters",
+	"a map by letters", "camel case by numbers", "documents in fields by numbers",
 }
 
 // isRecognizable reports whether a form must keep the password of a user in an edit of the list.

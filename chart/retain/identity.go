@@ -4,13 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"deployer/internal/lazyregexp"
 )
-
-// identityKeys are the keys that say whose an entry is. If the value of one of them changes, it is another entry.
-var identityKeys = []string{"name", "key", "id", "user", "username", "login", "email", "host", "account", "owner"}
 
 // labelKeys are the keys by which entries of a list are told apart.
 var labelKeys = append([]string{header}, append(slices.Clone(identityKeys), "mountPath", "containerPort", "port", "path")...)
@@ -26,38 +22,36 @@ type entries struct {
 	unchanged bool      // nothing but generated values has changed in the release, so that also the positions are the same
 }
 
-// recorded returns the recorded entry that is certain to be the same one as entry i; nil if there is none:
+// recorded returns the recorded entry that is certain to be the same one as entry i; otherwise nil, and why:
 //   - the only one with its label on both sides, if nothing else that says whose it is has changed,
 //   - the only generated one among others that are all the same,
 //   - or the only one with everything that is fixed in it.
-func (e *entries) recorded(i int) *node {
+func (e *entries) recorded(i int) (found *node, missing string) {
 	for _, key := range labelKeys {
 		label := fixedLabel(e.columns[i], key)
 		if label == "" || len(e.labelled(key, label)) != 1 {
 			continue
 		}
 		matching := slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return labelOf(old, key) != label })
-		switch {
-		case len(matching) != 1:
-		case identitiesFit(e.columns[i], matching[0]) && e.numberFits(key, label):
-			return matching[0]
-		default:
-			return nil
+		if len(matching) != 1 {
+			continue
 		}
+		around := e.inMap(key, label)
+		isNamed := len(identities(e.columns[i][0])) > 0 && e.columns[i][0].header() != nil
+		if identitiesFit(e.columns[i], matching[0]) && around.isWhosePositionItWas() && (isNamed || around.isWhoseItWas()) {
+			return matching[0], ""
+		}
+		return nil, missingOwner
 	}
 	if e.unchanged && len(e.old) == len(e.columns) {
-		return e.old[i]
+		return e.old[i], ""
 	}
 	if !hasFixedWords(e.columns[i]) {
 		isWholeText := len(e.columns) == 1 && len(e.old) == 1 && e.columns[0][0].isLine() && e.old[0].isLine()
 		if isWholeText || e.othersFit() { // its path says what it is
-			return e.old[i]
+			return e.old[i], ""
 		}
-		return nil
-	}
-	number := numberOf(lineKeyOf(e.columns[i][0]))
-	if !neighboursFit(e.columns, e.old, true, func(n string) bool { return number == "" || n == "" || n == number }) {
-		return nil
+		return nil, missingEntry
 	}
 	fitting := func(list []*node) (out []*node) {
 		for _, candidate := range list {
@@ -67,14 +61,14 @@ func (e *entries) recorded(i int) *node {
 		}
 		return out
 	}
-	rendered := make([]*node, len(e.columns))
-	for k, column := range e.columns {
-		rendered[k] = column[0]
+	first := func(column []*node) *node { return column[0] }
+	if candidates := fitting(e.old); len(candidates) == 1 && len(fitting(mapped(e.columns, first))) == 1 {
+		if !e.neighboursFit(lineKeyOf(e.columns[i][0])) {
+			return nil, missingOwner
+		}
+		return candidates[0], ""
 	}
-	if found := fitting(e.old); len(found) == 1 && len(fitting(rendered)) == 1 {
-		return found[0]
-	}
-	return nil
+	return nil, missingEntry
 }
 
 // isLine reports whether a node is a line of a text.
@@ -119,44 +113,7 @@ func (e *entries) othersFit() bool {
 	return generated == 1 && words
 }
 
-// numberFits reports whether the other entries with the number of a label are whose they were, such as USER_0 for PASSWORD_0.
-func (e *entries) numberFits(key, label string) bool {
-	line := func(n *node) *node { return lineOf(labelOf(n, key), n.child("value")) }
-	columns := slices.Clone(e.columns)
-	for i, column := range columns {
-		columns[i] = mapped(column, line)
-	}
-	number := numberOf(label)
-	return number == "" || neighboursFit(columns, mapped(e.old, line), false, func(n string) bool { return n == number })
-}
-
-// fieldFits reports whether the other fields with the number of a key are whose they were, such as user-0 for password-0. In a
-// map that is below a number, these are also those without one.
-func fieldFits(versions []*node, old *node, key string, belowNumber bool) bool {
-	number := numberOf(key)
-	if number == "" && !belowNumber || old == nil {
-		return true
-	}
-	var columns [][]*node
-	for _, k := range versions[0].keys {
-		columns = append(columns, mapped(versions, func(n *node) *node { return lineOf(k, n.child(k)) }))
-	}
-	var lines []*node
-	for i, k := range old.keys {
-		lines = append(lines, lineOf(k, old.children[i]))
-	}
-	return neighboursFit(columns, lines, false, func(n string) bool { return belowNumber && n == "" || number != "" && n == number })
-}
-
-// lineOf is a field as a line.
-func lineOf(key string, value *node) *node {
-	if value == nil || value.kind != scalar {
-		return &node{}
-	}
-	return &node{text: key + "=" + value.text}
-}
-
-func mapped(list []*node, to func(*node) *node) []*node {
+func mapped[T any](list []T, to func(T) *node) []*node {
 	out := make([]*node, len(list))
 	for i, n := range list {
 		out[i] = to(n)
@@ -164,29 +121,41 @@ func mapped(list []*node, to func(*node) *node) []*node {
 	return out
 }
 
-// neighboursFit reports whether the lines, arguments or fields that say whose the others are haven't changed, such as --user=root.
-// isBeside tells by their numbers which belong together. Fields have no order.
-func neighboursFit(columns [][]*node, old []*node, inOrder bool, isBeside func(number string) bool) bool {
+// neighboursFit reports whether the lines or arguments that say whose the one with a key is haven't changed, such as --user=root.
+func (e *entries) neighboursFit(of string) bool {
 	generated := map[string]bool{}
 	var rendered []*node
-	for _, column := range columns {
+	for _, column := range e.columns {
 		rendered = append(rendered, column[0])
 		if !sameInAll(column) {
 			generated[identityLineKey(column[0])] = true
 		}
 	}
 	collect := func(list []*node) (out []string) {
+		nearest := 1
 		for _, n := range list {
-			if key := identityLineKey(n); key != "" && !generated[key] && isBeside(numberOf(key)) {
+			nearest = max(nearest, sharedPath(identityLineKey(n), of))
+		}
+		for _, n := range list {
+			key := identityLineKey(n)
+			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
+			if key != "" && !generated[key] && (of == "" || isNumber || sharedPath(key, of) == nearest || governs(key, wordsOfKey(of))) {
 				out = append(out, strings.TrimSpace(n.text))
 			}
 		}
-		if !inOrder {
-			slices.Sort(out)
-		}
 		return out
 	}
-	return slices.Equal(collect(rendered), collect(old))
+	return slices.Equal(collect(rendered), collect(e.old))
+}
+
+// sharedPath counts the names, separated by dots, that two keys have in common at their beginning.
+func sharedPath(a, b string) int {
+	names, others := strings.Split(a, "."), strings.Split(b, ".")
+	n := 0
+	for n < len(names)-1 && n < len(others)-1 && names[n] == others[n] {
+		n++
+	}
+	return n
 }
 
 // lineKey matches the key that a line or argument begins with, as in key=value, key: value, --key=value, key value and
@@ -221,12 +190,6 @@ func identityLineKey(n *node) string {
 	return ""
 }
 
-// isIdentityKey reports whether a key without its number, or its last word, is one of identityKeys.
-func isIdentityKey(key string) bool {
-	words := strings.FieldsFunc(strings.ToLower(key), func(r rune) bool { return !unicode.IsLetter(r) })
-	return len(words) > 0 && slices.Contains(identityKeys, words[len(words)-1])
-}
-
 // labelOf is the value of a key of an entry: of its fields, or of the lines in it; empty if it has none.
 func labelOf(n *node, key string) string {
 	if key == header {
@@ -253,26 +216,6 @@ func fixedLabel(versions []*node, key string) string {
 		}
 	}
 	return label
-}
-
-// identities are the parts of an entry that say whose it is, by their keys.
-func identities(n *node) map[string]*node {
-	out := map[string]*node{}
-	if n.kind == fields {
-		for i, key := range n.keys {
-			if isIdentityKey(key) && n.children[i].kind == scalar {
-				out[strings.ToLower(key)] = n.children[i]
-			}
-		}
-	}
-	if n.header() != nil {
-		for _, line := range n.children[1:] {
-			if key := identityLineKey(line); key != "" {
-				out[strings.ToLower(key)] = line
-			}
-		}
-	}
-	return out
 }
 
 // identitiesFit reports whether a recorded entry has the same identities.

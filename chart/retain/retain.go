@@ -7,7 +7,8 @@
 //     object is a tree of fields, items and texts, and the texts are trees themselves: base64, YAML, JSON, lines (node.go,
 //     layer.go, segments.go, compare.go).
 //  2. A generated value is kept only for the entry that provably is the same one: the same object, the same path, and in lists
-//     and texts the same name or the same fixed content (identity.go). In doubt it is renewed.
+//     and texts the same name or the same fixed content (identity.go), and around it the same owner (owners.go). In doubt it is
+//     renewed.
 //  3. Equal values of one rendering are one value. It is kept in all places or in none, with what is computed from it and the
 //     certificates that belong to it (values.go, derive.go, certificates.go).
 //  4. What is only in pod templates restarts the pods: it is new each time, but for checksums of what hasn't changed

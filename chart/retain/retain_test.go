@@ -25,6 +25,7 @@ type story struct {
 	earlier []Revision
 	policy  Policy
 	now     time.Time
+	next    time.Duration     // until the next upgrade
 	live    map[string]string // documents by Kind/name
 
 	templates any // of the revision before
@@ -92,7 +93,8 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 	}
 	r, _, err := renderer.Decide(context.Background(), Input{
 		Release: "r1", Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
-		SameInput: reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates), ChangedValues: changed(values),
+		NextUpgrade: func(time.Time) time.Duration { return s.next },
+		SameInput:   reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates), ChangedValues: changed(values),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			return objectOf(s.T, s.live[id.Kind+"/"+id.Name]), nil
 		},

@@ -86,12 +86,12 @@ func (d *decider) groupPlaces() []*value {
 
 func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
-// findRecorded finds what is recorded in places that are certain to be the same. If one with a number belongs to another owner now, the
-// others with numbers don't count.
+// findRecorded finds what is recorded in places that are certain to be the same. If one belongs to another owner now, the others
+// don't count: its value would go to the new one. But a pod template only says who uses a value.
 func (v *value) findRecorded() {
-	moved := slices.ContainsFunc(v.places, func(p *place) bool { return p.missing == missingOwner })
+	moved := slices.ContainsFunc(v.places, func(p *place) bool { return p.missing == missingOwner && !p.inPod })
 	for _, p := range v.places {
-		if moved && p.numbered && p.recorded != nil {
+		if moved {
 			p.recorded, p.missing = nil, missingOwner
 		}
 		if p.recorded != nil && (v.recorded == nil || p.revision > v.revision) {

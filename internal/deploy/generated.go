@@ -108,11 +108,12 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: retain.NewRevision(rendered.Manifest, rendered.Hooks),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) { return d.Cluster.Get(ctx, id) },
 	}
-	// By a wrong clock of ours, a certificate would be renewed too early or too late.
+	// By a wrong clock of ours, a certificate would be renewed too early or too late. When the server doesn't tell the time, none is
+	// renewed because of it: at the zero time all are new.
 	in.Now = sync.OnceValue(func() time.Time {
 		now, err := d.Releases.ServerTime(ctx)
 		if err != nil {
-			return time.Now()
+			return time.Time{}
 		}
 		return now
 	})
@@ -134,9 +135,10 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 	return in
 }
 
-// pace is how long it may take until the next upgrade: at least as long as since the last one, and as on average.
+// pace is how long it may take until the next upgrade: at least as long as since the last one, and as on average. It is measured by
+// the server's clock: that of a client which deployed a revision may have been wrong.
 func pace(history *release.History, now time.Time) time.Duration {
-	first, last := history.Revisions[0].Updated, history.Latest().Updated
+	first, last := history.Revisions[0].Created, history.Latest().Created
 	if first.IsZero() || last.IsZero() {
 		return 0
 	}

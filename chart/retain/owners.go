@@ -1,0 +1,285 @@
+package retain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"deployer/internal/lazyregexp"
+)
+
+// A generated value belongs to whatever the fixed fields around it name. Who that is has changed, and the value is another's, if
+//
+//   - in a field with a number, which is only a position: an identity in the field, or in its siblings with the number, has
+//     changed; without identities, anything fixed in them,
+//   - otherwise: an identity beside the field, or beside one that it is below, has changed or is gone,
+//   - or, if there is none and only one other branch has identities: one of these.
+//
+// A field beside another one may belong to a third: smtp-user says nothing of db-password. See governs. In a map, hosts and keys
+// are no identities: services move.
+
+// identityKeys are the keys that say whose an entry is.
+var identityKeys = []string{
+	"name", "key", "id", "user", "username", "login", "email", "host", "account", "owner", "mail", "uid", "tenant", "customer", "member",
+	"principal", "subject", "client",
+}
+
+// wordsOfKey splits a key into its words and numbers, in lower case: userName0 and USER_NAME_0 are user, name and 0.
+func wordsOfKey(key string) []string {
+	var out []string
+	var before rune
+	for _, r := range key {
+		isNew := unicode.IsDigit(r) != unicode.IsDigit(before) || unicode.IsUpper(r) && unicode.IsLower(before)
+		switch {
+		case isNotWord(r):
+		case isNotWord(before) || isNew:
+			out = append(out, string(unicode.ToLower(r)))
+		default:
+			out[len(out)-1] += string(unicode.ToLower(r))
+		}
+		before = r
+	}
+	return out
+}
+
+// credentialWords are words in the keys of what belongs to somebody.
+var credentialWords = []string{"password", "passwd", "pass", "pwd", "secret", "token", "hash"}
+
+// isIdentityKey reports whether a key has one of identityKeys among its words, but for some. The key of a credential is none, nor
+// is the name of a label, such as app.kubernetes.io/name.
+func isIdentityKey(key string, except ...string) bool {
+	if strings.Contains(key, "/") {
+		return false
+	}
+	found := false
+	for _, word := range wordsOfKey(key) {
+		if slices.Contains(credentialWords, word) {
+			return false
+		}
+		found = found || slices.Contains(identityKeys, word) && !slices.Contains(except, word)
+	}
+	return found
+}
+
+// endsAsIdentity reports whether the last word of a key, without its number, is one of identityKeys.
+func endsAsIdentity(key string) bool {
+	words := wordsOfKey(strings.TrimRight(key, "0123456789"))
+	return len(words) > 0 && slices.Contains(identityKeys, words[len(words)-1])
+}
+
+// governs reports whether a field that says whose others are says it of a field beside it: the words of its key that aren't
+// identityKeys are among the words of the other one, as in user and password, db_user and db_password, or USER_0 and PASSWORD_0.
+// Of a field with one word anything may say it.
+func governs(identity string, words []string) bool {
+	if len(words) < 2 && endsAsIdentity(identity) {
+		return true
+	}
+	return !slices.ContainsFunc(wordsOfKey(identity), func(word string) bool {
+		return !slices.Contains(identityKeys, word) && !slices.Contains(words, word)
+	})
+}
+
+// A frame is a map on the way to a value, or the list that an item of the way is in.
+type frame struct {
+	outer    *frame
+	versions []*node // of the map; nil for a list
+	old      *node   // recorded
+	key      string  // that the way goes on with
+	inText   bool
+}
+
+// isWhoseItWas reports whether the identities around a value are those that are recorded.
+func (f *frame) isWhoseItWas() bool {
+	var words []string
+	known := false
+	for ; f != nil; f = f.outer {
+		if f.versions == nil {
+			known = true // the item has been recognised
+			continue
+		}
+		words = append(words, wordsOfKey(f.key)...)
+		if f.old == nil {
+			continue
+		}
+		isBeside := func(key string) bool { return isOwnerKey(key) && governs(key, words) }
+		same, found := f.haveRecorded(isBeside, func(n *node) map[string]*node { return map[string]*node{"": n} })
+		if !same {
+			return false
+		}
+		known = known || found
+		if known {
+			continue
+		}
+		if f.branchesWithIdentities() != 1 {
+			continue
+		}
+		if same, known = f.haveRecorded(f.isBranch, ownersIn); !same {
+			return false
+		}
+	}
+	return true
+}
+
+// isBranch reports whether another field may say whose the value is. One with a number says it of what has the number.
+func (f *frame) isBranch(key string) bool {
+	return key != f.key && numberOf(key) == "" && (f.inText || key != "metadata")
+}
+
+func (f *frame) branchesWithIdentities() int {
+	found := sets.Set[string]{}
+	for _, n := range []*node{f.versions[0], f.old} {
+		for i, key := range n.keys {
+			if f.isBranch(key) && len(ownersIn(n.children[i])) > 0 {
+				found.Insert(key)
+			}
+		}
+	}
+	return len(found)
+}
+
+// haveRecorded reports whether what is found in the other fields is as recorded, if it is fixed, and whether there is any.
+func (f *frame) haveRecorded(counts func(key string) bool, find func(*node) map[string]*node) (same, found bool) {
+	for i, key := range f.old.keys {
+		if key == f.key || !counts(key) {
+			continue
+		}
+		var now []map[string]*node
+		for _, v := range f.versions {
+			if child := v.child(key); child != nil {
+				now = append(now, find(child))
+			}
+		}
+		for path, before := range find(f.old.children[i]) {
+			if before.kind != scalar {
+				continue
+			}
+			column := []*node{}
+			for _, v := range now {
+				if v[path] != nil {
+					column = append(column, v[path])
+				}
+			}
+			if len(column) < len(f.versions) || !fits(column, before) {
+				return false, true
+			}
+			found = found || sameInAll(column)
+		}
+	}
+	return true, found
+}
+
+// isWhosePositionItWas reports whether the fields of a map that have the number of a key belong to whom they did. They are
+// recognised like an item of a list.
+func (f *frame) isWhosePositionItWas() bool {
+	number := numberOf(f.key)
+	if number == "" || f.old == nil {
+		return true
+	}
+	ofNumber := func(m *node) *node {
+		out := &node{kind: fields}
+		for i, key := range m.keys {
+			if numberOf(key) == number {
+				out.keys, out.children = append(out.keys, key), append(out.children, m.children[i])
+			}
+		}
+		return out
+	}
+	columns := mapped(f.versions, ofNumber)
+	old := ofNumber(f.old)
+	if len(identities(columns[0])) > 0 || len(identities(old)) > 0 {
+		return identitiesFit(columns, old)
+	}
+	return !isOneOfMany(f.key, slices.Concat(f.versions[0].keys, f.old.keys)) || fits(columns, old)
+}
+
+// isOwnerKey reports whether a field of a map says whose another one is.
+func isOwnerKey(key string) bool { return isIdentityKey(key, "host", "key") }
+
+// ownersIn are the identities in a branch of a map.
+func ownersIn(branch *node) map[string]*node {
+	out := identities(branch)
+	maps.DeleteFunc(out, func(path string, _ *node) bool { return !isOwnerKey(path[strings.LastIndexByte(path, '.')+1:]) })
+	return out
+}
+
+// isOneOfMany reports whether there are keys that differ from a key in their number only, so that it is a position, as 0 is.
+func isOneOfMany(key string, keys []string) bool {
+	if numberOf(key) == "0" {
+		return true
+	}
+	stem := func(key string) string { return digitsIn().ReplaceAllString(key, "0") }
+	return slices.ContainsFunc(keys, func(other string) bool { return other != key && stem(other) == stem(key) })
+}
+
+// identities are the scalars of an entry that say whose it is, by their paths: in its fields and those below, or in the lines of a
+// block. Lists, and fields with another number, are entries themselves.
+func identities(n *node) map[string]*node {
+	out := map[string]*node{}
+	var collect func(n *node, path, number string)
+	collect = func(n *node, path, number string) {
+		for i, key := range n.keys {
+			child, own := n.children[i], numberOf(key)
+			switch {
+			case own != "" && number != "" && own != number:
+			case child.kind == scalar && isIdentityKey(key):
+				out[path+strings.ToLower(key)] = child
+			case child.kind == fields && key != "metadata" || child.header() != nil:
+				collect(child, path+strings.ToLower(key)+".", number+own)
+			}
+		}
+		if n.header() != nil {
+			for _, line := range n.children[1:] {
+				if key := identityLineKey(line); key != "" {
+					out[path+strings.ToLower(key)] = line
+				}
+			}
+		}
+	}
+	if n != nil {
+		collect(n, "", "")
+	}
+	return out
+}
+
+// inMap is a frame for one of the items of a list that are recognised by a label, as if it were a field of a map: for items with a
+// name and a value, such as variables, and for blocks of a text.
+func (e *entries) inMap(key, label string) *frame {
+	toMap := func(list []*node) *node {
+		out := &node{kind: fields}
+		for _, n := range list {
+			name, value := labelOf(n, key), n.child("value")
+			if n.header() != nil {
+				name, value = n.header().text, n
+			} else if n.kind == scalar {
+				name, value = identityLineKey(n), n
+			}
+			if name != "" && value != nil {
+				out.keys, out.children = append(out.keys, name), append(out.children, value)
+			}
+		}
+		return out
+	}
+	f := &frame{old: toMap(e.old), key: label, inText: true}
+	for k := range e.columns[0] {
+		list := mapped(e.columns, func(column []*node) *node { return column[k] })
+		f.versions = append(f.versions, toMap(list))
+	}
+	return f
+}
+
+// userInFront matches a user in front of a password, as in user:password and scheme://user:password@host.
+var userInFront = lazyregexp.New(`(?:^|[/\s"'=,;])([\w.@+-]+):$`)
+
+// haveOtherUser reports whether a recorded line has another user in front of a password.
+func (l segments) haveOtherUser(recorded string) bool {
+	for i := 1; i < len(l); i++ {
+		m := userInFront().FindStringSubmatch(l[i-1].node.text)
+		if l[i].isGenerated && !l[i-1].isGenerated && m != nil && !strings.Contains(recorded, m[1]+":") {
+			return true
+		}
+	}
+	return false
+}
