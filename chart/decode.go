@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
-	"deployer/chart/internal/blockyaml"
 	"deployer/chart/internal/yamltext"
 )
 
@@ -26,21 +26,17 @@ func decode(d yamltext.Document) ([]Manifest, error) {
 	return out, nil
 }
 
-// objectsOf reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the
-// last value counts. (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
+// objectsOf reads a document as Helm does: YAML 1.1, so that yes and on are true. Of a repeated key the last value counts.
 func objectsOf(d yamltext.Document) ([]*unstructured.Unstructured, error) {
-	if content, ok := blockyaml.Decode(d.Text); ok {
-		return flattenLists(content, nil)
-	}
-	var value any
-	if err := yaml.Unmarshal([]byte(d.Text), &value); err != nil {
+	data, err := yaml.YAMLToJSON([]byte(d.Text))
+	if err != nil {
 		return nil, shiftedYAMLError(err, -d.LinesBefore)
 	}
-	converted, err := blockyaml.ToJSONTypes(value)
-	if err != nil || converted == nil {
+	var value any
+	if err := utiljson.Unmarshal(data, &value); err != nil || value == nil { // whole numbers are int64, as from the API server
 		return nil, err
 	}
-	content, ok := converted.(map[string]any)
+	content, ok := value.(map[string]any)
 	if !ok {
 		return nil, errors.New("it is not an object, but plain text, a number or a YAML list")
 	}

@@ -16,7 +16,6 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
 
-	"deployer/chart/internal/blockyaml"
 	"deployer/internal/annotation"
 )
 
@@ -104,8 +103,8 @@ func splitFile(name, text string) ([]renderedDocument, error) {
 	for _, document := range splitDocuments(text) {
 		start := at + max(strings.Index(text[at:], document), 0)
 		at = start + len(document)
-		head, err := readHead(document)
-		if err != nil {
+		var head releaseutil.SimpleHead
+		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
 			line := strings.Count(text[:start], "\n")
 			problems = append(problems, &DocumentError{Source: name, Err: headError(err, line)})
 			continue
@@ -115,80 +114,14 @@ func splitFile(name, text string) ([]renderedDocument, error) {
 	return out, errors.Join(problems...)
 }
 
-// splitDocuments splits a text where Helm's releaseutil.SplitManifests does, which searches with the
-// regular expression (?:^|\s*\n)---\s* and takes a tenth of the time of rendering.
+// splitDocuments splits a text as Helm does.
 func splitDocuments(text string) []string {
-	const space = "\t\n\f\r "
 	var out []string
-	rest := strings.TrimSpace(text)
-	if after, found := strings.CutPrefix(rest, "---"); found {
-		rest = strings.TrimLeft(after, space)
-	}
-	for found := true; found; {
-		var document string
-		document, rest, found = strings.Cut(rest, "\n---")
-		if document = strings.TrimRight(document, space); document != "" {
-			out = append(out, strings.TrimSpace(document))
-		}
-		rest = strings.TrimLeft(rest, space)
+	parts := releaseutil.SplitManifests(text)
+	for i := range len(parts) {
+		out = append(out, parts[fmt.Sprintf("manifest-%d", i)])
 	}
 	return out
-}
-
-// readHead reads the head of a document as Helm does.
-func readHead(document string) (head releaseutil.SimpleHead, err error) {
-	if content, ok := blockyaml.Decode(document + "\n"); ok {
-		if head, ok = headOf(content); ok {
-			return head, nil
-		}
-	}
-	head = releaseutil.SimpleHead{}
-	err = yaml.Unmarshal([]byte(document), &head)
-	return head, err
-}
-
-// headOf returns the head of a decoded document. In doubt it isn't ok, and the library decides: it ignores the case of keys,
-// and converts some types.
-func headOf(content map[string]any) (head releaseutil.SimpleHead, ok bool) {
-	version, ok1 := fieldOf[string](content, "apiVersion")
-	kind, ok2 := fieldOf[string](content, "kind")
-	metadata, ok3 := fieldOf[map[string]any](content, "metadata")
-	name, ok4 := fieldOf[string](metadata, "name")
-	annotations, ok5 := fieldOf[map[string]any](metadata, "annotations")
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
-		return head, false
-	}
-	head.Version, head.Kind = version, kind
-	if metadata == nil {
-		return head, true
-	}
-	head.Metadata = &struct {
-		Name        string            `json:"name"`
-		Annotations map[string]string `json:"annotations"`
-	}{Name: name}
-	if annotations != nil {
-		head.Metadata.Annotations = make(map[string]string, len(annotations))
-	}
-	for key, value := range annotations {
-		text, isText := value.(string)
-		if !isText {
-			return head, false
-		}
-		head.Metadata.Annotations[key] = text
-	}
-	return head, true
-}
-
-// fieldOf is the value of a key, the zero value when there is none. It isn't ok if the value has another type, or a
-// key differs only in case.
-func fieldOf[T any](m map[string]any, key string) (value T, ok bool) {
-	for other := range m {
-		if other != key && strings.EqualFold(other, key) {
-			return value, false
-		}
-	}
-	value, ok = m[key].(T)
-	return value, ok || m[key] == nil
 }
 
 // headError says what is wrong with a document whose head can't be read.

@@ -145,7 +145,7 @@ func TestParseTellsAllBadDocuments(t *testing.T) {
 		"x/number.yaml (line 29 of the manifest): its metadata.name is not text",
 		"x/text.yaml (line 35 of the manifest): it is not an object",
 		"x/metadata.yaml (line 38 of the manifest): its metadata is not a map",
-		"x/nan.yaml (line 43 of the manifest): NaN is not a number",
+		"x/nan.yaml (line 43 of the manifest): unsupported value: NaN",
 		"x/list.yaml (line 50 of the manifest): item 1 of List is not an object\nitem 2 of List: B has no metadata.name",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -51,7 +51,6 @@ var allowed = map[string][]string{
 var inside = map[string][]string{
 	"chart/develop":            {"chart", "chart/internal/limits", "chart/internal/yamltext"},
 	"chart/retain":             {"chart", "chart/internal/yamltext"},
-	"chart/internal/blockyaml": {"chart/internal/yamltext"},
 	"chart/repository":         {"chart", "chart/internal/limits"},
 	"apply/compare":            {"apply/fields", "apply/ownership"},
 	"apply/decide":             {"apply/definition", "apply/fields", "apply/ordering", "apply/provenance", "apply/verify"},

@@ -77,7 +77,15 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 	if text := fmt.Sprint(templates); testing.Short() && slices.ContainsFunc(slow, func(f string) bool { return strings.Contains(text, f) }) {
 		s.Skip("makes keys or salted hashes, which takes long")
 	}
-	c := chartOf(templates)
+	r, err := s.decide(chartOf(templates), values, reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// decide renders a chart and decides what is kept.
+func (s *story) decide(c *chart.Chart, values map[string]any, sameInput bool) (*Result, error) {
 	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.earlier) > 0}
 	renderer := Renderer{Calls: c.TemplateCalls(in), Begun: time.Now()}
 	renderer.Render = func(ctx context.Context) (*chart.Rendered, error) { return c.RenderAgain(ctx, in) }
@@ -89,20 +97,17 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 		first, renderer.Second, err = c.RenderTwice(context.Background(), in)
 	}
 	if err != nil {
-		s.Fatal(err)
+		return nil, err
 	}
 	r, _, err := renderer.Decide(context.Background(), Input{
 		Release: "r1", Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
 		NextUpgrade: func(time.Time) time.Duration { return s.next },
-		SameInput:   reflect.DeepEqual(values, s.values) && reflect.DeepEqual(templates, s.templates), ChangedValues: changed(values),
+		SameInput:   sameInput, ChangedValues: changed(values),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			return objectOf(s.T, s.live[id.Kind+"/"+id.Name]), nil
 		},
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return r
+	return r, err
 }
 
 // field is what an object of a manifest has at a path of keys and positions.
