@@ -138,7 +138,7 @@ func shiftedYAMLError(err error, lines int) error {
 func reworded(err error, of string, lines int) error {
 	text := yamltext.HideQuotes(err.Error())
 	m := lineNumber().FindStringSubmatch(text)
-	reason := strings.TrimPrefix(text, m[0])
+	reason := strings.TrimPrefix(strings.TrimPrefix(text, m[0]), "json: ")
 	if n, nerr := strconv.Atoi(m[1]); nerr == nil {
 		return fmt.Errorf("line %d%s: %s", n+lines, of, reason)
 	}
