@@ -25,19 +25,19 @@ import (
 	"deployer/internal/kubetest"
 )
 
+// besideRuns is how many stories are told, if not more are asked for.
+const besideRuns = 2
+
 // settleTimeout is how long controllers may take to do what follows from a release.
 const settleTimeout = 15 * time.Second
 
 // TestBesideHelm3 tells random stories twice: deployer and Helm 3 take the same steps with the same charts, in two
 // namespaces, while hooks, controllers, admission and people change what is there. Wherever Helm ends well we do, and what
-// is then there is equal but for intendedDifferences. make test-long tells them; a story takes about half a minute.
+// is then there is equal but for intendedDifferences. A story takes about half a minute: make test tells besideRuns.
 func TestBesideHelm3(t *testing.T) {
 	seed := kubetest.Seed(t)
 	runs, _ := strconv.ParseUint(os.Getenv(seedsVariable), 10, 32)
-	if runs == 0 {
-		t.Skip("only with " + seedsVariable)
-	}
-	for i := range runs {
+	for i := range max(runs, besideRuns) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			newTwins(t, rand.New(rand.NewPCG(seed, i))).play()
 		})
@@ -56,8 +56,12 @@ var intendedDifferences = []intendedDifference{
 		"a chart that stops stating replicas leaves the number to the autoscaler that comes; Helm sets it to 1"},
 	{regexp.MustCompile(`.`), func(s *twins, ours, _ any) bool { return s.helmFailed && ours == nil },
 		"what a failed release leaves behind, of objects and fields, stays with Helm"},
-	{regexp.MustCompile(`^Job/`), func(s *twins, ours, _ any) bool { return s.uninstalled && ours == nil },
-		"Helm leaves the Jobs of hooks behind when it uninstalls"},
+	{regexp.MustCompile(`^Namespace\.`), func(s *twins, _, helms any) bool { return helms == nil },
+		"Helm deletes Namespaces that the chart drops, with all that is in them; they stay"},
+	{regexp.MustCompile(`^Job/[^.]*\.metadata\.(annotations|labels)\.`), func(*twins, any, any) bool { return true },
+		"hooks have the marks of their release and run"},
+	{regexp.MustCompile(`^Job/`), func(s *twins, ours, _ any) bool { return ours == nil && (s.uninstalled || s.chart.Hook == "") },
+		"Helm leaves the Jobs of hooks behind that the chart drops, or that it uninstalls"},
 }
 
 // A twin is one of the two programs in its namespace.
@@ -94,6 +98,11 @@ func newTwins(t *testing.T, random *rand.Rand) *twins {
 		one.proxy = one.proxied()
 	}
 	t.Cleanup(func() {
+		for _, one := range s.both() {
+			for kind, prefix := range besideCluster {
+				one.drop(kind, prefix+one.suffix())
+			}
+		}
 		if t.Failed() {
 			t.Logf("the story:\n%s", strings.Join(s.told, "\n"))
 		}
@@ -144,7 +153,7 @@ func (s *twins) deploy(verb string) bool {
 	s.tell("%s %s", verb, s.chart)
 	s.playHooks(s.chart.HookDoes)
 	ended := s.carryOut(func(one *twin) []string {
-		return []string{verb, "x", one.world.chart(s.chart.templates()...), "--set", fmt.Sprintf("port=%d,suffix=%s", one.port, one.ns[len(one.ns)-8:])}
+		return []string{verb, "x", one.world.chart(s.chart.templates()...), "--set", fmt.Sprintf("port=%d,suffix=%s", one.port, one.suffix())}
 	})
 	if !ended {
 		return false
@@ -226,24 +235,28 @@ var besideKinds = []schema.GroupVersionResource{
 	{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
+// besideCluster are the kinds outside of a namespace, with what the names of their objects begin with.
+var besideCluster = map[string]string{"validatingadmissionpolicybindings": "policy-", "validatingadmissionpolicies": "policy-", "namespaces": "space-"}
+
+// suffix ends the names of the twin's objects outside of its namespace.
+func (one *twin) suffix() string { return one.ns[len(one.ns)-8:] }
+
 // flattened flattens what a release decides of the twin's objects.
 func (one *twin) flattened() map[string]any {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, gvr := range besideKinds {
 		one.collect(gvr, objects)
 	}
-	for kind, names := range map[string][]string{"validatingadmissionpolicies": {"policy-"}, "validatingadmissionpolicybindings": {"policy-"}, "namespaces": {"space-"}} {
-		for _, name := range names {
-			if obj := one.get(kind, name+one.ns[len(one.ns)-8:]); obj != nil && obj.GetDeletionTimestamp() == nil {
-				objects[obj.GetKind()] = obj
-			}
+	for kind, prefix := range besideCluster {
+		if obj := one.get(kind, prefix+one.suffix()); obj != nil {
+			objects[obj.GetKind()] = obj
 		}
 	}
 	maps.DeleteFunc(objects, func(_ string, obj *unstructured.Unstructured) bool { return obj.GetDeletionTimestamp() != nil })
 	out := map[string]any{}
-	for path, value := range decided(withoutHooks(objects), one.ns) {
+	for path, value := range decided(objects, one.ns) {
 		if text, ok := value.(string); ok {
-			value = strings.ReplaceAll(strings.ReplaceAll(text, one.ns[len(one.ns)-8:], "SUFFIX"), strconv.Itoa(one.port), "PORT")
+			value = strings.ReplaceAll(strings.ReplaceAll(text, one.suffix(), "SUFFIX"), strconv.Itoa(one.port), "PORT")
 		} else if value == int64(one.port) {
 			value = "PORT"
 		}
@@ -508,7 +521,7 @@ func (c drawnChart) templates() []string {
 	}
 	add(c.Quota > 0, "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: quota}\nspec: {hard: {configmaps: %d}}\n", c.Quota)
 	add(c.Limits > 0, "apiVersion: v1\nkind: LimitRange\nmetadata: {name: limits}\nspec: {limits: [{type: Container, max: {memory: %[1]dMi}, default: {memory: %[1]dMi}, defaultRequest: {memory: 16Mi}}]}\n", c.Limits)
-	add(c.Memory > 0, "apiVersion: v1\nkind: Pod\nmetadata: {name: single-%[1]d}\nspec: {containers: [{name: c, image: 'r/x:1', resources: {requests: {memory: 16Mi}, limits: {memory: %[1]dMi}}}]}\n", c.Memory)
+	add(c.Memory > 0, "apiVersion: v1\nkind: Pod\nmetadata: {name: single-%[1]d}\nspec: {automountServiceAccountToken: false, containers: [{name: c, image: 'r/x:1', resources: {requests: {memory: 16Mi}, limits: {memory: %[1]dMi}}}]}\n", c.Memory)
 	add(c.Budget, "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {minAvailable: %d, selector: {matchLabels: {app: web}}}\n", c.Replicas)
 	name := "fixed"
 	if c.FixedNamed {
@@ -520,7 +533,7 @@ func (c drawnChart) templates() []string {
 	add(c.Database != "", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %[1]s}\nspec:\n  serviceName: %[1]s\n  selector: {matchLabels: {app: %[1]s}}\n  template:\n    metadata: {labels: {app: %[1]s}}\n    spec: {containers: [{name: c, image: 'r/x:%[2]d'}]}\n", c.Database, c.Key)
 	add(c.Policy != "", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: 'policy-{{ .Values.suffix }}'}\nspec:\n  matchConstraints:\n    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: '{{ .Release.Namespace }}'}}\n    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]\n  validations: [{expression: \"!has(object.data) || object.data.?key.orValue('') != '%s'\"}]\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: 'policy-{{ .Values.suffix }}'}\nspec: {policyName: 'policy-{{ .Values.suffix }}', validationActions: [Deny]}\n", c.Policy)
 	add(c.Space != "", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: 'space-{{ .Values.suffix }}'\n  labels: {pod-security.kubernetes.io/enforce: %s}\n", c.Space)
-	add(c.HostPods, "apiVersion: v1\nkind: Pod\nmetadata: {name: host, namespace: 'space-{{ .Values.suffix }}'}\nspec: {hostPID: true, containers: [{name: c, image: 'r/x:1'}]}\n")
+	add(c.HostPods, "apiVersion: v1\nkind: Pod\nmetadata: {name: host, namespace: 'space-{{ .Values.suffix }}'}\nspec: {hostPID: true, automountServiceAccountToken: false, containers: [{name: c, image: 'r/x:1'}]}\n")
 	add(c.Hook != "", "%s", hookJob("hook", c.Hook, "before-hook-creation", c.HookFails))
 	return out
 }

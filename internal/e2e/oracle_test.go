@@ -253,6 +253,7 @@ func decided(objects map[string]*unstructured.Unstructured, ns string) map[strin
 	for key, obj := range objects {
 		obj = generated(obj)
 		obj.SetFinalizers(nil)
+		unstructured.RemoveNestedField(obj.Object, "spec", "nodeName")
 		flatten(key, obj.Object, out)
 	}
 	for path, value := range out {
