@@ -59,7 +59,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	_, wasHook := p.history.hooks[t.id]
 	return decide.Existing{
 		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
-		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
+		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) || p.req.wereOurs[t.id],
 		Provenance:  p.history.provenance[t.id],
 	}
 }

@@ -67,6 +67,33 @@ func TestLooksAgainAfterHooks(t *testing.T) {
 	}
 }
 
+// TestHookMakesAnObjectAnew prevents that an upgrade is refused because its hook has made an object of the release again, or
+// replaced it, as kubectl does: without ownership. What wasn't the release's before isn't so now.
+func TestHookMakesAnObjectAnew(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("renew", "pre-upgrade", "before-hook-creation", false)
+	chart := func(more ...string) string { return w.chart(append(more, hook, configMap("same", "1"))...) }
+	w.ok("install", "x", chart(configMap("changes", "1")))
+	anew := func(names ...string) func() {
+		return func() {
+			for _, name := range names {
+				_ = w.in("configmaps").Delete(w.bound(), name, metav1.DeleteOptions{})
+				w.create("configmaps", "kubectl-create", configMap(name, "anew"))
+			}
+		}
+	}
+	w.whenHookRuns(anew("same", "changes"))
+	w.ok("upgrade", "x", chart(configMap("changes", "2")))
+	for name, want := range map[string]string{"same": "1", "changes": "2"} {
+		obj := w.must("configmaps", name)
+		if key, owner := field(obj, "data.key"), obj.GetAnnotations()["meta.helm.sh/release-name"]; key != want || owner != "x" {
+			t.Errorf("ConfigMap/%s has key = %v and belongs to %q, want %s and x", name, key, owner, want)
+		}
+	}
+	w.whenHookRuns(anew("new"))
+	w.says(w.exits(1, "upgrade", "x", chart(configMap("changes", "3"), configMap("new", "1"))), "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/new.*cannot be imported`)
+}
+
 // TestLooksAgainAfterPreDelete prevents that an uninstall leaves what its hook has made anew.
 func TestLooksAgainAfterPreDelete(t *testing.T) {
 	w := newWorld(t)
