@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
@@ -33,12 +32,15 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
-	before, err := l.historyBefore(ctx, next.Version, decided)
-	if err != nil {
-		return err
-	}
-	if err := l.checkIsNext(before, next); err != nil {
-		return err
+	if !decided.known {
+		current, err := l.store.History(ctx, l.name)
+		if err != nil {
+			return err
+		}
+		if err := l.checkIsNext(current, next); err != nil {
+			return err
+		}
+		decided = current.identity
 	}
 	l.signRecord(next)
 	next.ApplyMethod = ApplySSA
@@ -49,9 +51,10 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	}
 	err = l.writeAs(ctx, next, enc)
 	if err == nil {
-		// The name was free. Confirm that it was still the next revision: others may have
-		// written records.
-		err = l.confirmNoOthers(ctx, before, next)
+		var before *History
+		if before, err = l.confirmOthers(ctx, next, decided); err == nil {
+			err = l.checkIsNext(before, next)
+		}
 	}
 	if err == nil {
 		l.inProgress.Store(int64(next.Version))
@@ -73,6 +76,7 @@ func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
 	return err
 }
 
+// checkIsNext checks that next may follow a history. A zero Version becomes that of the next revision.
 func (l *Lock) checkIsNext(h *History, next *Record) error {
 	if next.Version == 0 {
 		next.Version = h.Next()
@@ -84,6 +88,24 @@ func (l *Lock) checkIsNext(h *History, next *Record) error {
 		return l.pendingError(latest.Revision, latest.Status)
 	}
 	return nil
+}
+
+// confirmOthers confirms, after our record is written, that it is the newest of its release, and that all others are as they were
+// decided on: others may have written records meanwhile. It returns these others.
+func (l *Lock) confirmOthers(ctx context.Context, ours *Record, decided Identity) (*History, error) {
+	h, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return nil, err
+	}
+	latest := h.Latest()
+	if latest == nil || latest.UID != string(ours.stored.uid) {
+		return nil, l.historyChangedError(ours.Version)
+	}
+	h.Revisions = h.Revisions[:len(h.Revisions)-1]
+	if identify(h.Revisions) != decided {
+		return nil, l.historyChangedError(ours.Version)
+	}
+	return h, nil
 }
 
 // signRecord writes name, namespace and journal fields into a record to identify the run
@@ -123,17 +145,6 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 	return h, nil
 }
 
-// historyBefore returns the history that a record is going to follow. If Recover has read the one that
-// was decided on, it isn't read again: changes since then show when the record is written.
-func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity) (*History, error) {
-	seen := l.recoveredHistory
-	l.recoveredHistory = nil
-	if seen != nil && decided.known && seen.identity == decided {
-		return seen, nil
-	}
-	return l.historyAsDecided(ctx, revision, decided)
-}
-
 // ConfirmHistory confirms that a release is still as it was decided on, for runs that
 // write no record before they change something. The error is a *HistoryChangedError if it
 // isn't, or a *LockLostError.
@@ -143,21 +154,6 @@ func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identit
 	}
 	_, err := l.historyAsDecided(ctx, revision, decided)
 	return err
-}
-
-// confirmNoOthers checks, after our record is written, that all others are what they were.
-func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Record) error {
-	after, err := l.store.History(ctx, l.name)
-	if err != nil {
-		return err
-	}
-	isOurs := func(s Summary) bool { return s.UID == string(ours.stored.uid) }
-	latest := after.Latest()
-	if latest == nil || !isOurs(*latest) ||
-		identify(slices.DeleteFunc(before.Revisions, isOurs)) != identify(slices.DeleteFunc(after.Revisions, isOurs)) {
-		return l.historyChangedError(ours.Version)
-	}
-	return nil
 }
 
 // undoBegin tries to remove what a failed Begin has written. A record that stays is

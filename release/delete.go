@@ -42,7 +42,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	if err := l.write(ctx, rec); err != nil {
 		return l.preferLockLostError(ctx, err)
 	}
-	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
+	if _, err := l.confirmOthers(ctx, rec, identify(h.Revisions[:len(h.Revisions)-1])); err != nil {
 		// A tool without a Lease, such as Helm, has begun another revision.
 		if rec.Info.Deleted = deleted; isUnfinished(status) {
 			status = helmrelease.StatusFailed

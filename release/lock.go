@@ -68,9 +68,8 @@ type Lock struct {
 	unlocked   atomic.Bool
 	inProgress atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
 
-	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
-	noJournal        bool     // Secrets may not be created: the journal goes into the record
-	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
+	noJournal   bool     // Secrets may not be created: the journal goes into the record
+	afterFinish *listing // all Secrets of the release, as Finish has left them; nil before
 }
 
 // Lock locks a release: it takes a Lease and renews it in the background until Unlock. If

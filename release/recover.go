@@ -69,7 +69,6 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 			return nil, all, err
 		}
 	}
-	l.recoveredHistory = h
 	return h, all, nil
 }
 
