@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
 
@@ -26,8 +27,8 @@ func Example() {
 		"data":       map[string]any{"greeting": "Hello"},
 	}}
 
-	applier := apply.New(apply.Connect(config, namespace), apply.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
-	plan, err := applier.Plan(ctx, apply.Request{Objects: []apply.Manifest{{Object: settings}}})
+	applier := apply.New(kube.New(config, namespace), apply.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
+	plan, err := applier.Plan(ctx, apply.Request{Objects: []kube.Manifest{{Object: settings}}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,12 +1,8 @@
 package chart
 
-import (
-	"k8s.io/client-go/rest"
+import "deployer/internal/kube"
 
-	"deployer/internal/kube"
-)
-
-// What programs outside of this module need to name of package kube, which is internal.
+// What this package shares with those that read and apply what it renders.
 type (
 	// A Cluster is a connection to a cluster. One serves all packages of this module.
 	Cluster = kube.Cluster
@@ -15,7 +11,3 @@ type (
 	// A Manifest is an object, and where it comes from.
 	Manifest = kube.Manifest
 )
-
-// Connect returns a connection to the cluster of an existing configuration; it makes no requests. Objects and
-// releases that name no namespace are in the given one. A QPS of 0 in config means no pacing on our side.
-func Connect(config *rest.Config, namespace string) *Cluster { return kube.New(config, namespace) }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 	"deployer/track"
 )
@@ -38,11 +39,11 @@ func Example() {
 	}
 
 	target := track.Target{
-		ID:  track.ID{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"},
+		ID:  kube.ID{Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"},
 		GVK: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	}
 	ready := false
-	err := track.New(track.Connect(config, namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Report) {
+	err := track.New(kube.New(config, namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Report) {
 		ready = ready || r.Status.State == track.Ready
 	})
 	if err != nil {
