@@ -62,7 +62,7 @@ var inside = map[string][]string{
 	"apply/provenance":         {"apply/compare", "apply/fields", "apply/ownership"},
 	"apply/verify":             {"apply/fields"},
 	"track/finding":            {"track/class", "track/rules"},
-	"track/pods":               {"track/class", "track/finding"},
+	"track/pods":               {"track/class", "track/finding", "track/rules"},
 	"track/rules":              {"track/class"},
 	"internal/view/output":     {"internal/view/textfmt"},
 	"internal/view/page":       {"internal/view/diff", "internal/view/output", "internal/view/textfmt"},

@@ -31,6 +31,11 @@ type product struct {
 	path []string
 }
 
+func (p product) of(o *unstructured.Unstructured) ref {
+	name, _, _ := unstructured.NestedString(o.Object, p.path...)
+	return ref{p.kind, cmp.Or(name, o.GetName())}
+}
+
 // providers are the kinds of which it is known what they create.
 var providers = map[schema.GroupKind]product{
 	{Group: "cert-manager.io", Kind: "Certificate"}:               {"Secret", []string{"spec", "secretName"}},
@@ -46,20 +51,18 @@ var providers = map[schema.GroupKind]product{
 
 // providedObjects returns an object and what its controller creates for it.
 func providedObjects(o *unstructured.Unstructured) []ref {
-	out := []ref{{Kind: o.GetKind(), Name: o.GetName()}}
+	out := []ref{{o.GetKind(), o.GetName()}}
 	if product, known := providers[o.GroupVersionKind().GroupKind()]; known {
-		name, _, _ := unstructured.NestedString(o.Object, product.path...)
-		out = append(out, ref{Kind: product.kind, Name: cmp.Or(name, o.GetName())})
+		out = append(out, product.of(o))
 	}
 	return out
 }
 
-// mayProvide reports whether something is the object itself, comes with it, or may be made by its
-// controller. The controller of any other custom resource may make what has the resource's name, alone or
-// followed by a dash, and what is named in the resource's spec.
+// mayProvide reports whether something is the object itself, or may be made by its controller: by the table, and of any
+// custom kind that isn't in it, what has the resource's name, alone or followed by a dash, and what its spec names.
 func mayProvide(o *unstructured.Unstructured, what ref) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	if _, known := providers[gk]; known || !rules.IsCustom(gk) || slices.Contains(providedObjects(o), what) {
+	if _, known := providers[gk]; known || !rules.IsCustom(gk) {
 		return slices.Contains(providedObjects(o), what)
 	}
 	return what.Name == o.GetName() || strings.HasPrefix(what.Name, o.GetName()+"-") || mentions(o.Object["spec"], what.Name)

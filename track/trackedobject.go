@@ -3,7 +3,6 @@ package track
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,7 +179,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 		}
 		return true
 	}
-	message := strings.Join(strings.Fields(e.Message), " ")
+	message := rules.OneLine(e.Message)
 	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: message}
 	if e.Reason == "FailedCreate" {
 		t.newPods.recordCreationFailure(message, t.observed.podsCreated(), now)

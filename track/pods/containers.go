@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/track/class"
+	"deployer/track/rules"
 )
 
 // pullReasons are the waiting reasons that are about getting the image.
@@ -152,11 +153,11 @@ func (h *History) describeCrash(f *Symptom, c *Container, last *Termination, r P
 	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted().MatchString(message):
 		f.setClass(class.BadCommand)
 		f.Certain, f.Limit = true, 1 // in the runtime's or the kernel's own words
-		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), message)
+		f.Message = rules.JoinText(fmt.Sprintf("exit code %d", last.ExitCode), message)
 	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
 		f.setClass(class.BadCommand)
 		f.Limit = min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
-		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
+		f.Message = rules.JoinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
 	case isKilled:
 		f.setClass(class.LivenessProbeFailed)
 		f.Message = liveness.message
@@ -165,7 +166,7 @@ func (h *History) describeCrash(f *Symptom, c *Container, last *Termination, r P
 		if last.Reason != "" && last.Reason != "Error" {
 			f.Message = last.Reason + ", " + f.Message
 		}
-		f.Message = joinText(f.Message, last.Message)
+		f.Message = rules.JoinText(f.Message, last.Message)
 	}
 }
 

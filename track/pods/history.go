@@ -11,6 +11,7 @@ import (
 
 	"deployer/track/class"
 	"deployer/track/finding"
+	"deployer/track/rules"
 )
 
 // A Symptom is a finding about one pod, with what decides when it is final.
@@ -103,7 +104,7 @@ func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 		h.MissingPullSecrets = missingPullSecrets(message)
 	}
 	if c := eventClass(reason, message); c != "" {
-		h.events[c] = eventProblem{oneLine(message), max(h.events[c].count+1, count), now}
+		h.events[c] = eventProblem{rules.OneLine(message), max(h.events[c].count+1, count), now}
 	}
 }
 
@@ -249,7 +250,7 @@ func (h *History) podProblems(r Policy) []Symptom {
 	case p.Deleting:
 		return nil
 	case p.Phase == corev1.PodFailed:
-		f := symptom(class.PodFailed, joinText(p.Failure.Reason, p.Failure.Message))
+		f := symptom(class.PodFailed, rules.JoinText(p.Failure.Reason, p.Failure.Message))
 		if evictionReasons[p.Failure.Reason] || p.Disrupted || strings.HasPrefix(p.Failure.Reason, "OutOf") {
 			f = symptom(class.Evicted, f.Message)
 		}
@@ -273,7 +274,7 @@ func (h *History) schedulingProblem(r Policy) Symptom {
 	case strings.Contains(message, unboundClaims):
 		return symptom(class.ClaimUnbound, message)
 	case waitsForDevices().MatchString(message):
-		return symptom(class.ResourceClaimUnallocated, joinText(message, h.events[class.ResourceClaimUnallocated].message))
+		return symptom(class.ResourceClaimUnallocated, rules.JoinText(message, h.events[class.ResourceClaimUnallocated].message))
 	case h.scaleUpTriggered:
 		return symptom(class.WaitingForNode, message)
 	case excludesEveryNode(message), h.scaleUpImpossible:
@@ -288,13 +289,6 @@ func (h *History) schedulingProblem(r Policy) Symptom {
 var evictionReasons = map[string]bool{
 	"Evicted": true, "Preempting": true, "Preempted": true, "NodeAffinity": true, "UnexpectedAdmissionError": true,
 	"Terminated": true, "NodeShutdown": true, "NodeLost": true, "Shutdown": true,
-}
-
-func joinText(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + ": " + b
 }
 
 // eventProblems returns problems that only events report. Events come late and may be

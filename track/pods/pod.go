@@ -6,12 +6,13 @@
 package pods
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/track/rules"
 )
 
 // A Pod has the fields of a Kubernetes Pod that the rules need.
@@ -101,14 +102,12 @@ type Termination struct {
 	Message  string
 }
 
-const maxMessage = 512 // bytes kept of a message
-
 // Trim returns the fields of a pod that the rules need.
 func Trim(p *corev1.Pod) Pod {
 	out := Pod{
 		Identity: Identity{UID: p.UID, Namespace: p.Namespace, Name: p.Name}, Node: p.Spec.NodeName,
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil, Policy: p.Spec.RestartPolicy,
-		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, oneLine(p.Status.Message)},
+		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, rules.OneLine(p.Status.Message)},
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
 		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
@@ -145,13 +144,13 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 		case corev1.PodScheduled:
 			p.Scheduling.Done = c.Status == corev1.ConditionTrue
 			if c.Status == corev1.ConditionFalse {
-				p.Scheduling.StateReason = StateReason{c.Reason, oneLine(withoutPreemption(c.Message))}
+				p.Scheduling.StateReason = StateReason{c.Reason, rules.OneLine(withoutPreemption(c.Message))}
 			}
 		case corev1.DisruptionTarget:
 			p.Disrupted = c.Status == corev1.ConditionTrue
 		case corev1.PodResizePending, corev1.PodResizeInProgress:
 			if c.Status == corev1.ConditionTrue && c.Reason != "" {
-				p.Resize = StateReason{c.Reason, oneLine(c.Message)}
+				p.Resize = StateReason{c.Reason, rules.OneLine(c.Message)}
 			}
 		}
 	}
@@ -191,7 +190,7 @@ func (c *Container) setStatus(s *corev1.ContainerStatus, volumes map[string]stri
 	c.Restarts, c.Ready, c.ImageID = int(s.RestartCount), s.Ready, s.ImageID
 	c.Terminated, c.LastTermination = terminationOf(s.State.Terminated), terminationOf(s.LastTerminationState.Terminated)
 	if w := s.State.Waiting; w != nil {
-		c.Waiting = StateReason{w.Reason, oneLine(withoutPrefixes(w.Message))}
+		c.Waiting = StateReason{w.Reason, rules.OneLine(withoutPrefixes(w.Message))}
 		if image := imageOf(w.Message, volumes); image != s.Image && image != c.Image {
 			c.volumeImage = image
 		}
@@ -205,14 +204,5 @@ func terminationOf(t *corev1.ContainerStateTerminated) *Termination {
 	if t == nil {
 		return nil
 	}
-	return &Termination{ExitCode: t.ExitCode, Reason: t.Reason, Message: oneLine(withoutPrefixes(t.Message))}
-}
-
-// oneLine puts a text on one line and limits its length.
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	return &Termination{ExitCode: t.ExitCode, Reason: t.Reason, Message: rules.OneLine(withoutPrefixes(t.Message))}
 }

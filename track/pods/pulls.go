@@ -6,6 +6,7 @@ import (
 
 	"deployer/internal/lazyregexp"
 	"deployer/track/class"
+	"deployer/track/rules"
 )
 
 // pulls is what is known of the attempts to get a container's image. The container's state
@@ -64,7 +65,7 @@ func (h *History) recordPullEvent(message string, count int) {
 	if m == nil {
 		return
 	}
-	reason := oneLine(withoutPrefixes(m[2]))
+	reason := rules.OneLine(withoutPrefixes(m[2]))
 	key := imageClass{m[1], pullClass("", reason, m[1])}
 	h.pullEvents[key] = pulls{attempts: max(count, h.pullEvents[key].attempts), message: reason}
 }

@@ -114,7 +114,7 @@ func variables(in Input) map[string]any {
 	reason, said := map[string]string{}, map[string]string{}
 	for _, c := range Conditions(in.Object) {
 		kind := text(c, "type")
-		reason[kind], said[kind] = text(c, "reason"), oneLine(text(c, "message"))
+		reason[kind], said[kind] = text(c, "reason"), OneLine(text(c, "message"))
 		if isFresh(in, c) {
 			freshTypes = append(freshTypes, kind)
 		}

@@ -21,7 +21,7 @@ func pod(in Input) Verdict {
 	case "Succeeded":
 		return ready("succeeded")
 	case "Failed":
-		return failed(class.PodFailed, joinText(text(o, "status", "reason"), oneLine(text(o, "status", "message"))))
+		return failed(class.PodFailed, JoinText(text(o, "status", "reason"), OneLine(text(o, "status", "message"))))
 	}
 	policy := text(o, "spec", "restartPolicy")
 	v := progressing(strings.ToLower(phase))
@@ -91,7 +91,7 @@ func volumeClaim(in Input) Verdict {
 	}
 	v := progressing("waiting for a volume")
 	if event := in.Events["ProvisioningFailed"]; provisioningContinues().MatchString(event.Message) {
-		v.Message = joinText(v.Message, event.Message)
+		v.Message = JoinText(v.Message, event.Message)
 		return v
 	}
 	return refusedByController(in, "ProvisioningFailed", class.ProvisioningFailed, v)
@@ -129,7 +129,7 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 	case event.Count >= class.InfoOf(c).Attempts:
 		return failed(c, event.Message)
 	case event.Count > 0:
-		v.Message = joinText(v.Message, event.Message)
+		v.Message = JoinText(v.Message, event.Message)
 	}
 	return v
 }

@@ -75,7 +75,7 @@ func byConditions(in Input) (Verdict, bool) {
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
 		alreadyAvailable := kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True")
 		if conditionIs(c, "True") && !alreadyAvailable {
-			return progressing(joinText(text(c, "type"), conditionText(c))), true
+			return progressing(JoinText(text(c, "type"), conditionText(c))), true
 		}
 	}
 	types := readyConditions
@@ -94,7 +94,7 @@ func byConditions(in Input) (Verdict, bool) {
 		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
-		return progressing(joinText(text(c, "type")+" is "+text(c, "status"), conditionText(c))), true
+		return progressing(JoinText(text(c, "type")+" is "+text(c, "status"), conditionText(c))), true
 	}
 	return Verdict{}, false
 }
@@ -126,15 +126,15 @@ func phaseOf(status map[string]any) string {
 }
 
 func byPhase(status map[string]any) (Verdict, bool) {
-	word, message := phaseOf(status), oneLine(text(status, "message"))
+	word, message := phaseOf(status), OneLine(text(status, "message"))
 	if word == "" {
 		return Verdict{}, false
 	}
 	switch phase, known := phaseWords[strings.ToLower(word)]; {
 	case !known:
-		return progressing(joinText(word, message)), true
+		return progressing(JoinText(word, message)), true
 	case phase == Ready:
 		return ready(word), true
 	}
-	return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: joinText(word, message)}, true
+	return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: JoinText(word, message)}, true
 }

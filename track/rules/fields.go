@@ -158,22 +158,23 @@ func isFresh(in Input, c map[string]any) bool {
 
 // conditionText returns the reason and message of a condition.
 func conditionText(c map[string]any) string {
-	reason, message := text(c, "reason"), oneLine(text(c, "message"))
+	reason, message := text(c, "reason"), OneLine(text(c, "message"))
 	if strings.Contains(message, reason) {
 		return message
 	}
-	return joinText(reason, message)
+	return JoinText(reason, message)
 }
 
-func joinText(a, b string) string {
+// JoinText puts a colon between two texts; nothing if one is empty.
+func JoinText(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + ": " + b
 }
 
-// oneLine puts a text on one line and limits its length.
-func oneLine(s string) string {
+// OneLine puts a text on one line and limits its length.
+func OneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > 600 {
 		s = strings.ToValidUTF8(s[:600], "") + "…"

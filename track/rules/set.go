@@ -190,7 +190,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 // message describes the progress of an object: by the rule, otherwise by its conditions.
 func (r *Rule) message(in Input, vars map[string]any) string {
 	if m := r.compiled.message.string(vars); m != "" {
-		return oneLine(m)
+		return OneLine(m)
 	}
 	for _, kind := range slices.Concat(fatalConditions, []string{"Synced"}, readyConditions) {
 		c := Condition(in.Object, kind)
@@ -242,7 +242,7 @@ func (o *Override) evaluate(in Input) (Verdict, bool) {
 	is, err := o.ready.eval(vars)
 	switch {
 	case err != nil:
-		return progressing("waiting for: " + o.ready.source + " (" + oneLine(err.Error()) + ")"), true
+		return progressing("waiting for: " + o.ready.source + " (" + OneLine(err.Error()) + ")"), true
 	case is != types.True:
 		return progressing("waiting for: " + o.ready.source), true
 	}

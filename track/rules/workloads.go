@@ -200,7 +200,7 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 	if !conditionIs(c, "True") {
 		return ""
 	}
-	message := oneLine(text(c, "message"))
+	message := OneLine(text(c, "message"))
 	if replicaSet == "" || strings.Contains(message, replicaSet+"-") {
 		return message
 	}

@@ -70,7 +70,7 @@ func (d driftDocument) title() string {
 	if d.LatestRevision != d.Revision {
 		text += fmt.Sprintf(" (revision %d is %s)", d.LatestRevision, d.LatestStatus)
 	}
-	return textfmt.CleanLine(text)
+	return text
 }
 
 // conclusion is the last line of a drift.
@@ -146,7 +146,7 @@ func (o driftObject) heading() page.Heading {
 	if o.Expected && o.Origin != "" {
 		words += "; the next upgrade leaves it unchanged"
 	}
-	return page.Heading{Sign: sign, Name: textfmt.CleanLine(o.Object), Words: textfmt.CleanLine(words), Source: textfmt.CleanLine(o.Source)}
+	return page.Heading{Sign: sign, Name: o.Object, Words: words, Source: o.Source}
 }
 
 func (o driftObject) lines(context int) []page.Line {

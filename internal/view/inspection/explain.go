@@ -136,7 +136,7 @@ func (f explainedField) heading() page.Heading {
 	case f.Generated:
 		prefix += "generated; "
 	}
-	return page.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: prefix + words.words, Source: textfmt.CleanLine(f.Source)}
+	return page.Heading{Sign: words.sign, Name: owners, Words: prefix + words.words, Source: f.Source}
 }
 
 // lines are the value, and what it would become.
@@ -150,18 +150,18 @@ func (f explainedField) lines() []page.Line {
 	case !f.has:
 		shown.Type = compare.Added
 	case !f.becomes:
-		return page.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
+		return page.ValueLines(' ', f.Path, f.Value, "")
 	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
-		return page.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+page.Inline(f.Becomes)+")")
+		return page.ValueLines(' ', f.Path, f.Value, "   (the chart says "+page.Inline(f.Becomes)+")")
 	}
 	return page.FieldLines(shown, 3)
 }
 
 // text has an entry for the object, and one for each group of fields with the same heading.
 func (d explanation) text(palette output.Palette) string {
-	title := page.Heading{Sign: ' ', Name: textfmt.CleanLine(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.CleanLine(d.Source)}
+	title := page.Heading{Sign: ' ', Name: d.Object, Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: d.Source}
 	if d.Chart != "" {
-		title.Words += ", chart " + textfmt.CleanLine(d.Chart)
+		title.Words += ", chart " + d.Chart
 	}
 	entries := []page.Entry{{Heading: title, Lines: d.remarks()}}
 	at := map[page.Heading]int{}

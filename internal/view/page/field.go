@@ -21,8 +21,7 @@ const maxInline = 100
 // FieldLines returns the lines of a field change, with as many unchanged lines around each changed
 // line of a text of several lines.
 func FieldLines(f diff.Field, context int) []Line {
-	path := textfmt.CleanLine(f.Path)
-	note := ""
+	path, note := f.Path, ""
 	if f.Revision > 0 {
 		note = fmt.Sprintf("   (from revision %d)", f.Revision)
 	}
@@ -30,7 +29,7 @@ func FieldLines(f diff.Field, context int) []Line {
 		note += "   (by the server)"
 	}
 	if len(f.Follows) > 0 {
-		note += "   (follows " + textfmt.CleanLine(textfmt.List(f.Follows)) + ")"
+		note += "   (follows " + textfmt.List(f.Follows) + ")"
 	}
 	if f.Random {
 		note += "   (random)"
@@ -75,7 +74,7 @@ func changedLines(path string, before, after any, note string, context int) []Li
 			if l == "..." {
 				sign, text = ' ', l
 			}
-			out = append(out, Line{sign, "    " + textfmt.CleanIndentedLine(text)})
+			out = append(out, Line{sign, "    " + text})
 		}
 		return out
 	}
@@ -115,7 +114,7 @@ func ValueBlock(sign byte, v any) []Line {
 	}
 	var out []Line
 	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		out = append(out, Line{sign, "    " + textfmt.CleanIndentedLine(l)})
+		out = append(out, Line{sign, "    " + l})
 	}
 	return out
 }

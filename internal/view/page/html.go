@@ -52,6 +52,7 @@ func (p HTMLPage) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	p.Page = p.Page.harmless()
 	var b bytes.Buffer
 	if err := t.Execute(&b, p); err != nil {
 		return err

@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fatih/color"
@@ -13,7 +14,7 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// A Page is what people read of a plan or a drift. All text in it is free of control characters.
+// A Page is what people read of a plan or a drift. Its texts may be the cluster's: writing it makes them harmless.
 type Page struct {
 	Title      string
 	Conclusion string // one sentence at its end, or below the title
@@ -46,8 +47,33 @@ type Line struct {
 	Text string
 }
 
+// harmless returns the page without what would control a terminal or look like another line.
+func (p Page) harmless() Page {
+	p.Title = textfmt.CleanLine(p.Title)
+	p.Sections = slices.Clone(p.Sections)
+	for i := range p.Sections {
+		section := &p.Sections[i]
+		section.Title, section.Entries = textfmt.CleanLine(section.Title), slices.Clone(section.Entries)
+		for j := range section.Entries {
+			section.Entries[j] = section.Entries[j].harmless()
+		}
+	}
+	return p
+}
+
+func (e Entry) harmless() Entry {
+	h := &e.Heading
+	h.Name, h.Words, h.Source = textfmt.CleanLine(h.Name), textfmt.CleanLine(h.Words), textfmt.CleanLine(h.Source)
+	e.Lines = slices.Clone(e.Lines)
+	for i := range e.Lines {
+		e.Lines[i].Text = textfmt.CleanIndentedLine(e.Lines[i].Text)
+	}
+	return e
+}
+
 // Text is the page for a terminal or a file.
 func (p Page) Text(palette output.Palette) string {
+	p = p.harmless()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", palette.Bold.Sprint(p.Title))
 	for _, section := range p.Sections {
@@ -72,6 +98,7 @@ func (e Entry) Text(palette output.Palette) string {
 	paint := map[byte]*color.Color{
 		'+': palette.Good, '-': palette.Bad, '~': palette.Warn, '!': palette.Bad, '=': palette.Faint, ' ': palette.Faint,
 	}
+	e = e.harmless()
 	h := e.Heading
 	sign, words, source := string(h.Sign), h.Words, ""
 	if c := paint[h.Sign]; c != nil {
@@ -97,10 +124,10 @@ func (e Entry) Text(palette output.Palette) string {
 
 // Remark is a line about an entry that is no field of it.
 func Remark(format string, args ...any) Line {
-	return Line{Sign: '?', Text: textfmt.CleanLine(fmt.Sprintf(format, args...))}
+	return Line{Sign: '?', Text: fmt.Sprintf(format, args...)}
 }
 
 // Context is a line without a sign.
 func Context(format string, args ...any) Line {
-	return Line{Sign: ' ', Text: textfmt.CleanLine(fmt.Sprintf(format, args...))}
+	return Line{Sign: ' ', Text: fmt.Sprintf(format, args...)}
 }

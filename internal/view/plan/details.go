@@ -39,7 +39,7 @@ func (o object) details(opts page.Options, created bool) []page.Line {
 	for _, f := range o.Fields {
 		out = append(out, page.FieldLines(f, opts.Context)...)
 		for _, c := range conflictsByPath[f.Path] {
-			out = append(out, page.Line{Sign: '?', Text: "  " + textfmt.CleanLine(c.outcomeText())})
+			out = append(out, page.Line{Sign: '?', Text: "  " + c.outcomeText()})
 		}
 		delete(conflictsByPath, f.Path)
 	}

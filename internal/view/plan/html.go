@@ -3,14 +3,13 @@ package plan
 import (
 	"deployer/apply"
 	"deployer/internal/view/page"
-	"deployer/internal/view/textfmt"
 )
 
 // html is the plan as one page that needs nothing else.
 func (d Document) html(o page.Options) page.HTMLPage {
 	p := page.HTMLPage{Page: d.page(), Counts: d.Summary.counts(), Boxes: d.boxes()}
 	for _, s := range d.Steps {
-		section := page.Section{Title: textfmt.CleanLine(s.Name)}
+		section := page.Section{Title: s.Name}
 		for _, object := range s.Objects {
 			section.Entries = append(section.Entries, item{object: object, lines: object.details(o, true)}.entry())
 		}

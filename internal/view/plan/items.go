@@ -23,14 +23,14 @@ type item struct {
 
 func (i item) entry() page.Entry {
 	name, words := i.headline()
-	heading := page.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}
+	heading := page.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: i.object.Source}
 	return page.Entry{Heading: heading, Lines: i.lines, Class: string(i.object.Action)}
 }
 
 // headline is the object and what happens to it, or how many objects.
 func (i item) headline() (name, words string) {
 	if i.count > 0 {
-		return fmt.Sprintf("%d more %s", i.count, textfmt.CleanLine(kindOf(i.object.Object))), string(i.object.Action)
+		return fmt.Sprintf("%d more %s", i.count, kindOf(i.object.Object)), string(i.object.Action)
 	}
 	name, words = i.object.headline()
 	return name + textfmt.AndMore(len(i.others)), words

@@ -16,7 +16,7 @@ import (
 func (o object) headline() (name, words string) {
 	words = string(o.Action)
 	if o.Action == actionWait {
-		return o.Object, textfmt.CleanLine(o.Reason)
+		return o.Object, o.Reason
 	}
 	if o.Hook != nil {
 		words = fmt.Sprintf("%s hook", o.Hook.Event)
@@ -36,7 +36,7 @@ func (o object) headline() (name, words string) {
 	case o.Random:
 		words += ", only random values"
 	}
-	return textfmt.CleanLine(o.Object), textfmt.CleanLine(words)
+	return o.Object, words
 }
 
 // What plans show beside the changes of objects.
@@ -69,7 +69,7 @@ func (d Document) title() string {
 	if d.Chart != "" && d.Verb != deploy.Uninstall {
 		text += ", chart " + d.Chart
 	}
-	return textfmt.CleanLine(text)
+	return text
 }
 
 // removal says how an uninstall differs from the usual one.
