@@ -4,8 +4,16 @@ set -eu
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 cd "$T"
-helm3() { go run helm.sh/helm/v3/cmd/helm@v3.22.0 "$@"; }
-helm4() { go run helm.sh/helm/v4/cmd/helm@v4.3.1 "$@"; }
+# built PROGRAM: where the command go keeps a program, which it tells once it has built and run it
+built() {
+	path=
+	until [ -x "$path" ]; do path=$(go run -exec echo "$1"); done
+	echo "$path"
+}
+helm3=$(built helm.sh/helm/v3/cmd/helm@v3.22.0)
+helm4=$(built helm.sh/helm/v4/cmd/helm@v4.3.1)
+helm3() { "$helm3" "$@"; }
+helm4() { "$helm4" "$@"; }
 mkdir -p p/templates p/charts/s/templates
 echo '{apiVersion: v2, name: p, version: 1.0.0}' >p/Chart.yaml
 echo '{apiVersion: v2, name: s, version: 1.0.0}' >p/charts/s/Chart.yaml
@@ -14,7 +22,7 @@ echo '{apiVersion: v2, name: s, version: 1.0.0}' >p/charts/s/Chart.yaml
 rendered() {
 	helm=$1
 	shift
-	"$helm" template r p "$@" 2>&1 | sed -n '/^exit status/d; /^---/d; /^# Source/d; s/^ *//; /./p' | paste -s -d ' '
+	"$helm" template r p "$@" 2>&1 | sed -n '/^---/d; /^# Source/d; s/^ *//; /./p' | paste -s -d ' '
 }
 # same WHAT GOT WANT
 same() {
