@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
@@ -147,19 +148,36 @@ func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	d.awaitGone(ctx, ids)
 }
 
-// awaitAll waits until everything that was deleted is gone. It returns an error for each object that stays.
+// actorPatience is how long changes wait for a dropped object that would act on them and that a finalizer holds: who
+// removed it may be gone.
+const actorPatience = 15 * time.Second
+
+// awaitAll waits until everything that was deleted is gone. It returns an error for each object that stays although
+// others need what it holds.
 func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
-	var ids []kube.ID
+	var ids, actors []kube.ID
 	for _, c := range changes {
-		if _, known := d.outcomes[c.ID]; !known && d.changes[c.ID] != nil {
+		switch _, known := d.outcomes[c.ID]; {
+		case known || d.changes[c.ID] == nil:
+		case c.orphan.makesRoom:
 			ids = append(ids, c.ID)
+		default:
+			actors = append(actors, c.ID)
 		}
 	}
 	d.awaitGone(ctx, ids)
+	limited, cancel := context.WithTimeoutCause(ctx, actorPatience, fmt.Errorf("it still exists after %s", actorPatience))
+	defer cancel()
+	d.awaitGone(limited, actors)
 	var errs []error
 	for _, c := range changes {
 		switch err := d.outcomes[c.ID]; {
-		case slices.Contains(ids, c.ID) && err != nil:
+		case slices.Contains(actors, c.ID) && err != nil && ctx.Err() == nil:
+			d.a.planning.prerequisites.markPresent(c.ID)
+			if d.a.opts.Warn != nil {
+				d.a.opts.Warn(fmt.Sprintf("%s: it may act on what changes now: %s", c.ID, err))
+			}
+		case (slices.Contains(ids, c.ID) || slices.Contains(actors, c.ID)) && err != nil:
 			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: err})
 		case err == nil && c.Action == Delete && len(c.writes) > 0:
 			d.a.planning.prerequisites.markPresent(c.ID)

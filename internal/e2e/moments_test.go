@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // stages are the steps of a plan that write, with what is deleted in each: "prune first: delete X", "apply".
@@ -61,6 +64,21 @@ spec:
 	w.ok("upgrade", "x", next)
 	if n := field(w.must("deployments", "web"), "spec.replicas"); n != int64(2) {
 		t.Errorf("%v replicas, the chart says 2", n)
+	}
+}
+
+// TestDroppedActorThatIsHeld prevents that nothing can be changed any more because a finalizer holds what the chart dropped, and
+// who would remove it is gone.
+func TestDroppedActorThatIsHeld(t *testing.T) {
+	w := newWorld(t)
+	held := "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, finalizers: [example.com/x]}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 8Gi}}]}\n"
+	w.ok("install", "x", w.chart(held, configMap("a", "1")))
+	t.Cleanup(func() {
+		_, _ = w.in("limitranges").Patch(w.bound(), "l", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	})
+	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "2"))), "stderr", `LimitRange/`+w.ns+`/l: it may act on what changes now: .*example.com/x`)
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "2" {
+		t.Errorf("ConfigMap/a has %v", got)
 	}
 }
 

@@ -30,6 +30,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"secrets":                   {Version: "v1", Resource: "secrets"},
 		"services":                  {Version: "v1", Resource: "services"},
 		"resourcequotas":            {Version: "v1", Resource: "resourcequotas"},
+		"limitranges":               {Version: "v1", Resource: "limitranges"},
 		"poddisruptionbudgets":      {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 		"serviceaccounts":           {Version: "v1", Resource: "serviceaccounts"},
 		"pods":                      {Version: "v1", Resource: "pods"},
