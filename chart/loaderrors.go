@@ -41,12 +41,14 @@ var (
 	repoUpdateAdvice = lazyregexp.New(`\.? \(try 'helm repo update'\)`)            // the hint says it
 	registryCall     = lazyregexp.New(`failed to perform "[A-Za-z]+" on [a-z]+: `) // a function of the library
 	noIndexOf        = lazyregexp.New(`no cached repository for helm-manager-([0-9a-f]+) found.*`)
+	noRepository     = lazyregexp.New(`non-absolute URLs should be in form of repo_name/path_to_chart, got: (\S+)`)
 	notInIndex       = lazyregexp.New(`chart "([^"]*)" (?:version|matching) ?(.*) not found in (\S+) index.*`)
 )
 
 // plainReason is why a chart wasn't fetched, without words that only the libraries' authors understand.
 func plainReason(err error) string {
 	reason := registryCall().ReplaceAllString(repoUpdateAdvice().ReplaceAllString(err.Error(), ""), "")
+	reason = noRepository().ReplaceAllString(reason, "there is no file or directory $1, and it names no repository")
 	return notInIndex().ReplaceAllStringFunc(reason, func(text string) string {
 		m := notInIndex().FindStringSubmatch(text)
 		if m[2] != "" {
@@ -65,6 +67,9 @@ func withoutTLS(err error) bool {
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("fetching chart %s: %s", e.Ref, plainReason(e.Err))
 }
+
+// AsHelm is the error in the words of Helm's libraries.
+func (e *RemoteError) AsHelm() string { return fmt.Sprintf("fetching chart %s: %s", e.Ref, e.Err) }
 
 func (e *RemoteError) Unwrap() error { return e.Err }
 

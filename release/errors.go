@@ -26,7 +26,7 @@ func (e *NotFoundError) Error() string {
 	if e.Revision == 0 {
 		return fmt.Sprintf("release: not found: %s/%s", e.Namespace, e.Name)
 	}
-	return fmt.Sprintf("release: not found: %s/%s has no revision %d", e.Namespace, e.Name, e.Revision)
+	return fmt.Sprintf("%s/%s has no revision %d", e.Namespace, e.Name, e.Revision)
 }
 
 // Hint says what to do about it.

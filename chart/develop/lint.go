@@ -90,6 +90,10 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 			err = fmt.Errorf("unable to check Chart.yaml file in chart: %w", err)
 		}
 	}
+	if errors.Is(err, fs.ErrNotExist) && !opts.AsHelm {
+		_, absent := os.Stat(path)
+		err = &chart.NotFoundError{Ref: path, Directory: absent == nil}
+	}
 	if err != nil {
 		report.Messages, report.Failed = []Message{{Text: fmt.Sprintf("Error %s", err)}}, true
 		return report, nil

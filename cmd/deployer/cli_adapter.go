@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,6 +16,7 @@ import (
 func (l commandLine) run(ctx context.Context, e *env) error {
 	path := strings.Join(l.words, " ")
 	problems := e.readEnvironment(l.leaf.flags)
+	e.warnOfMisspelt(os.Environ())
 	c := &cli.Command{Name: l.leaf.name, HideHelp: true, Action: func(c *cli.Context) error {
 		if err := errors.Join(problems...); err != nil {
 			return &usageError{err: err, command: path}

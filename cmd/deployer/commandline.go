@@ -289,6 +289,27 @@ func (e *env) readEnvironment(flags []*flag) []error {
 	return problems
 }
 
+// warnOfMisspelt warns of variables that are one letter away from one of a flag of any command.
+func (e *env) warnOfMisspelt(environment []string) {
+	const prefix = "DEPLOYER_"
+	var known []string
+	for _, f := range allFlags(e.commands) {
+		for _, name := range f.variables() {
+			known = append(known, strings.TrimPrefix(name, prefix))
+		}
+	}
+	for _, variable := range environment {
+		name, ours := strings.CutPrefix(variable, prefix)
+		name, value, _ := strings.Cut(name, "=")
+		if !ours || value == "" || name == "VERSION" || slices.Contains(known, name) {
+			continue
+		}
+		if similar := program.Similar(name, nil, known...); similar != "" {
+			e.warn(fmt.Sprintf("the variable %s%s has no effect: did you mean %s%s?", prefix, name, prefix, similar))
+		}
+	}
+}
+
 // hasFlag reports whether a flag is on the command line. One in the environment isn't.
 func (c call) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.flags, func(given givenFlag) bool { return given.flag.name == name })

@@ -9,6 +9,7 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -26,13 +27,16 @@ func (r *rewordedError) Unwrap() error { return r.error }
 
 // inHelmWords puts an error into the words that scripts look for. Those of a
 // cluster that can't be reached come first under both names; those of a release
-// that isn't there are Helm's alone under the name helm.
+// that isn't there, and of a chart that can't be fetched, are Helm's alone under the name helm.
 func (c call) inHelmWords(err error) error {
 	if errors.As(err, new(*kube.UnreachableError)) {
 		return &rewordedError{err, c.moveUnreachableFirst(err.Error())}
 	}
 	if missing, ok := errors.AsType[*release.NotFoundError](err); ok && c.asHelm {
 		return &rewordedError{err, c.helmNotFound(missing)}
+	}
+	if remote, ok := errors.AsType[*chart.RemoteError](err); ok && c.asHelm {
+		return &rewordedError{err, strings.Replace(err.Error(), remote.Error(), remote.AsHelm(), 1)}
 	}
 	return err
 }

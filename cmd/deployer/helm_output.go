@@ -90,11 +90,18 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 		}
 	}
 	if hides {
-		record, logs = e.withoutHidden(record), slices.Clone(logs)
+		record = e.withoutHidden(record)
 		show.Computed, _ = e.hidden.HideValue(hide.Values(show.Computed)).(map[string]any)
-		for i := range logs {
-			logs[i].Text = e.hidden.Hide(logs[i].Text)
+	}
+	logs = slices.Clone(logs)
+	for i, l := range logs {
+		if hides {
+			l.Text = e.hidden.Hide(l.Text)
 		}
+		if strings.TrimSpace(l.Text) == "" && !e.call.asHelm {
+			l.Text = "(no output)\n"
+		}
+		logs[i] = l
 	}
 	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, logs))
 }

@@ -31,7 +31,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	return &Operation{
-		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history, wait: d.Settings.Wait,
+		Verb: verb, Release: history.Name, Namespace: d.Namespace, Place: d.place(), history: history, wait: d.Settings.Wait,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
 }

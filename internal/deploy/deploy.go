@@ -82,6 +82,7 @@ type Operation struct {
 	Verb      Verb
 	Release   string
 	Namespace string
+	Place     Place
 
 	// Basis is what the decision is based on. It has to be the same when the operation is carried out.
 	Basis Basis
@@ -119,6 +120,32 @@ type Operation struct {
 	wait          bool                          // until what was applied is ready, or what was deleted is gone
 	undoes        *failedRun                    // the run that it undoes; nil for every other operation
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
+}
+
+// A Place is the cluster that an operation is decided for, in words that people recognise it by. It is only shown: a saved
+// plan fits the same cluster under any name.
+type Place struct {
+	Context string // of the kubeconfig; empty without one, as in a pod
+	Server  string // URL of the API server
+}
+
+func (p Place) String() string {
+	switch {
+	case p.Context != "" && p.Server != "":
+		return "context " + p.Context + " (" + p.Server + ")"
+	case p.Context != "":
+		return "context " + p.Context
+	case p.Server != "":
+		return "cluster " + p.Server
+	}
+	return ""
+}
+
+func (d *Deployer) place() Place {
+	if d.Cluster == nil {
+		return Place{}
+	}
+	return Place{Context: d.Cluster.Context(), Server: d.Cluster.Host()}
 }
 
 // RenderingDetails is the result of rendering a chart, without the manifest and hooks of the next

@@ -15,6 +15,7 @@ import (
 type Explanation struct {
 	Release   string
 	Namespace string
+	Place     Place
 	Record    *release.Record // the revision that it is compared with
 	*inspect.Explanation
 	Generated []retain.Value // the fields of the object that are generated, as recorded
@@ -50,7 +51,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	}
 	op.Rendered.Generated = recordedGenerated(record)
 	return &Explanation{
-		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
+		Release: name, Namespace: d.Namespace, Place: d.place(), Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,
 	}, nil
 }

@@ -17,7 +17,7 @@ import (
 // onEvent with the same events as the wait of an upgrade. The error is that of
 // track.Tracker.Wait, or a *MissingError.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
-	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
+	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.place(), Next: record, Plan: &apply.Plan{}}
 	r := &run{Deployer: d, op: op, emit: Serial(onEvent), began: time.Now(), tracker: d.newTracker()}
 	r.emit(Began{Operation: op})
 	err := r.trackRevision(ctx)

@@ -167,8 +167,16 @@ func (r *reader) run(command string) string {
 	cmd.Env = append(cmd.Env, "HOME="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	result := done(cmd.Run())
 	r.code = string('0' + rune(result.code%10))
-	return aligned(strings.ReplaceAll(result.out, r.ns, "prod"))
+	return aligned(r.ofReaders(result.out))
 }
+
+// ofReaders is a text with the names of a reader's namespace and cluster in place of the tests' ones.
+func (r *reader) ofReaders(text string) string {
+	text = strings.NewReplacer(r.ns, "prod", "devcluster", "prod-eu").Replace(text)
+	return testServer.ReplaceAllString(text, "https://k8s.example.com")
+}
+
+var testServer = regexp.MustCompile(`https://127\.0\.0\.1:\d+`)
 
 // aligned is a text whose tables, rows of cells with tabs between them, are aligned again.
 func aligned(text string) string {

@@ -18,13 +18,15 @@ type head struct {
 	Document  string `json:"document"` // "drift" or "explanation"
 	Release   string `json:"release"`
 	Namespace string `json:"namespace"`
+	Context   string `json:"context,omitempty"` // of the kubeconfig
+	Server    string `json:"server,omitempty"`  // URL of the API server
 	Chart     string `json:"chart,omitempty"`
 	Revision  int    `json:"revision"`
 }
 
-func headOf(documentName, releaseName, namespace string, r *release.Record) head {
+func headOf(documentName, releaseName, namespace string, place deploy.Place, r *release.Record) head {
 	return head{
-		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Chart: page.ChartName(r), Revision: r.Version,
+		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Context: place.Context, Server: place.Server, Chart: page.ChartName(r), Revision: r.Version,
 	}
 }
 
@@ -83,7 +85,7 @@ type driftField struct {
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
-		head:           headOf("drift", f.Release, f.Namespace, f.Record),
+		head:           headOf("drift", f.Release, f.Namespace, f.Place, f.Record),
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []page.Warning{},
 	}

@@ -58,7 +58,7 @@ func ShowExplanation(s output.Streams, e *deploy.Explanation, o page.Options) er
 func newExplanation(e *deploy.Explanation) explanation {
 	o := e.Object
 	d := explanation{
-		head:   headOf("explanation", e.Release, e.Namespace, e.Record),
+		head:   headOf("explanation", e.Release, e.Namespace, e.Place, e.Record),
 		Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}

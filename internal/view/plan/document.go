@@ -29,6 +29,8 @@ type Document struct {
 	Verb             deploy.Verb    `json:"verb"`
 	Release          string         `json:"release"`
 	Namespace        string         `json:"namespace"`
+	Context          string         `json:"context,omitempty"` // of the kubeconfig
+	Server           string         `json:"server,omitempty"`  // URL of the API server
 	Chart            string         `json:"chart,omitempty"`
 	Revision         int            `json:"revision,omitempty"`
 	BaseRevision     int            `json:"base_revision,omitempty"`
@@ -132,7 +134,7 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
-		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
+		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Context: op.Place.Context, Server: op.Place.Server,
 		Chart: page.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
 		Steps:   []step{}, Warnings: []page.Warning{},

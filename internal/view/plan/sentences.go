@@ -69,6 +69,9 @@ func (d Document) title() string {
 	if d.Chart != "" && d.Verb != deploy.Uninstall {
 		text += ", chart " + d.Chart
 	}
+	if place := (deploy.Place{Context: d.Context, Server: d.Server}).String(); place != "" {
+		text += ", " + place
+	}
 	return text
 }
 

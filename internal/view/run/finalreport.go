@@ -40,7 +40,7 @@ func (rep *finalReport) text(r Result) string {
 func (rep *finalReport) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	verb := cmp.Or(map[deploy.Verb]string{deploy.Uninstall: "uninstalled from", deploy.Rollback: "rolled back in", deploy.Test: "tested in", deploy.Watch: "ready in"}[r.Verb], "deployed to")
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.Namespace, took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.where(), took(r))
 	what, n := "object", len(r.Objects)-rep.state.hookObjects()
 	if r.Verb == deploy.Test {
 		what, n = "test", rep.state.progress.hooked.done
@@ -135,12 +135,13 @@ func (rep *finalReport) details(b *strings.Builder, c Cause) {
 
 // headlineOf says in one sentence what happened.
 func headlineOf(r Result, g textfmt.Glyphs) string {
-	text := fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace)
+	revision := ""
+	if r.Revision > 0 && r.Verb != deploy.Uninstall && r.Verb != deploy.Watch {
+		revision = fmt.Sprintf("revision %d", r.Revision)
+	}
+	text := textfmt.WithNotes(fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace), textfmt.CleanLine(r.Context), revision)
 	if r.Release == "" {
 		text = "run"
-	}
-	if r.Revision > 0 && r.Verb != deploy.Uninstall && r.Verb != deploy.Watch {
-		text += fmt.Sprintf(" (revision %d)", r.Revision)
 	}
 	verdict := cmp.Or(r.verdict, verdictFailed)
 	if verdict == verdictRejected {
@@ -207,6 +208,9 @@ func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", r.Release, r.Namespace)
+		if r.Context != "" {
+			text += ", context " + textfmt.CleanLine(r.Context)
+		}
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}

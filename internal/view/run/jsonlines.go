@@ -27,6 +27,8 @@ type jsonEvent struct {
 	Verb      deploy.Verb   `json:"verb,omitempty"`
 	Release   string        `json:"release,omitempty"`
 	Namespace string        `json:"namespace,omitempty"`
+	Context   string        `json:"context,omitempty"`
+	Server    string        `json:"server,omitempty"`
 	Chart     string        `json:"chart,omitempty"`
 	Revision  int           `json:"revision,omitempty"`
 	Target    int           `json:"target_revision,omitempty"`
@@ -126,7 +128,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{
-		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Chart: d.Chart, Revision: d.Revision,
+		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Context: d.Context, Server: d.Server, Chart: d.Chart, Revision: d.Revision,
 		Target: d.TargetRevision, Plan: &d.Summary,
 	})
 	for _, w := range d.Warnings {

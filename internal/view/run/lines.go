@@ -81,7 +81,7 @@ func (l *lineRenderer) handle(event deploy.Event) {
 
 func (l *lineRenderer) began(e deploy.Began) {
 	release, namespace, revision := l.runs.current.name()
-	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, namespace)
+	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, textfmt.CleanLine(e.Operation.Place.Context)))
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}

@@ -26,6 +26,8 @@ type Result struct {
 	Verb      deploy.Verb `json:"verb,omitempty"`
 	Release   string      `json:"release,omitempty"`
 	Namespace string      `json:"namespace,omitempty"`
+	Context   string      `json:"context,omitempty"`
+	Server    string      `json:"server,omitempty"`
 	Chart     string      `json:"chart,omitempty"`
 	Revision  int         `json:"revision,omitempty"`
 	Status    string      `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
@@ -46,6 +48,9 @@ type Result struct {
 
 	verdict string // one of the verdicts
 }
+
+// where is the namespace, and the context of the kubeconfig where there is one.
+func (r Result) where() string { return textfmt.WithNotes(r.Namespace, textfmt.CleanLine(r.Context)) }
 
 // ResultSummary counts objects.
 type ResultSummary struct {
@@ -202,7 +207,7 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Chart: page.ChartName(t.op.Next),
+		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Context: t.op.Place.Context, Server: t.op.Place.Server, Chart: page.ChartName(t.op.Next),
 		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
 		Began: page.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}

@@ -163,11 +163,13 @@ func (t *terminalRenderer) compose(columns, rows int) string {
 
 // header is the bar behind the name of the operation.
 func (t *terminalRenderer) header(columns int) string {
-	release, namespace, revision := t.runs.current.name()
-	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.display.glyphs.Arrow, namespace)
-	if revision > 0 {
-		name += fmt.Sprintf(" (revision %d)", revision)
+	release, namespace, number := t.runs.current.name()
+	revision := ""
+	if number > 0 {
+		revision = fmt.Sprintf("revision %d", number)
 	}
+	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.display.glyphs.Arrow, namespace)
+	name = textfmt.WithNotes(name, textfmt.CleanLine(t.runs.current.op.Place.Context), revision)
 	name += "  " + clock(t.display.now().Sub(t.display.began))
 	room := columns - t.barWidth - 10
 	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {

@@ -230,7 +230,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	yielded := conflict
 	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.OutcomeYielded
 	return Compare(t, &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Place: deploy.Place{Context: "prod-eu", Server: "https://k8s.example.com"},
 		Basis: deploy.Basis{Latest: Summary(6, helmrelease.StatusDeployed)}, Next: Record(7, helmrelease.StatusPendingUpgrade),
 		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
 		Hooks: deploy.Hooks{

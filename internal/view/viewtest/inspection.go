@@ -33,7 +33,7 @@ func Drift(t testing.TB) *deploy.Drift {
 		{ID: ID("", "ConfigMap", "leftover"), State: inspect.DriftExtra, Origin: inspect.OriginFailedRelease, Reason: "left by failed revision 7", Revision: 7},
 		{ID: ID("", "Secret", "closed"), State: inspect.DriftUnknown, Unverified: "no permission to read it"},
 	}}
-	return &deploy.Drift{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Latest: Summary(7, "failed"), Drift: found}
+	return &deploy.Drift{Release: "web", Namespace: "prod", Place: deploy.Place{Context: "prod-eu", Server: "https://k8s.example.com"}, Record: Record(6, "deployed"), Latest: Summary(7, "failed"), Drift: found}
 }
 
 // Explanation is an explanation with one of everything.
