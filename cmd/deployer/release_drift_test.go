@@ -231,7 +231,7 @@ func TestDriftOfFailedReleases(t *testing.T) {
 		driftLine{"ConfigMap/conf", "failed_release", "data.colour", "helm"},
 		driftLine{"ConfigMap/conf", "manual", "data.size", "kubectl-edit"},
 	)
-	mustHave(t, p.run(2, "plan", "web", "--drift"), "Drift of web in "+p.ns+" from revision 1, chart web-1.0.0 (revision 2 is failed)", "(from revision 2)")
+	mustHave(t, p.run(2, "plan", "web", "--drift"), "Drift of web in "+p.ns+" from revision 1, chart web-1.0.0, context ", " (revision 2 is failed)\n", "(from revision 2)")
 }
 
 // A variable may refer to those before it, so their order matters, and the next

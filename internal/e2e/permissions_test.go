@@ -108,6 +108,9 @@ func askedFor(events []kubetest.AuditEvent, namespace string) permissions {
 			verbs["get"] = true // for a release that somebody holds, and records that aren't read at once
 		}
 	}
+	if out["/pods"]["watch"] {
+		out["/events"] = map[string]bool{"list": true, "watch": true} // when pods aren't ready within a second
+	}
 	return out
 }
 
