@@ -130,7 +130,7 @@ var admissionRules = []admissionRule{
 			return len(namedWebhooks(r.old, o)) > 0
 		}},
 	{[]verify.Kind{verify.WebhookDown, verify.WebhookSays}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
-		return r.new != nil && r.id != o.id && a.isBehindWebhook(o, r)
+		return r.id != o.id && a.isBehindWebhook(o, r)
 	}},
 	{[]verify.Kind{verify.WebhookSays}, kindsOf("networking.k8s.io", "Ingress"), func(_ *admission, o refusedObject, r readByAdmission) bool {
 		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), decide.HoldingsOf(r.old, nil))
@@ -149,9 +149,9 @@ type admission struct {
 	p       *planning
 	changes []readByAdmission // what the release changes and drops
 
-	// What was read for the refusal that is explained; zero where the account may not, or the rules don't need it.
-	parameters []parameters                          // of the policies that it names
-	webhooks   []map[string]any                      // of the cluster
+	// What was read for the rules; zero where the account may not, or they don't need it.
+	parameters []parameters                          // of the policies that the refusal names which is explained
+	webhooks   []map[string]any                      // of the cluster; nil before they are asked for
 	mutating   map[string]*unstructured.Unstructured // policies that bindings of the release name
 	us         authenticationv1.UserInfo             // the account that deployer runs as
 }
@@ -261,9 +261,14 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 	return slices.DeleteFunc(webhooksOf(configuration), func(w map[string]any) bool { return !slices.Contains(o.blames, fields.AsString(w["name"])) })
 }
 
+// mayBeBehindWebhook reports whether an object is of a kind that a webhook can be served by.
+func (r readByAdmission) mayBeBehindWebhook() bool {
+	return r.new != nil && (r.id.GroupKind() == kube.ServiceKind || r.id.Group == "apps")
+}
+
 // isBehindWebhook reports whether an object is the Service behind a webhook that a refusal names, or a workload behind that Service.
 func (a *admission) isBehindWebhook(o refusedObject, r readByAdmission) bool {
-	if r.id.GroupKind() != kube.ServiceKind && r.id.Group != "apps" {
+	if !r.mayBeBehindWebhook() {
 		return false
 	}
 	for _, w := range a.webhooks {
@@ -291,7 +296,7 @@ func isSelected(service *target, id kube.ID, obj *unstructured.Unstructured) boo
 
 // look reads what the rules want to know about a refusal. What isn't known explains nothing.
 func (a *admission) look(ctx context.Context, o refusedObject) {
-	a.parameters, a.webhooks, a.us = nil, nil, authenticationv1.UserInfo{}
+	a.parameters = nil
 	switch o.kind {
 	case verify.Policy:
 		for _, name := range o.blames {
@@ -301,13 +306,8 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 			}
 		}
 	case verify.WebhookDown, verify.WebhookSays:
-		for _, gk := range kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
-			if mapping, err := a.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true); err == nil {
-				list, _ := a.p.a.list(ctx, collection{mapping: mapping})
-				for i := range list {
-					a.webhooks = append(a.webhooks, webhooksOf(&list[i])...)
-				}
-			}
+		if a.webhooks == nil && slices.ContainsFunc(a.changes, readByAdmission.mayBeBehindWebhook) {
+			a.webhooks = a.webhooksInCluster(ctx)
 		}
 	case verify.Permission:
 		if slices.ContainsFunc(a.changes, func(r readByAdmission) bool { return r.id.Group == rbacGroup && r.new != nil }) {
@@ -329,6 +329,20 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 			}
 		}
 	}
+}
+
+// webhooksInCluster lists the webhooks of the cluster; none if the account may not.
+func (a *admission) webhooksInCluster(ctx context.Context) []map[string]any {
+	out := []map[string]any{}
+	for _, gk := range kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
+		if mapping, err := a.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true); err == nil {
+			list, _ := a.p.a.list(ctx, collection{mapping: mapping})
+			for i := range list {
+				out = append(out, webhooksOf(&list[i])...)
+			}
+		}
+	}
+	return out
 }
 
 // policyOf is the name of the policy that a binding binds.

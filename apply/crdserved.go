@@ -197,11 +197,11 @@ func (m missingConditions) watchUntilMet(ctx context.Context, cluster *kube.Clus
 		if event.Type == watch.Deleted {
 			return
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd.Status) // definitions are large, and this is all that counts
 		if err != nil {
 			return
 		}
-		m.note(&unstructured.Unstructured{Object: content})
+		m.note(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": crd.Name}, "status": status}})
 		if len(m) == 0 {
 			return
 		}

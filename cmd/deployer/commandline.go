@@ -292,6 +292,10 @@ func (e *env) readEnvironment(flags []*flag) []error {
 // warnOfMisspelt warns of variables that are one letter away from one of a flag of any command.
 func (e *env) warnOfMisspelt(environment []string) {
 	const prefix = "DEPLOYER_"
+	environment = slices.DeleteFunc(slices.Clone(environment), func(variable string) bool { return !strings.HasPrefix(variable, prefix) })
+	if len(environment) == 0 {
+		return // most runs have none, and needn't look at the flags of all commands
+	}
 	var known []string
 	for _, f := range allFlags(e.commands) {
 		for _, name := range f.variables() {
@@ -299,9 +303,8 @@ func (e *env) warnOfMisspelt(environment []string) {
 		}
 	}
 	for _, variable := range environment {
-		name, ours := strings.CutPrefix(variable, prefix)
-		name, value, _ := strings.Cut(name, "=")
-		if !ours || value == "" || name == "VERSION" || slices.Contains(known, name) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(variable, prefix), "=")
+		if value == "" || name == "VERSION" || slices.Contains(known, name) {
 			continue
 		}
 		if similar := program.Similar(name, nil, known...); similar != "" {
