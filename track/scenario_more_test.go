@@ -594,11 +594,12 @@ func TestConnectionComesBack(t *testing.T) {
 			web := w.apply(workload("Deployment", "web", 1, kubetest.ReadyAfter(5*time.Second), ""))
 			web.Baseline.SetResourceVersion("1") // long gone: the watch must find its own way
 			off.Store(early)
+			cutOnce := sync.OnceFunc(func() { off.Store(true) }) // a second time before the connection is back, nothing would end it
 			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
 				if r.Kind == track.APILost {
 					time.AfterFunc(2*time.Second, func() { off.Store(false) })
 				} else if r.Kind == track.StatusChanged && r.Status.Rollout != nil && r.Status.Rollout.Available == 0 {
-					off.Store(true)
+					cutOnce()
 				}
 			}, web).ready(20 * time.Second)
 			var kinds []string
