@@ -13,15 +13,16 @@ import (
 )
 
 // unchangeable are changes that the server refuses because of what is there,
-// by kind: the object, what is replaced in it and by what. Cluster-wide names
+// by kind: the object, what is replaced in it and by what. The ports and addresses are of those that API servers
+// give only to who names them. Cluster-wide names
 // bear the namespace.
 var unchangeable = map[string][3]string{
 	"ConfigMap":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nimmutable: true\ndata: {a: b}", "a: b", "a: c"},
 	"Secret":             {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nimmutable: true\nstringData: {a: b}", "a: b", "a: c"},
 	"Secret's type":      {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ntype: Opaque\nstringData: {a: b}", "Opaque", "example.com/x"},
 	"Service":            {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 80}]}", "{ports", "{clusterIP: None, ports"},
-	"Service's address":  {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}", "clusterIP: None, ", "clusterIP: 10.96.77.77, "},
-	"Service's port":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.77.78, ports: [{port: 80, nodePort: 31977}]}", "10.96.77.78", "10.96.77.79"},
+	"Service's address":  {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}", "clusterIP: None, ", "clusterIP: 10.96.0.77, "},
+	"Service's port":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.0.78, ports: [{port: 80, nodePort: 30085}]}", "10.96.0.78", "10.96.0.79"},
 	"headless Service":   {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, ports: [{port: 80}]}", "clusterIP: None, ", "type: NodePort, "},
 	"Deployment":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
 	"DaemonSet":          {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}", "a: b", "a: c"},

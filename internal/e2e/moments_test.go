@@ -115,7 +115,7 @@ func TestDroppedHoldersMakeRoom(t *testing.T) {
 		"Recreate":                 {[]string{deployment("old", "old", "  strategy: {type: Recreate}")}, []string{deployment("new", "new", "  strategy: {type: Recreate}")}, "prune Deployment, apply"},
 		"StatefulSet":              {[]string{statefulSet("old")}, []string{statefulSet("new")}, "prune StatefulSet, apply"},
 		"Ingress":                  {[]string{ingress("old")}, []string{ingress("new")}, "prune Ingress, apply"},
-		"node port":                {[]string{service("old", 31717)}, []string{service("new", 31718)}, "apply, prune Service"},
+		"node port":                {[]string{service("old", 30083)}, []string{service("new", 30084)}, "apply, prune Service"},
 		"a Deployment that serves": {[]string{deployment("old", "web", "")}, []string{deployment("new", "web", "")}, "apply, prune Deployment"},
 		"what takes over a claim":  {[]string{claim("ReadWriteOnce"), withClaim("old"), deployment("web", "web", "")}, []string{claim("ReadWriteOnce"), withClaim("web")}, "apply, prune Deployment, apply"},
 	} {

@@ -139,7 +139,7 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 	for i, c := range movingGates {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(31900+i)).Replace
+			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(30060+i)).Replace
 			name := w.unique()
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
 			if strings.Contains(c.before, "kind: PersistentVolumeClaim") {
