@@ -49,18 +49,23 @@ cluster: build devcluster ## start a cluster and tell how to use it
 unit: ## tests that need neither a cluster nor another program, in under a minute once built (RACE=1: with the race detector)
 	$(GOTEST) -short -timeout 10m ./...
 
-test: ## all tests, against a real API server (RACE=1: with the race detector)
+test: ## all tests, against a real API server, in about 20 minutes on two cores (RACE=1: with the race detector; RERUN=1: failed ones once more)
+	@echo "building what the tests start, then about 20 minutes on two cores; the packages that take longest run first, side by side" >&2
 	@$(MAKE) --no-print-directory -j2 devcluster helm3 helm4
 	@$(MAKE) --no-print-directory -j2 test-shared test-alone test-devcluster
 
 # What takes longest begins first, and the other packages beside it.
 LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
 
+# A line for each package that is done, failed tests as they fail, and all of them again at the end. With RERUN=1 up to
+# five failed tests run once more, and are told; a data race is never tried again.
+SUM := $(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
+
 test-shared: # those of make test that share a cluster
 ifdef RACE
-	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(filter-out -race,$(GOTEST)) -timeout 60m ./internal/e2e && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
+	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(SUM) --packages ./internal/e2e -- -vet=off -timeout 60m && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
 endif
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -timeout 60m $(if $(RACE),$$($(GO) list ./... | grep -v '/internal/e2e$$'),$(LONGEST) ./...)
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(SUM) --packages "$(if $(RACE),$$($(GO) list ./... | grep -v '/internal/e2e$$' | tr '\n' ' '),$(LONGEST) ./...)" -- -vet=off $(if $(RACE),-race) -timeout 60m
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
 	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -vet=off -count=1 -run '^TestAlone' ./apply ./internal/e2e
