@@ -23,9 +23,14 @@ func (e *evaluation) ownFailure(c Class, message string) Status {
 func (e *evaluation) failureStatus(v rules.Verdict) Status {
 	status := statusOf(v)
 	p := status.Finding
-	p.Since = e.obj.timers.since(v.Class, e.now)
-	p.FinalAt = p.Since.Add(v.Grace)
-	if e.now.Before(p.FinalAt) {
+	p.Since = cmp.Or(v.Since, e.obj.timers.since(v.Class, e.now))
+	if limit := class.InfoOf(v.Class).Attempts; v.Attempts > 0 {
+		p.Attempts, p.Limit = v.Attempts, limit
+	}
+	if p.Attempts >= p.Limit {
+		p.FinalAt = p.Since.Add(v.Grace)
+	}
+	if !p.IsFinal(e.now) {
 		status.State = Progressing
 		e.checkBy(p.FinalAt)
 	}

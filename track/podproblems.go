@@ -122,6 +122,9 @@ func (s *podSummary) problemOf(g *problemGroup) *Finding {
 	p := new(f.Finding)
 	p.Fatal, p.FinalAt = false, s.finalAt(g)
 	s.addPods(p, g)
+	if s.runsAreCounted(g) {
+		p.Limit = 0
+	}
 	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
 		p.Missing = &what
 		if at, ok := s.missingFinalAt(g, what); ok {
@@ -167,8 +170,8 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	switch {
 	case s.eval.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
 		return s.eval.now
-	case s.eval.obj.gk == kube.JobKind && runFailures.Has(c) && g.symptom.Reason != notCreated:
-		return time.Time{} // its controller counts failed runs itself
+	case s.runsAreCounted(g):
+		return time.Time{}
 	case c == class.Evicted && len(g.members) >= maxEvictions && s.replacementsHaveIt(g):
 		return s.eval.now
 	case scope == class.Informational, g.finalAt.IsZero():
@@ -182,6 +185,11 @@ func (s *podSummary) finalAt(g *problemGroup) time.Time {
 		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt
+}
+
+// runsAreCounted reports whether a problem is one of runs that the object's controller counts itself, as that of Jobs does.
+func (s *podSummary) runsAreCounted(g *problemGroup) bool {
+	return s.eval.obj.gk == kube.JobKind && runFailures.Has(g.symptom.Class) && g.symptom.Reason != notCreated
 }
 
 // replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that

@@ -103,7 +103,9 @@ func (e *evaluation) liveStatus() Status {
 		}
 		return status
 	case rules.Failed:
-		return e.failureStatus(v)
+		status := e.failureStatus(v)
+		e.failIfStalled(&status, v)
+		return status
 	}
 	e.obj.timers.rolloutSeen, e.obj.timers.readySince = true, time.Time{}
 	if e.obj.observed.unverifiable != "" {

@@ -23,6 +23,7 @@ package track
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deployer/internal/kube"
@@ -34,6 +35,8 @@ type Tracker struct {
 	cluster   *kube.Cluster
 	opts      Options
 	kindRules sync.Map // of kindRule, by schema.GroupKind
+
+	workloadsReadyAt atomic.Pointer[time.Time] // when a wait ended in which workloads became ready that may be controllers; nil before
 }
 
 // New returns a Tracker. It does no network I/O.

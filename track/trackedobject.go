@@ -179,13 +179,26 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 		}
 		return true
 	}
-	message := rules.OneLine(e.Message)
-	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: message}
+	message, known := rules.OneLine(e.Message), t.events.counts[e.Reason]
+	t.events.counts[e.Reason] = rules.EventCount{Count: max(known.Count+1, e.Count), Message: message, Since: cmp.Or(known.Since, t.writtenAt(e, now))}
 	if e.Reason == "FailedCreate" {
-		t.newPods.recordCreationFailure(message, t.observed.podsCreated(), now)
+		t.newPods.recordCreationFailure(message, t.observed.podsCreated(), t.writtenAt(e, now))
 		t.newPods.creationFailure.count++
 	}
 	return true
+}
+
+// writtenAt is when an event was written, by our clock and not before the apply: it is seen later, if events are watched
+// later.
+func (t *trackedObject) writtenAt(e Event, now time.Time) time.Time {
+	if e.Last.IsZero() || t.observed.serverAppliedAt.IsZero() {
+		return now
+	}
+	at := t.timers.appliedAt.Add(max(0, e.Last.Sub(t.observed.serverAppliedAt)))
+	if at.After(now) {
+		return now
+	}
+	return at
 }
 
 // pauseTimers begins an outage.
@@ -217,6 +230,10 @@ func (t *trackedObject) shiftTimers(d time.Duration) {
 	}
 	if failure := t.newPods.creationFailure; failure != nil {
 		failure.since = failure.since.Add(d)
+	}
+	for reason, event := range t.events.counts {
+		event.Since = event.Since.Add(d)
+		t.events.counts[reason] = event
 	}
 	for _, history := range t.newPods.byUID {
 		history.ShiftTimers(d)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"deployer/internal/kube"
 	"deployer/track/finding"
 	"deployer/track/rules"
 )
@@ -37,8 +38,12 @@ func newWait(t *Tracker, targets []Target, onReport func(Report)) *wait {
 		onReport = func(Report) {}
 	}
 	now := t.opts.Now()
+	var workloads rules.Workloads
+	if at := t.workloadsReadyAt.Load(); at != nil {
+		workloads.ReadySince = *at
+	}
 	s := &session{cluster: t.cluster, opts: &t.opts, onReport: onReport, warned: map[string]bool{}}
-	w := &wait{session: s, tracker: t, startedAt: now}
+	w := &wait{session: s, tracker: t, workloads: workloads, startedAt: now}
 	release := releaseView{w.willAppear, w.missing.ensureReference, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
 		if target.Baseline != nil {
@@ -66,6 +71,7 @@ func (w *wait) run(ctx context.Context) (err error) {
 	}
 	defer w.tasks.begin(ctx)()
 	defer w.logs.warnMissed()
+	defer w.recordWorkloads()
 	now := w.opts.Now()
 	w.tracker.setKindRules(ctx, w.objects)
 	w.warnSettings()
@@ -160,6 +166,15 @@ func (w *wait) updateWorkloads(now time.Time) {
 		w.workloads.ReadySince = now
 	}
 	w.workloads.Busy = busy
+}
+
+// recordWorkloads lets later waits of the release know that workloads have become ready which may be controllers.
+func (w *wait) recordWorkloads() {
+	if slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
+		return obj.isWorkload() && obj.gk != kube.JobKind && obj.timers.rolloutSeen && obj.status.State == Ready
+	}) {
+		w.tracker.workloadsReadyAt.Store(new(w.opts.Now()))
+	}
 }
 
 // updateDue updates the statuses that an observation or time may have changed.

@@ -124,10 +124,12 @@ var creationMessages = []struct {
 	class class.Class
 }{
 	{lazyregexp.New(`failed calling webhook|failed to call webhook`), class.PodCreateTransient},
+	// The quota was made a moment ago, or the API server was started.
+	{lazyregexp.New(`status unknown for quota|not yet ready to handle request`), class.PodCreateTransient},
 	// A webhook that asks a registry about the image denies it also when the registry doesn't answer.
 	{lazyregexp.New(`denied the request.*(i/o timeout|context deadline exceeded|connection (refused|reset)|no such host|server misbehaving|TOOMANYREQUESTS)`), class.PodCreateTransient},
 	{lazyregexp.New(`violates PodSecurity`), class.PodSecurity},
-	{lazyregexp.New(`exceeded quota:|failed quota:`), class.QuotaExceeded},
+	{lazyregexp.New(`exceeded quota:|failed quota:|insufficient quota to `), class.QuotaExceeded},
 	{lazyregexp.New(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRangeViolated},
 	{lazyregexp.New(`no PriorityClass with name`), class.PriorityClassMissing},
 	{lazyregexp.New(`error looking up service account`), class.ServiceAccountMissing},

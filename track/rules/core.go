@@ -121,16 +121,15 @@ func service(in Input) Verdict {
 	return unverifiedAfter(in, v, time.Minute, "no load-balancer controller answered")
 }
 
-// refusedByController adds the controller's error event to the message of a verdict, and
-// fails when the event has occurred often enough.
+// refusedByController fails an object with the controller's error event, if there is one; the class says how often and how
+// long it must occur.
 func refusedByController(in Input, reason string, c class.Class, v Verdict) Verdict {
 	event := in.Events[reason]
-	switch {
-	case event.Count >= class.InfoOf(c).Attempts:
-		return failed(c, event.Message)
-	case event.Count > 0:
-		v.Message = JoinText(v.Message, event.Message)
+	if event.Count == 0 {
+		return v
 	}
+	v = failed(c, event.Message)
+	v.Since, v.Attempts = event.Since, event.Count
 	return v
 }
 

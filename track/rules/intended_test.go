@@ -120,8 +120,8 @@ func TestStatusOfBeforeTheChange(t *testing.T) {
 	const before = "{apiVersion: example.com/v1, kind: Database, metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', reason: Ok}]}}"
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		now                 string // empty: the status is as it was
-		after, workloadsFor time.Duration
+		now                 string        // empty: the status is as it was
+		after, workloadsFor time.Duration // workloadsFor: after which the workloads were ready; negative before the change, in an earlier wave
 		busy                bool
 		want                Phase
 		unverified          bool
@@ -133,13 +133,16 @@ func TestStatusOfBeforeTheChange(t *testing.T) {
 		"it is ready and has said nothing": {after: 79 * time.Second, workloadsFor: time.Minute, want: Progressing},
 		"it is ready and says nothing":     {after: 80 * time.Second, workloadsFor: time.Minute, want: Ready, unverified: true},
 		"it is ready and writes":           {now: "{type: Ready, status: 'True', reason: Again}", after: 61 * time.Second, workloadsFor: time.Minute, want: Ready},
+		"it was ready before the change":   {after: 6 * time.Second, workloadsFor: -time.Second, want: Progressing},
+		"it was, and writes":               {now: "{type: Ready, status: 'True', reason: Again}", after: 6 * time.Second, workloadsFor: -time.Second, want: Ready},
+		"it was, and says nothing":         {after: 20 * time.Second, workloadsFor: -time.Second, want: Ready, unverified: true},
 		"it is ready and refuses":          {now: "{type: Ready, status: 'False', reason: UpgradeFailed}", after: 61 * time.Second, workloadsFor: time.Minute, want: Failed},
 	} {
 		in := Input{Baseline: objectOf(t, before), Object: objectOf(t, before), Changed: true, AppliedAt: begin, Now: begin.Add(test.after), Workloads: Workloads{Busy: test.busy}}
 		if test.now != "" {
 			in.Object = objectOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {generation: 2}, status: {conditions: ["+test.now+"]}}")
 		}
-		if test.workloadsFor > 0 {
+		if test.workloadsFor != 0 {
 			in.Workloads.ReadySince = begin.Add(test.workloadsFor)
 		}
 		v := (*Set)(nil).Evaluate(in)

@@ -29,9 +29,12 @@ func whenObserved(in Input, limit time.Duration, verdict func() Verdict) Verdict
 	if statusWritten(in) {
 		return verdict()
 	}
-	from, restarted := in.AppliedAt, wasThere && in.Workloads.ReadySince.After(in.AppliedAt)
+	from, restarted := in.AppliedAt, wasThere && !in.Workloads.ReadySince.IsZero()
 	if restarted {
-		from, limit = in.Workloads.ReadySince, max(limit, controllerStartTimeout)
+		limit = max(limit, controllerStartTimeout)
+		if in.Workloads.ReadySince.After(from) {
+			from = in.Workloads.ReadySince
+		}
 	}
 	if left := limit - in.Now.Sub(from); left > 0 {
 		v := progressing("waiting for the controller")

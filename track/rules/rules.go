@@ -47,7 +47,7 @@ type Input struct {
 // an object, which can't have a status before that workload is ready.
 type Workloads struct {
 	Busy       bool      // at least one of them isn't ready
-	ReadySince time.Time // when the last one became ready; zero when there was none to wait for
+	ReadySince time.Time // when the last one became ready, also in an earlier wait for the release; zero when there was none to wait for
 }
 
 // EventCounts are the events about the object, by their reason.
@@ -57,6 +57,7 @@ type EventCounts map[string]EventCount
 type EventCount struct {
 	Count   int
 	Message string
+	Since   time.Time // when the first came, by our clock
 }
 
 // A Verdict is the outcome of a rule.
@@ -68,6 +69,8 @@ type Verdict struct {
 	Notes        []string      // remarks about an object that is ready nevertheless
 	Class        class.Class   // with Failed: what kind of failure
 	Grace        time.Duration // with Ready and Failed: how long it must last to be final
+	Since        time.Time     // with Failed: since when it has lasted; zero is since the rule says so
+	Attempts     int           // with Failed: how often it has occurred, if its class is final only after several times; 0 is not counted
 	RecheckAfter time.Duration // after this time the verdict may differ by time alone; 0 for never
 	Rollout      *Rollout      // counts of a workload
 	// NoProgress is how long the object may be without progress: 0 for the default, negative

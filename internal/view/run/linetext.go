@@ -63,11 +63,7 @@ func problemText(s track.Status) string {
 	if p.ExitCode != nil && !strings.Contains(p.Message, "exit code") {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
-	limit := p.Limit
-	if s.ID.Kind == "Job" || s.ID.Kind == "Pod" {
-		limit = 0 // its controller or its restart policy decides
-	}
-	more = append(more, attempts(p.Class, p.Attempts, limit))
+	more = append(more, attempts(p.Class, p.Attempts, p.Limit))
 	return textfmt.WithNotes(text, more...)
 }
 
