@@ -111,13 +111,12 @@ func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 		return nil
 	}
 	for _, other := range d.objects {
-		if other == obj || other.observed.object == nil || other.target.ID.Namespace != obj.target.ID.Namespace || other.status.State == Ready {
+		isNear := other.target.ID.Namespace == obj.target.ID.Namespace || other.target.ID.Namespace == ""
+		if other == obj || other.observed.object == nil || !isNear || other.status.State == Ready {
 			continue
 		}
-		for _, made := range providedObjects(other.observed.object) {
-			if slices.Contains(needs, made) {
-				return other
-			}
+		if slices.ContainsFunc(needs, func(what ref) bool { return isOrMakes(other.observed.object, what) }) {
+			return other
 		}
 	}
 	return nil

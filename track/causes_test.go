@@ -235,27 +235,36 @@ func TestVolumeOfASecretThatSomebodyWrites(t *testing.T) {
 	}
 }
 
-// TestSecretOfACustomResource: its operator is given the time to write what the resource names,
-// or what has its name.
+// TestSecretOfACustomResource: an operator is given the time to write what the table of providers says, and one that isn't in
+// it a minute to write anything.
 func TestSecretOfACustomResource(t *testing.T) {
 	for name, test := range map[string]struct {
-		kind string
-		want State
+		object string
+		after  time.Duration
+		want   State
 	}{
-		"named in the spec":       {"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {users: [{secret: {name: db-app}}]}}", Progressing},
-		"named after it":          {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: prod, uid: a}, spec: {size: 1}}", Progressing},
-		"somebody else's":         {"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {size: 1}}", Failed},
-		"of another namespace":    {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: other, uid: a}, spec: {size: 1}}", Failed},
-		"of a kind of Kubernetes": {"{apiVersion: v1, kind: Service, metadata: {name: db, namespace: prod, uid: a}, spec: {type: ExternalName}}", Failed},
+		"by a field":                {"{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: web, namespace: prod, uid: a}, spec: {secretName: db-app}}", 75 * time.Second, Progressing},
+		"by another name":           {"{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: db-app, namespace: prod, uid: a}, spec: {secretName: tls}}", 28 * time.Second, Failed},
+		"by its own name":           {"{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: db-app, namespace: prod, uid: a}, spec: {encryptedData: {}}}", 45 * time.Second, Progressing},
+		"one of many":               {"{apiVersion: postgresql.cnpg.io/v1, kind: Cluster, metadata: {name: db, namespace: prod, uid: a}, spec: {instances: 1}, status: {phase: Setting up primary}}", 2 * time.Minute, Progressing},
+		"of the whole cluster":      {"{apiVersion: external-secrets.io/v1, kind: ClusterExternalSecret, metadata: {name: db-app, uid: a}, spec: {}, status: {conditions: [{type: Ready, status: Unknown}]}}", 2 * time.Minute, Progressing},
+		"a connection":              {"{apiVersion: rds.aws.upbound.io/v1, kind: Instance, metadata: {name: orders, namespace: prod, uid: a}, spec: {writeConnectionSecretToRef: {name: db-app}}, status: {conditions: [{type: Ready, status: Unknown}]}}", 2 * time.Minute, Progressing},
+		"configuration":             {"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: db, namespace: prod, uid: a}, spec: {selector: {name: db-app}}}", 28 * time.Second, Failed},
+		"configuration of Istio":    {"{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: db, namespace: prod, uid: a}, spec: {}}", 28 * time.Second, Failed},
+		"an unknown kind":           {"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {size: 1}}", 59 * time.Second, Progressing},
+		"an unknown kind, for long": {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db-app, namespace: prod, uid: a}, spec: {size: 1}, status: {phase: Creating}}", 85 * time.Second, Failed},
+		"of another namespace":      {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: other, uid: a}, spec: {size: 1}}", 28 * time.Second, Failed},
+		"an unknown cluster's kind": {"{apiVersion: example.com/v1, kind: DatabaseClass, metadata: {name: db, uid: a}, spec: {size: 1}}", 28 * time.Second, Failed},
+		"a kind of Kubernetes":      {"{apiVersion: v1, kind: Service, metadata: {name: db, namespace: prod, uid: a}, spec: {type: ExternalName}}", 28 * time.Second, Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), test.kind)
+			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), test.object)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db-app" not found`}}
 			s.objects[0].updatePod(bad.pod(s.startedAt))
 			answer(t, s, pods.Missing{Kind: "Secret", Name: "db-app"}, "")
-			run(28 * time.Second)
+			run(test.after)
 			if got := s.objects[0].status.State; got != test.want {
-				t.Errorf("the Deployment is %s after 28 s, want %s", got, test.want)
+				t.Errorf("the Deployment is %s after %s, want %s", got, test.after, test.want)
 			}
 			run(10 * time.Minute)
 			if got := s.objects[0].status.State; got != Failed {

@@ -93,7 +93,7 @@ const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
 // waitsForDevices matches the scheduler's messages about a pod whose ResourceClaims aren't there or can't be allocated.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources
-var waitsForDevices = lazyregexp.New(`(?i)cannot allocate all claims|resource ?claim|device class`)
+var waitsForDevices = lazyregexp.New(`(?i)cannot allocate all claims|resource ?claim|device ?class`)
 
 // excludesEveryNode reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.

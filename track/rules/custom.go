@@ -102,14 +102,14 @@ func byConditions(in Input) (Verdict, bool) {
 // phaseWords gives well-known phases their meaning; any other phase is Progressing.
 var phaseWords = map[string]Phase{
 	"active": Ready, "available": Ready, "bound": Ready, "complete": Ready, "completed": Ready,
-	"created": Ready, "deployed": Ready, "established": Ready, "healthy": Ready, "ok": Ready,
+	"created": Ready, "configured": Ready, "deployed": Ready, "enabled": Ready, "established": Ready, "installed": Ready, "healthy": Ready, "ok": Ready,
 	"online": Ready, "ready": Ready, "running": Ready, "succeeded": Ready, "success": Ready,
 	"synced": Ready, "up": Ready,
 	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
 }
 
 // restingPhases are those of objects that somebody has brought to rest: nothing happens until somebody goes on.
-var restingPhases = sets.New("paused", "suspended", "hibernated", "stopped", "disabled", "workflowsuspending")
+var restingPhases = sets.New("paused", "suspended", "hibernated", "stopped", "disabled", "workflowsuspending", "requiresapproval", "pendingapproval", "waitingforapproval", "awaitingapproval")
 
 // restsBy returns the phase by which an object is at rest; empty when it isn't.
 func restsBy(obj *unstructured.Unstructured) string {
