@@ -21,12 +21,14 @@ type Renderer struct {
 }
 
 // Where results are chosen from few, so that the same one may come out again, the chart is rendered again this often as long as it
-// differs from what is recorded. One that makes keys takes long. Everything else is rendered again once, but where a part of a word
-// is the same in both renderings: of random texts, one pair in a hundred thousand begins or ends alike.
+// differs from what is recorded. One whose input has changed differs anyway, and one that makes keys takes long. Everything else is
+// rendered again once, but where a part of a word is the same in both renderings: of random texts, one pair in a hundred thousand
+// begins or ends alike.
 const (
-	mostRenders         = 16
-	mostRendersWithKeys = 2
-	mostRendersOfWords  = 2
+	mostRenders           = 16
+	mostRendersOfNewInput = 2
+	mostRendersWithKeys   = 2
+	mostRendersOfWords    = 2
 )
 
 // Decide renders the chart again if it may have generated something, and decides what is kept. in has all fields but those of
@@ -41,8 +43,10 @@ func (r Renderer) Decide(ctx context.Context, in Input) (*Result, []*chart.Rende
 	switch {
 	case r.Calls.MayComeOutAgain() && r.Calls.MakeKeys():
 		most = mostRendersWithKeys
-	case r.Calls.MayComeOutAgain():
+	case r.Calls.MayComeOutAgain() && in.SameInput:
 		most = mostRenders
+	case r.Calls.MayComeOutAgain():
+		most = mostRendersOfNewInput
 	case r.Calls.UseTime():
 		most = 2
 	}
