@@ -12,6 +12,8 @@ import (
 	"deployer/internal/view/output"
 )
 
+const unwritten = "; 8 done, but some output could not be written"
+
 // withUnwritten adds the exit code of an unwritten output to exit codes, unless they refer to another command's.
 func withUnwritten(codes string) string {
 	if strings.HasPrefix(codes, "the same as") {
@@ -21,7 +23,7 @@ func withUnwritten(codes string) string {
 	if found {
 		signals = "; 130, 143" + signals
 	}
-	return others + "; 8 done, but some output could not be written" + signals
+	return others + unwritten + signals
 }
 
 // surviveBrokenPipes makes a write to a closed pipe an error, like one to a full disk, instead

@@ -62,7 +62,7 @@ const chartGroup = "Chart"
 func locateFlags(o *chart.LoadOptions) []*flag {
 	const group = chartGroup
 	flags := []*flag{
-		{name: "version", group: group, usage: "`VERSION` of the chart, or a constraint such as ^2.0.0 (default: the newest)", is: common | safe | rendering, value: text(&o.Version)},
+		{name: "version", group: group, usage: "`VERSION` or constraint such as ^2.0.0 (default: newest)", is: common | safe | rendering, value: text(&o.Version)},
 		{name: "devel", group: group, usage: "also consider development versions, same as --version '>0.0.0-0'", is: rare | safe | rendering, value: toggle(&o.Devel)},
 		{name: "repo", group: group, usage: "`URL` of the chart repository", is: usual | safe | rendering, value: text(&o.Repo)},
 		{name: "verify", group: group, usage: "verify the chart's signature first", is: rare | safe | rendering, value: toggle(&o.Verify)},

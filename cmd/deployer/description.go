@@ -126,6 +126,8 @@ func newCommands(e *env) []*command {
 	return e.commands
 }
 
+const doneOrFailed = "0 done; 1 failed" // the exit codes of most commands
+
 // setUpCommand gives a command what its attributes mean, and what all commands have.
 func setUpCommand(e *env, c *command) {
 	for _, sub := range c.commands {
@@ -139,7 +141,7 @@ func setUpCommand(e *env, c *command) {
 		limitByTimeout(c)
 	}
 	if !c.is.has(ofPlugin) {
-		c.codes = cmp.Or(c.codes, "0 done; 1 failed")
+		c.codes = cmp.Or(c.codes, doneOrFailed)
 	}
 	if c.is.has(changes) {
 		c.codes = withUnwritten(c.codes)

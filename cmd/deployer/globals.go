@@ -22,7 +22,7 @@ func globalFlags(e *env) []*flag {
 		{name: "namespace", also: "n", group: group, usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Namespace)},
 		{name: "kubeconfig", group: group, usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
 		{name: "kube-context", group: group, usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.Context)},
-		{name: "expect-context", group: group, usage: "refuse to use a kubeconfig context other than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
+		{name: "expect-context", group: group, usage: "refuse any other context than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
 		{name: "kube-apiserver", group: group, usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.APIServer)},
 		{name: "kube-token", group: group, usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.Token)},
 		{name: "kube-as-user", group: group, usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AsUser)},
@@ -35,7 +35,7 @@ func globalFlags(e *env) []*flag {
 		{name: "registry-config", group: group, usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
 		{name: "repository-config", group: group, usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
 		{name: "repository-cache", group: group, usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
-		{name: "color", also: "colour", group: group, usage: "when to use colors: auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
+		{name: "color", also: "colour", group: group, usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
 		{name: "debug", group: group, usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins, value: toggle(&e.debug)},
 		noEffect(e, flag{name: "content-cache", group: group, is: everywhere, why: "charts are not cached"}),
 	}, klogFlags(e)...)

@@ -102,12 +102,14 @@ func (c call) pageOf(command *command, line string, width int, level helpLevel) 
 	if command.codes != "" {
 		end = textfmt.WrapWords("Exit codes: "+command.codes, width)
 	}
-	end = append(end, "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT.")
+	end = append(end, environmentNote)
 	if left > 0 {
 		end = append(end, fmt.Sprintf("For %d flags that are rarely needed, run: %s --help-all", left, line))
 	}
 	return append(parts, strings.Join(end, "\n"))
 }
+
+const environmentNote = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 
 // The titles of two groups of flags.
 const (

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/internal/view/textfmt"
 )
 
 // leaves are the commands that do something, by the words that name them.
@@ -198,43 +202,107 @@ func TestHelpFits(t *testing.T) {
 
 const commandsDoc = `# Commands
 
-What ` + "`deployer COMMAND --help`" + ` says. This page is made from the program:
+Look here for what a command does, and which flags it has; ` + "`deployer COMMAND --help-all`" + ` says the same. A flag that several
+commands have is described once, under [Shared flags](#shared-flags), in groups. The environment can set each flag: ` + "`--kube-context`" + `
+as ` + "`DEPLOYER_KUBE_CONTEXT`" + `, see [environment.md](environment.md). A command ends with 0 when it
+is done and 1 when it has failed, if nothing else is said of it, and with 8 if it is done but its output could not be
+written ([exit-codes.md](exit-codes.md)). This page is made from the program:
 ` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
 `
+
+// docWidth is that of the texts in docs/commands.md.
+const docWidth = 96
 
 func TestCommandsDoc(t *testing.T) {
 	e := testEnv(t, "deployer")
 	commands := newCommands(e)
+	shared := sharedFlags(commands)
 	text := commandsDoc
-	var walk func(commands []*command, path []string)
-	page := func(words []string) string {
-		help, err := e.call.helpText(commands, words, 96, allHelp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return help
-	}
-	global := ""
-	walk = func(commands []*command, path []string) {
-		for _, c := range commands {
+	var walk func(commands []*command, path ...string)
+	walk = func(commands []*command, path ...string) {
+		for i, c := range commands {
 			if c.is.has(hidden) {
 				continue
 			}
-			words := append(append([]string{}, path...), c.name)
-			help := page(words)
-			if before, after, ok := strings.Cut(help, "\nGlobal flags:\n"); ok {
-				flags, rest, _ := strings.Cut(after, "\n\n")
-				global = flags
-				help = before + "\n" + strings.TrimLeft(rest, "\n")
-				help = strings.ReplaceAll(help, "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG.\n", "")
+			if len(path) > 0 && i > 0 && c.steps == commands[0].steps { // the first of the group says it
+				same := *c
+				same.steps, c = "", &same
 			}
-			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + strings.Join(words, " ") + "\n\n```\n" + strings.TrimSpace(help) + "\n```\n"
-			walk(c.commands, words)
+			words := append(slices.Clone(path), c.name)
+			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + strings.Join(words, " ") + "\n\n" + docOf(e, c, words, shared)
+			walk(c.commands, words...)
 		}
 	}
-	walk(commands, nil)
-	text += "\n## Global flags\n\nEvery command has them.\n\n```\n" + global + "\n```\n"
+	walk(commands)
+	text += "\n## Shared flags\n"
+	for _, g := range shared {
+		text += "\n### " + g.title + "\n\n"
+		if g.title == globalGroup {
+			text += "Every command has them.\n\n"
+		}
+		text += "```\n" + flagRows(g.items, docWidth) + "\n```\n"
+	}
 	compareDoc(t, "../../docs/commands.md", text)
+}
+
+// sharedFlags are the flags that several commands describe alike, in their groups.
+func sharedFlags(commands []*command) []helpGroup[*flag] {
+	commandsOf, shared := map[string]int{}, map[string]*flag{}
+	for _, c := range leaves(commands) {
+		for _, f := range c.flags {
+			if f.isHidden() || c.is.has(hidden) {
+				continue
+			}
+			if commandsOf[f.row()]++; commandsOf[f.row()] > 1 {
+				shared[f.row()] = f
+			}
+		}
+	}
+	inOrder := slices.SortedFunc(maps.Values(shared), func(a, b *flag) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name), cmp.Compare(a.usage, b.usage))
+	})
+	return grouped(inOrder, func(f *flag) string { return cmp.Or(f.group, "Various") })
+}
+
+// row is how a flag is described in its group.
+func (f *flag) row() string { return f.group + f.label() + f.describe() }
+
+// docOf is what docs/commands.md says of a command: its help, with the flags that other commands don't have, and which of
+// the shared ones it has.
+func docOf(e *env, c *command, words []string, shared []helpGroup[*flag]) string {
+	if c.action == nil {
+		return textfmt.Capitalized(c.usage) + ".\n"
+	}
+	isShared := map[string]bool{}
+	var others, single []string
+	for _, g := range shared {
+		var has []string
+		for _, f := range g.items {
+			if own := flagTable(c.flags)[f.name]; own != nil && !own.isHidden() && own.row() == f.row() {
+				isShared[own.row()] = true
+				has = append(has, "`--"+f.name+"`")
+			}
+		}
+		switch {
+		case g.title == globalGroup:
+		case len(has) == len(g.items):
+			others = append(others, "all of "+g.title)
+		default:
+			single = append(single, has...)
+		}
+	}
+	alone := *c
+	if alone.codes = strings.Replace(c.codes, unwritten, "", 1); alone.codes == doneOrFailed {
+		alone.codes = ""
+	}
+	alone.flags = slices.DeleteFunc(slices.Clone(c.flags), func(f *flag) bool { return isShared[f.row()] })
+	page := e.call.pageOf(&alone, "deployer "+strings.Join(words, " "), docWidth, allHelp)
+	text := textfmt.Capitalized(c.usage) + ".\n\n" + strings.Join(slices.DeleteFunc(page, func(part string) bool { return part == "" }), "\n\n")
+	text = "```\n" + strings.TrimSpace(strings.ReplaceAll(text, environmentNote, "")) + "\n```\n"
+	if others = slices.DeleteFunc(append(others, strings.Join(single, " ")), func(part string) bool { return part == "" }); len(others) > 0 {
+		text += "\nShared flags: " + strings.Join(textfmt.WrapWords(strings.Join(others, ", "), 110), "\n") + "\n"
+	}
+	return text
 }
 
 func compareDoc(t *testing.T, path, want string) {

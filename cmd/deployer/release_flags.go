@@ -17,17 +17,17 @@ func (o *operationFlags) flags(e *env) []*flag {
 	s := &o.settings
 	o.wait = strconv.FormatBool(e.call.waitsByDefault())
 	flags := []*flag{
-		{name: "timeout", group: group, usage: "time limit for each wait and each hook", is: common | safe, value: duration(&s.Timeout, 5*time.Minute)},
-		{name: "wait", group: group, usage: "wait until everything is ready; --wait=false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
+		{name: "timeout", group: group, usage: "time limit for each wait and hook", is: common | safe, value: duration(&s.Timeout, 5*time.Minute)},
+		{name: "wait", group: group, usage: "wait until all is ready; false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
 		{name: "wait-for-jobs", group: group, usage: "with --wait, also wait for Jobs to complete", is: rare | safe | applying, value: toggle(&s.WaitJobs, e.call.waitsByDefault())},
 		{name: "no-hooks", group: group, usage: "don't run hooks", is: usual | risky | fixed, value: toggle(&s.NoHooks)},
-		{name: "dry-run", group: group, usage: "show the plan and change nothing; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
+		{name: "dry-run", group: group, usage: "only show the plan; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
 		{name: "history-max", group: group, usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
 		lockTimeoutFlag(group, &o.lockTimeout),
 		noLockFlag(s, group),
 		takeoverFlag(s, group),
 		conflictsFlag(s, group),
-		{name: "allow-recreate", also: "force force-replace", group: group, usage: "delete and recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
+		{name: "allow-recreate", also: "force force-replace", group: group, usage: "recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
 		revertFlag(s, group),
 		{name: "gate", group: group, usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", is: rare | safe | fixed, value: choice(&s.Gate, "strict", "best-effort", "off")},
 		{name: "field-validation", group: group, usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},

@@ -26,7 +26,7 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 	const group = "Release"
 	r := &o.request
 	flags := []*flag{
-		{name: "create-namespace", group: group, usage: "create the namespace of the release if it doesn't exist", is: common | safe, value: toggle(&r.CreateNamespace)},
+		{name: "create-namespace", group: group, usage: "create the namespace if it doesn't exist", is: common | safe, value: toggle(&r.CreateNamespace)},
 		descriptionFlag(group, &r.Description),
 		{name: "labels", also: "l", group: group, usage: "labels for the release record, `NAME=VALUE`,...", is: rare | safe, value: pairs(&r.Labels)},
 		o.undo.atomicFlag(),
