@@ -43,12 +43,18 @@ var (
 	noIndexOf        = lazyregexp.New(`no cached repository for helm-manager-([0-9a-f]+) found.*`)
 	noRepository     = lazyregexp.New(`non-absolute URLs should be in form of repo_name/path_to_chart, got: (\S+)`)
 	notInIndex       = lazyregexp.New(`chart "([^"]*)" (?:version|matching) ?(.*) not found in (\S+) index.*`)
+	noProtocol       = lazyregexp.New(`could not find protocol handler for: \S*`)
+	noDirectory      = lazyregexp.New(`could not find (\S+): stat .*: no such file or directory`)
+	unknownAlias     = lazyregexp.New(`(?s)no repository definition for (.+?)\. Please add .*`)
 )
 
 // plainReason is why a chart wasn't fetched, without words that only the libraries' authors understand.
 func plainReason(err error) string {
 	reason := registryCall().ReplaceAllString(repoUpdateAdvice().ReplaceAllString(err.Error(), ""), "")
 	reason = noRepository().ReplaceAllString(reason, "there is no file or directory $1, and it names no repository")
+	reason = noProtocol().ReplaceAllString(reason, "the repository's URL doesn't begin with https://, http:// or oci://")
+	reason = noDirectory().ReplaceAllString(reason, "there is no directory $1")
+	reason = unknownAlias().ReplaceAllString(reason, "Chart.yaml has the repository $1, which is neither a URL nor the name of a known one")
 	return notInIndex().ReplaceAllStringFunc(reason, func(text string) string {
 		m := notInIndex().FindStringSubmatch(text)
 		if m[2] != "" {
@@ -126,6 +132,8 @@ func (e *DependencyError) Hint() string {
 		return plainHTTPHint
 	case noIndexOf().MatchString(e.Err.Error()):
 		return "check the repository in Chart.yaml, and whether this machine reaches it"
+	case unknownAlias().MatchString(e.Err.Error()):
+		return "write its URL into Chart.yaml, or make the name known (" + program.Name + " repo add NAME URL) and write it as @NAME"
 	}
 	return ""
 }

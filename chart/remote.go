@@ -67,6 +67,8 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 		return plainHTTPHint
 	case registry.IsOCI(ref):
 		return "check the reference, or log in: " + program.Name + " registry login HOST"
+	case opts.Repo != "" && noProtocol().MatchString(err.Error()):
+		return "give the URL of a chart repository, such as --repo https://charts.example.com; a chart of one that repo add has named is NAME/" + ref
 	case opts.Repo != "" || strings.Contains(ref, "://"):
 		return ""
 	case !strings.Contains(ref, "/"):
