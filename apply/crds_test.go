@@ -196,6 +196,25 @@ spec:
 	}
 }
 
+// TestNobodyWaitsForDefinitionsUnasked prevents that --wait=false waits for definitions in templates, for which Helm doesn't.
+func TestNobodyWaitsForDefinitionsUnasked(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	p := s.plan(definition(0, "") + config("a"))
+	a := s.planner(p)
+	asked := s.requests("customresourcedefinitions", func() {
+		if err := a.Run(bg, p.Waves[0].Changes, func(*apply.Change) {}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.AwaitKinds(bg, false); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if slices.ContainsFunc(asked, func(e kubetest.AuditEvent) bool { return e.Verb == "watch" || e.Verb == "get" }) {
+		t.Errorf("waited: %v", asked)
+	}
+}
+
 // A custom resource that its own new CRD rejects is found before its wave.
 func TestGateTwo(t *testing.T) {
 	s := begin(t)

@@ -41,8 +41,9 @@ func (p *planning) unused(changes []Change) map[kube.ID]bool {
 	return out
 }
 
-// AwaitKinds waits for the definitions that Run has written and hasn't waited for, because nothing used their kinds: until
-// they are established, and with served until the kinds are served, which takes a busy API server many seconds.
+// AwaitKinds waits for the definitions that Run has written and hasn't waited for, because nothing used their kinds: with
+// served until the kinds are served, which takes a busy API server many seconds, and else, as Helm does, until those of
+// crds/ are established.
 func (a *Applier) AwaitKinds(ctx context.Context, served bool) error {
 	crds := a.unawaited
 	a.unawaited = nil
@@ -51,7 +52,7 @@ func (a *Applier) AwaitKinds(ctx context.Context, served bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
 	defer cancel()
-	return a.awaitEstablished(ctx, crds)
+	return a.awaitEstablished(ctx, slices.DeleteFunc(crds, func(c Change) bool { return c.Contribution == nil }))
 }
 
 // awaitKinds waits until the kinds of CRDs are served. One watch tells when they are accepted and established. Then
