@@ -176,3 +176,28 @@ func TestLossyConversion(t *testing.T) {
 	mayLose(m.deploy(move("v1", `address: "a:81"`)), true) // what the chart drops is pruned in the version it had
 	mayLose(m.deploy(move("v1", `address: "a:82"`)), false)
 }
+
+// Whoever patches managedFields to a list with nothing in it leaves an object without owners, and
+// the API server makes up one with all fields at the next apply. What the chart drops goes all the
+// same, by what the last revision stated, and what it states is its own again.
+func TestManagedFieldsPatchedAway(t *testing.T) {
+	s := begin(t)
+	const chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: v}\n"
+	s.deploy(chart)
+	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"managedFields":[{}]}}`, "somebody")
+	if left := s.get("v1", "ConfigMap", "a").GetManagedFields(); len(left) > 0 {
+		t.Fatalf("managedFields are %v", left)
+	}
+	s.expect(s.deploy(chart))
+	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"managedFields":[{}]}}`, "somebody")
+	next := strings.Replace(chart, "k: v, l: v", "k: w", 1)
+	s.expect(s.deploy(next), "update ConfigMap/a")
+	live := s.get("v1", "ConfigMap", "a")
+	if got, want := fmt.Sprint(live.Object["data"]), "map[k:w]"; got != want {
+		t.Errorf("data is %s, want %s", got, want)
+	}
+	if got, want := managers(live), apply.Manager+"/Apply"; got != want {
+		t.Errorf("it is owned by %s, want %s", got, want)
+	}
+	s.unchanged(next)
+}
