@@ -52,10 +52,7 @@ func (c *confirmation) ask(ctx context.Context, e *env, d *deploy.Deployer, op *
 	if err := plan.Show(dialogue, op, page.Options{Format: output.FormatTable, Colour: e.colour, Context: 3}); err != nil {
 		return err
 	}
-	where := "namespace " + op.Namespace
-	if name := d.Cluster.Context(); name != "" {
-		where += ", context " + name
-	}
+	where := "namespace " + op.Namespace + deploy.Place{Context: op.Place.Context}.InTitle()
 	answer, err := e.readLine(ctx, fmt.Sprintf("\nCarry this out for release %s (%s)? [yes/no] ", op.Release, where))
 	if err != nil {
 		return err

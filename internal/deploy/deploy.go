@@ -125,18 +125,19 @@ type Operation struct {
 // A Place is the cluster that an operation is decided for, in words that people recognise it by. It is only shown: a saved
 // plan fits the same cluster under any name.
 type Place struct {
-	Context string // of the kubeconfig; empty without one, as in a pod
-	Server  string // URL of the API server
+	Context string `json:"context,omitempty"` // of the kubeconfig; empty without one, as in a pod
+	Server  string `json:"server,omitempty"`  // URL of the API server
 }
 
-func (p Place) String() string {
+// InTitle is what a title says of the place, after a comma; empty if it isn't known.
+func (p Place) InTitle() string {
 	switch {
 	case p.Context != "" && p.Server != "":
-		return "context " + p.Context + " (" + p.Server + ")"
+		return ", context " + p.Context + " (" + p.Server + ")"
 	case p.Context != "":
-		return "context " + p.Context
+		return ", context " + p.Context
 	case p.Server != "":
-		return "cluster " + p.Server
+		return ", cluster " + p.Server
 	}
 	return ""
 }

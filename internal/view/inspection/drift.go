@@ -67,9 +67,7 @@ func (d driftDocument) title() string {
 	if d.Chart != "" {
 		text += ", chart " + d.Chart
 	}
-	if place := (deploy.Place{Context: d.Context, Server: d.Server}).String(); place != "" {
-		text += ", " + place
-	}
+	text += d.InTitle()
 	if d.LatestRevision != d.Revision {
 		text += fmt.Sprintf(" (revision %d is %s)", d.LatestRevision, d.LatestStatus)
 	}

@@ -18,15 +18,14 @@ type head struct {
 	Document  string `json:"document"` // "drift" or "explanation"
 	Release   string `json:"release"`
 	Namespace string `json:"namespace"`
-	Context   string `json:"context,omitempty"` // of the kubeconfig
-	Server    string `json:"server,omitempty"`  // URL of the API server
-	Chart     string `json:"chart,omitempty"`
-	Revision  int    `json:"revision"`
+	deploy.Place
+	Chart    string `json:"chart,omitempty"`
+	Revision int    `json:"revision"`
 }
 
 func headOf(documentName, releaseName, namespace string, place deploy.Place, r *release.Record) head {
 	return head{
-		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Context: place.Context, Server: place.Server, Chart: page.ChartName(r), Revision: r.Version,
+		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Place: place, Chart: page.ChartName(r), Revision: r.Version,
 	}
 }
 

@@ -24,13 +24,12 @@ import (
 // A Document is an operation as all formats of a plan show it. Its JSON is
 // a promise, see docs/json.md. No value of a Secret is in it.
 type Document struct {
-	Format           int            `json:"format"`
-	Document         string         `json:"document"` // "plan"
-	Verb             deploy.Verb    `json:"verb"`
-	Release          string         `json:"release"`
-	Namespace        string         `json:"namespace"`
-	Context          string         `json:"context,omitempty"` // of the kubeconfig
-	Server           string         `json:"server,omitempty"`  // URL of the API server
+	Format    int         `json:"format"`
+	Document  string      `json:"document"` // "plan"
+	Verb      deploy.Verb `json:"verb"`
+	Release   string      `json:"release"`
+	Namespace string      `json:"namespace"`
+	deploy.Place
 	Chart            string         `json:"chart,omitempty"`
 	Revision         int            `json:"revision,omitempty"`
 	BaseRevision     int            `json:"base_revision,omitempty"`
@@ -134,7 +133,7 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
-		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Context: op.Place.Context, Server: op.Place.Server,
+		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Place: op.Place,
 		Chart: page.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
 		Steps:   []step{}, Warnings: []page.Warning{},

@@ -69,9 +69,7 @@ func (d Document) title() string {
 	if d.Chart != "" && d.Verb != deploy.Uninstall {
 		text += ", chart " + d.Chart
 	}
-	if place := (deploy.Place{Context: d.Context, Server: d.Server}).String(); place != "" {
-		text += ", " + place
-	}
+	text += d.InTitle()
 	return text
 }
 

@@ -208,9 +208,7 @@ func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", r.Release, r.Namespace)
-		if r.Context != "" {
-			text += ", context " + textfmt.CleanLine(r.Context)
-		}
+		text += deploy.Place{Context: textfmt.CleanLine(r.Context)}.InTitle()
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}

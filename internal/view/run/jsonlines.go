@@ -24,15 +24,14 @@ type jsonEvent struct {
 	Event  string `json:"event"`
 	Time   string `json:"time"`
 
-	Verb      deploy.Verb   `json:"verb,omitempty"`
-	Release   string        `json:"release,omitempty"`
-	Namespace string        `json:"namespace,omitempty"`
-	Context   string        `json:"context,omitempty"`
-	Server    string        `json:"server,omitempty"`
-	Chart     string        `json:"chart,omitempty"`
-	Revision  int           `json:"revision,omitempty"`
-	Target    int           `json:"target_revision,omitempty"`
-	Plan      *plan.Summary `json:"plan,omitempty"`
+	Verb      deploy.Verb `json:"verb,omitempty"`
+	Release   string      `json:"release,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	deploy.Place
+	Chart    string        `json:"chart,omitempty"`
+	Revision int           `json:"revision,omitempty"`
+	Target   int           `json:"target_revision,omitempty"`
+	Plan     *plan.Summary `json:"plan,omitempty"`
 
 	Step    deploy.Step `json:"step,omitempty"`
 	Objects *int        `json:"objects,omitempty"`
@@ -128,7 +127,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{
-		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Context: d.Context, Server: d.Server, Chart: d.Chart, Revision: d.Revision,
+		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Place: d.Place, Chart: d.Chart, Revision: d.Revision,
 		Target: d.TargetRevision, Plan: &d.Summary,
 	})
 	for _, w := range d.Warnings {

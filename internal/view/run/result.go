@@ -26,16 +26,15 @@ type Result struct {
 	Verb      deploy.Verb `json:"verb,omitempty"`
 	Release   string      `json:"release,omitempty"`
 	Namespace string      `json:"namespace,omitempty"`
-	Context   string      `json:"context,omitempty"`
-	Server    string      `json:"server,omitempty"`
-	Chart     string      `json:"chart,omitempty"`
-	Revision  int         `json:"revision,omitempty"`
-	Status    string      `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
-	ExitCode  int         `json:"exit_code"`
-	Began     string      `json:"began"`
-	Seconds   float64     `json:"seconds"`
-	Error     string      `json:"error,omitempty" text:"free"`
-	Hint      string      `json:"hint,omitempty" text:"free"`
+	deploy.Place
+	Chart    string  `json:"chart,omitempty"`
+	Revision int     `json:"revision,omitempty"`
+	Status   string  `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
+	ExitCode int     `json:"exit_code"`
+	Began    string  `json:"began"`
+	Seconds  float64 `json:"seconds"`
+	Error    string  `json:"error,omitempty" text:"free"`
+	Hint     string  `json:"hint,omitempty" text:"free"`
 	// WriteError is what could not be written, in one line; the rest of the result
 	// holds all the same.
 	WriteError string         `json:"output_error,omitempty"`
@@ -207,7 +206,7 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Context: t.op.Place.Context, Server: t.op.Place.Server, Chart: page.ChartName(t.op.Next),
+		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Place: t.op.Place, Chart: page.ChartName(t.op.Next),
 		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
 		Began: page.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
