@@ -42,7 +42,7 @@ func documentation() string {
 	var b strings.Builder
 	b.WriteString(`# Annotations
 
-Put these annotations on an object of a chart, not on its pod template. ~*~ stands for a name. The annotations of Nelm and werf in the last
+Read this to tell deployer what to do with one object of a chart. Put the annotations on the object, not on its pod template. ~*~ stands for a name. The annotations of Nelm and werf in the last
 column mean the same; if an object has both, deployer's counts.
 
 deployer warns of an annotation of ~deployer.io~ that isn't in this list, and of one that has no effect on the object's kind.
