@@ -20,12 +20,12 @@ type place struct {
 	// Of the revision whose values are kept:
 	recorded *string // nil if the recorded entry isn't certain to be the same
 	revision int
-	missing  string // why recorded is nil; empty when nothing is recorded of the field
+	missing  string     // why recorded is nil; empty when nothing is recorded of the field
+	line     *rewording // that it is in, if other words of that are recorded; nil otherwise
 
-	final   string
-	kept    bool
-	reason  string // why it isn't kept
-	derived bool   // it is computed from another value
+	final  string
+	kept   bool
+	reason string // why it isn't kept
 }
 
 func (p *place) rendered() string { return p.versions[0] }
@@ -53,6 +53,7 @@ type walk struct {
 	around    *frame  // the map that it is in
 	siblings  []*node // the versions of what that map counts as, if it isn't one
 	missing   string  // why the entry that it is in isn't recorded; empty if it is, or in none
+	line      *rewording
 	out       *findings
 }
 
@@ -172,7 +173,7 @@ func (w walk) compareItems(versions []*node, old *node) {
 		below.around = &frame{outer: w.around}
 		recorded, missing := list.recorded(i)
 		if recorded == nil && list.old != nil {
-			below.missing = missing
+			below.missing, below.line = missing, list.reworded(i)
 		}
 		below.compare(column, recorded)
 	}
@@ -207,7 +208,7 @@ func (w walk) compareScalar(versions []*node, old *node) {
 	var found []string
 	if old != nil && old.kind == scalar {
 		if found = n.segments.match(old.text); found == nil && w.missing == "" {
-			w.missing = missingLine
+			w.missing, w.line = missingLine, &rewording{n.text, old.text}
 			if n.segments.haveOtherUser(old.text) {
 				w.missing = missingOwner
 			}
@@ -281,14 +282,18 @@ func (w walk) add(n *node, texts []string, recorded *string, why string) {
 	if w.missing != "" {
 		recorded, why = nil, w.missing
 	}
+	n.place.line = w.line
 	w.out.places = append(w.out.places, n.place)
 	w.out.recorded = append(w.out.recorded, recorded)
 	w.out.missing = append(w.out.missing, why)
 }
 
 // shuffledParts returns a function that gives the sorted parts of a text, if all texts have the same words, or else the same
-// characters, in another order; otherwise nil.
+// characters, in another order; otherwise nil. Numbers may have the same digits by chance.
 func shuffledParts(texts []string) func(string) []string {
+	if !slices.ContainsFunc(texts, func(s string) bool { return !digits().MatchString(s) }) {
+		return nil
+	}
 	for _, split := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
 		parts := func(s string) []string { out := split(s); slices.Sort(out); return out }
 		want := parts(texts[0])

@@ -55,7 +55,7 @@ func TestCorners(t *testing.T) {
 		{name: "labels", first: labelled("app-1.0.0", "1.0.0"), second: labelled("app-2.0.0", "2.0.0"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
 		{name: "a URL of another user", first: withURL("root", "db"), second: withURL("bob", "db"), object: "Secret/s", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
 		{name: "a URL of another host", first: withURL("root", "db"), second: withURL("root", "db2"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
-		{name: "a user of the pods", first: usedBy("root"), second: usedBy("bob"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
+		{name: "a user of the pods", first: usedBy("root"), second: usedBy("bob"), object: "Secret/s", path: []any{"stringData", "password"}, says: "a copy of it belongs to somebody else now"},
 		{name: "a field with a number, beside a user with another", first: secret + `stringData: {user-0: root, user-1: bob, password-1: {{ randAlphaNum 16 }}}`,
 			second: secret + `stringData: {user-0: eve, user-1: bob, password-1: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-1"}, kept: true},
 		{name: "the user with its number in base64", first: secret + `data: {user-0: cm9vdA==, password-0: {{ randAlphaNum 16 | b64enc }}}`,

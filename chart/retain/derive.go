@@ -32,8 +32,9 @@ var derivations = []func(string) string{
 }
 
 var (
-	hexadecimal = lazyregexp.New(`^[0-9a-f]{8,128}$`)
-	bcrypted    = lazyregexp.New(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
+	hexadecimal  = lazyregexp.New(`^[0-9a-f]{8,128}$`)
+	saltedHashes = lazyregexp.New(`\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}`)
+	bcrypted     = lazyregexp.New(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
 )
 
 // isHash reports whether a text could be a hash, maybe a shortened one.

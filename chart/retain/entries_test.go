@@ -171,7 +171,13 @@ var userOrPassword = lazyregexp.New(`\b(?:root|bob|mallory|eve|carl|dora)\b|\b[A
 func passwords(manifest string) map[string]string {
 	out := map[string]string{}
 	user := ""
-	for _, word := range userOrPassword().FindAllString(manifest, -1) {
+	plain := runs().ReplaceAllStringFunc(manifest, func(run string) string {
+		if text, err := decode64(run); err == nil && isReadable([]byte(text)) {
+			return text
+		}
+		return run
+	})
+	for _, word := range userOrPassword().FindAllString(plain, -1) {
 		if len(word) < 12 {
 			user = word
 		} else {
@@ -191,17 +197,6 @@ func users(names ...string) map[string]any {
 
 // TestNoEntryGetsTheValueOfAnother: whatever happens to a list, a password stays with its user, or is renewed.
 func TestNoEntryGetsTheValueOfAnother(t *testing.T) {
-	edits := map[string][2][]string{
-		"replaced":              {{"root", "bob"}, {"mallory", "bob"}},
-		"the only one replaced": {{"root"}, {"mallory"}},
-		"added in front":        {{"root", "bob"}, {"mallory", "root", "bob"}},
-		"added behind":          {{"root", "bob"}, {"root", "bob", "mallory"}},
-		"removed in the middle": {{"root", "bob", "eve"}, {"root", "eve"}},
-		"reordered":             {{"root", "bob", "eve"}, {"eve", "root", "bob"}},
-		"swapped":               {{"root", "bob"}, {"bob", "root"}},
-		"all replaced":          {{"root", "bob"}, {"eve", "mallory"}},
-		"unchanged":             {{"root", "bob"}, {"root", "bob"}},
-	}
 	for name, form := range entryForms {
 		for edit, users2 := range edits {
 			t.Run(fmt.Sprint(name, " ", edit), func(t *testing.T) {

@@ -71,6 +71,26 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 	return nil, missingEntry
 }
 
+// reworded returns the only recorded line with the key of entry i, if that is the only rendered one; otherwise nil.
+func (e *entries) reworded(i int) *rewording {
+	key := lineKeyOf(e.columns[i][0])
+	var now, before []*node
+	for _, column := range e.columns {
+		if lineKeyOf(column[0]) == key {
+			now = append(now, column[0])
+		}
+	}
+	for _, old := range e.old {
+		if lineKeyOf(old) == key {
+			before = append(before, old)
+		}
+	}
+	if key == "" || len(now) != 1 || len(before) != 1 || !e.neighboursFit(key) {
+		return nil
+	}
+	return &rewording{now[0].text, before[0].text}
+}
+
 // isLine reports whether a node is a line of a text.
 func (n *node) isLine() bool { return n.kind == scalar && n.span != [2]int{} }
 

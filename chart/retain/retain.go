@@ -10,7 +10,8 @@
 //     and texts the same name or the same fixed content (identity.go), and around it the same owner (owners.go). In doubt it is
 //     renewed.
 //  3. Equal values of one rendering are one value. It is kept in all places or in none, with what is computed from it and the
-//     certificates that belong to it (values.go, derive.go, certificates.go).
+//     certificates that belong to it (values.go, derive.go, certificates.go). If it would come to another owner in one of them, it
+//     is renewed in all (moves.go).
 //  4. What is only in pod templates restarts the pods: it is new each time, but for checksums of what hasn't changed
 //     (checksums.go).
 //
@@ -55,6 +56,9 @@ type Input struct {
 	Rendered   Revision
 	Rerendered []Revision // rendered again with the same input
 	Earlier    []Revision // that may have been deployed, oldest first
+	// Older returns the revisions before those in Earlier, as far as their records are kept. It is called where a value that is kept
+	// comes to a new place, and may be nil.
+	Older func() []Revision
 	// SameInput says that the last successful revision was rendered from the same chart and values.
 	SameInput bool
 	// ChangedValues are the texts among the values that the last successful revision didn't have.
@@ -125,6 +129,7 @@ type decider struct {
 	objects        []*object   // of the documents that differ between renderings
 	rerendered     []index
 	earlier        []index // as in.Earlier
+	older          []index // see olderRevisions
 	unchanged      bool    // nothing but generated values has changed since the last successful revision
 	places         []*place
 	generatedNames []string // names of objects that are generated

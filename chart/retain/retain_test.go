@@ -99,8 +99,15 @@ func (s *story) decide(c *chart.Chart, values map[string]any, sameInput bool) (*
 	if err != nil {
 		return nil, err
 	}
+	mayBeDeployed := s.earlier // as of the last successful revision
+	for i, r := range s.earlier {
+		if r.Successful {
+			mayBeDeployed = s.earlier[i:]
+		}
+	}
 	r, _, err := renderer.Decide(context.Background(), Input{
-		Release: "r1", Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.earlier, Now: func() time.Time { return s.now },
+		Release: "r1", Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: mayBeDeployed,
+		Older: func() []Revision { return s.earlier[:len(s.earlier)-len(mayBeDeployed)] }, Now: func() time.Time { return s.now },
 		NextUpgrade: func(time.Time) time.Duration { return s.next },
 		SameInput:   sameInput, ChangedValues: changed(values),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {

@@ -53,6 +53,7 @@ func (d *decider) decideValues() {
 			checksums = append(checksums, v)
 		}
 	}
+	d.renewMoved(values)
 	for _, v := range values {
 		d.decide(v)
 	}
@@ -86,14 +87,9 @@ func (d *decider) groupPlaces() []*value {
 
 func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
-// findRecorded finds what is recorded in places that are certain to be the same. If one belongs to another owner now, the others
-// don't count: its value would go to the new one. But a pod template only says who uses a value.
+// findRecorded finds what is recorded in places that are certain to be the same.
 func (v *value) findRecorded() {
-	moved := slices.ContainsFunc(v.places, func(p *place) bool { return p.missing == missingOwner && !p.inPod })
 	for _, p := range v.places {
-		if moved {
-			p.recorded, p.missing = nil, missingOwner
-		}
 		if p.recorded != nil && (v.recorded == nil || p.revision > v.revision) {
 			v.recorded, v.revision = p.recorded, p.revision
 		}
@@ -198,7 +194,6 @@ func (d *decider) deriveFromSource(v *value) {
 		text = bcryptHash(source.final)
 	}
 	for _, p := range v.places {
-		p.derived = true
 		if text == "" {
 			p.renew("what it is made of is new")
 		} else {

@@ -1,0 +1,188 @@
+package retain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A copy can stand where nothing says whose it is, and keep a value there, while it belongs to somebody else everywhere else. So
+// a value is renewed in all places if
+//
+//   - one of them, or of what is computed from it, belongs to another owner now,
+//   - or one of them is new, and the recorded value stood, or has once stood, where it isn't any more: it may have been that of
+//     somebody else.
+const (
+	movedOwner = "a copy of it belongs to somebody else now"
+	movedCopy  = "it would come to a new place after it has left another one"
+)
+
+// renewMoved forgets what is recorded of values that would come to another owner.
+func (d *decider) renewMoved(values []*value) {
+	computed := map[*value][]*value{} // a value and all that is computed from it
+	for _, v := range values {
+		for source := v; source != nil; source = source.source {
+			computed[source] = append(computed[source], v)
+		}
+	}
+	for _, v := range values {
+		if v.recorded == nil || v.source != nil {
+			continue
+		}
+		if why := d.whyMoved(computed[v], strings.TrimSpace(*v.recorded)); why != "" {
+			v.forget(why)
+		}
+	}
+}
+
+// forget drops what is recorded of a value. A place that belongs to another owner has its own reason.
+func (v *value) forget(why string) {
+	v.recorded = nil
+	for _, p := range v.places {
+		if p.recorded = nil; p.missing != missingOwner {
+			p.missing = why
+		}
+	}
+}
+
+// whyMoved returns why a recorded text would come to another owner, of whose value and what is computed from it the places are
+// given; empty if it wouldn't.
+func (d *decider) whyMoved(values []*value, text string) string {
+	found := map[*value]int{} // how often each has stayed where it was; salted hashes of one value count together
+	var salted *value
+	isNew := false
+	for _, v := range values {
+		counted := v
+		if v.isSalted() {
+			salted = cmp.Or(salted, v)
+			counted = salted
+		}
+		found[counted] += 0
+		for _, p := range v.places {
+			switch {
+			case p.missing == missingOwner:
+				return movedOwner
+			case p.recorded != nil || p.line.isOfSameOwner(p.rendered(), text):
+				found[counted]++
+			case d.mayBeOfSomebody(p):
+				isNew = true
+			}
+		}
+	}
+	isLost := func(r index) bool {
+		for v, n := range found {
+			if r.count(v, text) > n {
+				return true
+			}
+		}
+		return false
+	}
+	if isNew && len(text) >= minCopyLength && (slices.ContainsFunc(d.earlier, isLost) || slices.ContainsFunc(d.olderRevisions(), isLost)) {
+		return movedCopy
+	}
+	return ""
+}
+
+// olderRevisions are the revisions before those that may still be deployed.
+func (d *decider) olderRevisions() []index {
+	if d.older == nil && d.in.Older != nil {
+		d.older = []index{}
+		for _, r := range d.in.Older() {
+			d.older = append(d.older, d.indexOf(r, nil))
+		}
+	}
+	return d.older
+}
+
+// mayBeOfSomebody reports whether a new place may say that its value is somebody's: a new entry, a new field, or a new object
+// that is a Secret or has a user. New workloads and configuration only use a value.
+func (d *decider) mayBeOfSomebody(p *place) bool {
+	if p.missing != "" {
+		return true
+	}
+	isKnown := func(r index) bool { return r[d.key(p.owner.id)] != nil }
+	return !p.inPod && (slices.ContainsFunc(d.earlier, isKnown) || p.owner.isSecret() || len(identities(p.owner.node)) > 0)
+}
+
+// count counts where a recorded text stands in the objects of a revision, or what a value is that is computed from it.
+func (r index) count(v *value, text string) int {
+	n := 0
+	for _, o := range r {
+		o.node.eachOpened(func(s string) {
+			if v.isSalted() {
+				for _, hash := range saltedHashes().FindAllString(s, -1) {
+					if bcryptMatches(hash, text) {
+						n++
+					}
+				}
+				return
+			}
+			n += strings.Count(s, v.computed(text))
+		})
+	}
+	return n
+}
+
+// isSalted reports whether a value is a salted hash, or made of one.
+func (v *value) isSalted() bool {
+	return v.source != nil && (v.derive == nil || v.source.isSalted())
+}
+
+// computed is what a value is if its source is a text.
+func (v *value) computed(text string) string {
+	if v.source == nil {
+		return text
+	}
+	return v.derive(v.source.computed(text))
+}
+
+// eachOpened calls do for each text below a node that has no parts of its own, and what is in base64 in it.
+func (n *node) eachOpened(do func(string)) {
+	n.each(func(s *node) {
+		l := s.open()
+		if l == nil {
+			do(s.text)
+			for _, run := range runs().FindAllString(s.text, -1) {
+				if plain, err := decode64(run); err == nil && isReadable([]byte(plain)) {
+					do(plain)
+				}
+			}
+			return
+		}
+		l.root.eachOpened(do)
+		for _, comment := range l.comments.children {
+			do(comment.text)
+		}
+	})
+}
+
+// A rewording is a line of which other words are recorded.
+type rewording struct{ now, before string }
+
+// isOfSameOwner reports whether a line had a recorded text in place of a rendered one, behind the same word and with the same
+// users in it.
+func (r *rewording) isOfSameOwner(rendered, recorded string) bool {
+	if r == nil {
+		return false
+	}
+	now, _, _ := strings.Cut(r.now, rendered)
+	before, _, found := strings.Cut(r.before, recorded)
+	lastWord := func(s string) string {
+		words := strings.FieldsFunc(s, isNotWord)
+		return strings.Join(words[max(0, len(words)-1):], "")
+	}
+	return found && lastWord(now) == lastWord(before) && maps.Equal(usersIn(r.now), usersIn(r.before))
+}
+
+// usersIn returns what the words of a line that say whose it is say: the words behind them.
+func usersIn(line string) map[string]string {
+	words := strings.FieldsFunc(line, func(r rune) bool { return isNotWord(r) && !strings.ContainsRune("_.@+-", r) })
+	out := map[string]string{}
+	for i, word := range words[:max(0, len(words)-1)] {
+		if isOwnerKey(word) {
+			out[strings.ToLower(word)] += " " + words[i+1]
+		}
+	}
+	return out
+}
