@@ -3,10 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
@@ -34,12 +36,56 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 			finalizers, failure = obj.GetFinalizers(), kube.Sleep(ctx, pause)
 		}
 	}
-	why := ""
 	if ctx.Err() != nil {
 		failure = context.Cause(ctx) // also when the end of ctx has cancelled the request
-		if len(finalizers) > 0 {
-			why = " (it has finalizers " + strings.Join(finalizers, ", ") + ")"
-		}
+	} else {
+		finalizers = nil
 	}
-	return fmt.Errorf("waiting for the deletion of the old object%s: %w", why, failure)
+	return &notGoneError{id: id, finalizers: finalizers, err: failure}
+}
+
+// A notGoneError says that an object that was deleted is there still.
+type notGoneError struct {
+	id         kube.ID
+	finalizers []string
+	err        error
+}
+
+func (e *notGoneError) Error() string {
+	why := ""
+	if len(e.finalizers) > 0 {
+		why = " (it has finalizers " + strings.Join(e.finalizers, ", ") + ")"
+	}
+	return fmt.Sprintf("waiting for the deletion of the old object%s: %v", why, e.err)
+}
+
+// Unwrap gives why the wait ended.
+func (e *notGoneError) Unwrap() error { return e.err }
+
+// Hint says what to do about the finalizers.
+func (e *notGoneError) Hint() string {
+	if IsHeld(e.finalizers) {
+		return HowToLetGo(e.id)
+	}
+	return ""
+}
+
+// HowToLetGo says what can be done about the finalizers of an object that is being deleted.
+func HowToLetGo(id kube.ID) string {
+	namespace := ""
+	if id.Namespace != "" {
+		namespace = "-n " + id.Namespace + " "
+	}
+	return fmt.Sprintf("whoever set a finalizer removes it; if that is gone for good: kubectl %spatch %s %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'",
+		namespace, strings.ToLower(id.Kind), id.Name)
+}
+
+// IsHeld reports whether an object that is being deleted waits for somebody else than the garbage collector to let it go.
+func IsHeld(finalizers []string) bool { return len(othersAmong(finalizers)) > 0 }
+
+// othersAmong are the finalizers for which somebody else has to act than the garbage collector.
+func othersAmong(finalizers []string) []string {
+	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -59,8 +61,9 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	_, wasHook := p.history.hooks[t.id]
 	return decide.Existing{
 		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
-		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) || p.req.wereOurs[t.id],
-		Provenance:  p.history.provenance[t.id],
+		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) ||
+			p.history.isOnRecord(t.id) && provenance.IsNobodys(live),
+		Provenance: p.history.provenance[t.id],
 	}
 }
 
@@ -107,26 +110,34 @@ func (t *target) othersHold(live *unstructured.Unstructured) []string {
 	if t.id.IsNamespace() || t.id.IsCRD() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool {
-		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents // the garbage collector lets go by itself
-	})
+	return othersAmong(live.GetFinalizers())
 }
 
-// decideLeaving decides about an object that is being deleted and that others hold: if it is as the chart has it, nobody waits
-// for them. Otherwise it is made again when they have let it go.
+// decideLeaving decides about an object that is being deleted and that others hold. If it is as the chart has it, nobody waits for
+// them. Otherwise it is made again if they let it go soon, and else changed as it is.
 func (p *planning) decideLeaving(t *target, f facts, adopting bool, again Change) (verdict, error) {
 	v, err := p.decideUpdate(t, f, adopting)
 	return v.finally(err, func(c Change, err error) (Change, error) {
 		switch {
 		case err != nil && !errors.As(err, new(*Rejection)):
 			return Change{}, err
-		case err != nil || c.Action != Unchanged:
+		case err != nil || c.Deferral != nil || c.Action != Unchanged && c.Action != Update:
 			t.progress.wasAbsent = true
 			return again, nil
 		}
+		c.manifestHash = ""
 		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.othersHold(f.full), ", ") + "); deploy again after that to have it back"
-		c.writes, c.manifestHash = nil, ""
-		p.warnings.add(t.id, t.source, "%s", c.Reason)
+		switch {
+		case c.Action == Unchanged:
+			c.writes = nil
+			p.warnings.add(t.id, t.source, "%s", c.Reason)
+		case t.progress.outlasted:
+			c.Warning = c.Reason
+		default:
+			c.Reason += fmt.Sprintf(", unless that takes less than %s", finalizerPatience)
+			c.writes = []write{{verb: awaitFinalizers, precondition: precondition{uid: f.full.GetUID()}}}
+			p.warnings.add(t.id, t.source, "%s", c.Reason)
+		}
 		return c, nil
 	})
 }

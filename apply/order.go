@@ -124,7 +124,7 @@ func (o *releaseOrder) addImplied() {
 		}
 		add(namespaceID(t.id.Namespace), "which is its namespace")
 		add(t.definition(), "which defines its kind")
-		if t.obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken) {
+		if holdsToken(t.obj) {
 			// Without its account, it is deleted. k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
 			add(kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}, "whose token it holds")
 		}

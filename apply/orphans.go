@@ -113,7 +113,9 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 	}
 	var candidates []orphan
 	for _, id := range p.history.order {
-		candidates = append(candidates, newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id)))
+		o := newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id))
+		o.OnRecord = p.history.isOnRecord(id)
+		candidates = append(candidates, o)
 	}
 	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
 	// hooks create Secrets once, which later revisions read. What a template made, and became a hook

@@ -46,6 +46,7 @@ type planning struct {
 	permissions   *permissions
 	warnings      *warnings
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
+	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 
@@ -133,15 +134,27 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	p.warnings.reportLater(a.opts.Warn)
+	p.changedQuotas = map[string]bool{}
 	for _, list := range append(plan.lists(), plan.Hooks) {
 		for _, c := range list {
 			if c.MayWrite() {
 				p.pending.Add(1)
+				p.noteQuota(c)
 			}
 		}
 	}
+	for _, c := range p.settled {
+		p.noteQuota(*c)
+	}
 	if a.planning = p; p.pending.Load() == 0 {
 		a.planning = nil
+	}
+}
+
+// noteQuota notes a change of a ResourceQuota.
+func (p *planning) noteQuota(c Change) {
+	if c.ID.Group == "" && c.ID.Kind == "ResourceQuota" && c.Action != Unchanged && c.Action != Keep {
+		p.changedQuotas[c.ID.Namespace] = true
 	}
 }
 

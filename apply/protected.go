@@ -102,9 +102,13 @@ func (p *planning) annotatedToStay(ctx context.Context, at collection) (kube.ID,
 	}
 }
 
-// holdForFinalizers lets what is deleted after a custom resource with finalizers wait until that is gone: whoever
-// removes them may be among it.
+// holdForFinalizers lets what is deleted after a custom resource with finalizers wait until that is gone, if whoever
+// removes them may be among it: a workload, or another custom resource that makes one.
 func holdForFinalizers(changes []Change) {
+	last := len(changes) - 1 // that may run something
+	for last >= 0 && !mayRun(changes[last]) {
+		last--
+	}
 	var held []Change
 	for i := range changes {
 		c := &changes[i]
@@ -112,17 +116,22 @@ func holdForFinalizers(changes []Change) {
 			continue
 		}
 		for _, h := range held {
-			if h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
+			if changes[last].deletion.Turn > h.deletion.Turn && h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
 				c.deletion.WaitsForGone = append(c.deletion.WaitsForGone, h.ID)
 				if gone := (ordering.Dependency{ID: h.ID, State: ordering.Gone}); c.ID.Group == "apps" && !slices.Contains(c.DependsOn, gone) {
 					c.DependsOn = append(c.DependsOn, gone)
 				}
 			}
 		}
-		if !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
+		if last >= 0 && !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
 			held = append(held, *c)
 		}
 	}
+}
+
+// mayRun reports whether a deletion is of something that runs programs, or may have others that do.
+func mayRun(c Change) bool {
+	return c.Action == Delete && (c.ID.Group == "apps" || kube.RunsToEnd(c.ID.GroupKind()) || !ordering.IsBuiltinGroup(c.ID.Group))
 }
 
 // splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and

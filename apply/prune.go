@@ -148,9 +148,9 @@ func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	d.awaitGone(ctx, ids)
 }
 
-// actorPatience is how long changes wait for a dropped object that would act on them and that a finalizer holds: who
+// finalizerPatience is how long changes wait for an object that should go first and that a finalizer of others holds: who
 // removed it may be gone.
-const actorPatience = 15 * time.Second
+const finalizerPatience = 15 * time.Second
 
 // awaitAll waits until everything that was deleted is gone. It returns an error for each object that stays although
 // others need what it holds.
@@ -166,7 +166,7 @@ func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
 		}
 	}
 	d.awaitGone(ctx, ids)
-	limited, cancel := context.WithTimeoutCause(ctx, actorPatience, fmt.Errorf("it still exists after %s", actorPatience))
+	limited, cancel := context.WithTimeoutCause(ctx, finalizerPatience, fmt.Errorf("it still exists after %s", finalizerPatience))
 	defer cancel()
 	d.awaitGone(limited, actors)
 	var errs []error
@@ -251,7 +251,9 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		if c := a.planning.decideOrphan(*gone[i].orphan, s.meta); c.Action == Delete && len(c.writes) > 0 {
+		o := *gone[i].orphan
+		o.OnRecord = false // what comes back without ownership is somebody's own
+		if c := a.planning.decideOrphan(o, s.meta); c.Action == Delete && len(c.writes) > 0 {
 			out = append(out, c)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,7 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
-		Custom: immutable.Custom,
+		Custom: immutable.Custom, Derived: movesToken(u.live, u.fullDesired),
 	}.Permission()
 	immutable.Never = permission == decide.NeverPermitted
 	if permission != decide.Permitted {
@@ -45,6 +46,18 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 		}
 		return u.recreate(immutable)
 	}), nil
+}
+
+// movesToken reports whether a Secret is to hold the token of another account: the controller of these tokens deletes it then.
+// k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
+func movesToken(live, desired *unstructured.Unstructured) bool {
+	account := func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()[corev1.ServiceAccountNameKey] }
+	return holdsToken(live) && holdsToken(desired) && account(live) != account(desired)
+}
+
+// holdsToken reports whether an object is a Secret into which a controller puts the token of an account.
+func holdsToken(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "Secret" && obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken)
 }
 
 // recreate is the verdict that an object is deleted and made again.

@@ -197,5 +197,6 @@ func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error)
 		c.writes = nil // gone
 		return c, nil
 	}
+	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID() // what was made without ownership since the plan is somebody's own
 	return p.decideOrphan(o, meta), nil
 }

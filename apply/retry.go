@@ -32,7 +32,7 @@ func answerTo[T any](ctx context.Context, r *requester, request func() (T, error
 
 // tryFor is tryWhile for a request about t. If t had to wait for its kind or namespace, these
 // are new, and the server may not know them yet: that is retried like transient failures. So is a conflict
-// about a ResourceQuota other than t, which admission has and which passes.
+// about a ResourceQuota other than t, which admission has and which passes, and a quota that is used up while this release changes it.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
 	began := time.Now()
 	deadline := began.Add(discoveryLagWindow)
@@ -40,6 +40,8 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 		switch {
 		case t.progress.refusalIsFinal && verify.RefusesWrite(err):
 			return false
+		case t.progress.quotaChanges && verify.KindOf(err) == verify.Quota:
+			return time.Since(began) < admissionLag
 		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
 			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
 		case verify.Transient(err):

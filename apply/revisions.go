@@ -21,6 +21,7 @@ type releaseHistory struct {
 	order         []kube.ID
 	provenance    map[kube.ID]*Provenance // of objects of that name; see noteProvenance
 	lastUninstall int                     // the latest revision that was uninstalled
+	lastSuccess   int                     // the latest revision since that has succeeded; 0 for none
 }
 
 // A DeclaredObject is an object as a revision declares it.
@@ -98,10 +99,13 @@ func (r *resolver) isUnlisted(group string) bool {
 // the release's. An uninstall ends all provenance.
 func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
-		h.provenance, h.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
+		h.provenance, h.lastUninstall, h.lastSuccess = map[kube.ID]*Provenance{}, r.Revision, 0
 		return
 	}
 	final := r.Status == "deployed" || r.Status == "superseded"
+	if final {
+		h.lastSuccess = r.Revision
+	}
 	for _, id := range had {
 		if o := h.provenance[id]; o.MustBeGivenBack() && (r.Provenance != nil || final) {
 			delete(h.provenance, id) // unless this revision records it again, below
@@ -126,6 +130,12 @@ func (h *releaseHistory) latestDeclared(id kube.ID) DeclaredObject {
 		return history[len(history)-1]
 	}
 	return DeclaredObject{}
+}
+
+// isOnRecord reports whether the latest successful revision has an object: it is the release's unless it bears the ownership of
+// others. Helm asks no more of what is in the manifest that it upgrades from.
+func (h *releaseHistory) isOnRecord(id kube.ID) bool {
+	return h.lastSuccess != 0 && slices.ContainsFunc(h.objects[id], func(o DeclaredObject) bool { return o.Revision == h.lastSuccess })
 }
 
 // provenanceOf returns the provenance of a live object of the release us; nil when no record

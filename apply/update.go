@@ -2,9 +2,11 @@ package apply
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -117,6 +119,8 @@ func (u *updateDecision) computePrediction() error {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	switch from := provenance.OwnerOf(u.live); {
+	case !u.adopting && from == (Owner{}) && !u.t.fromCRDs && u.p.history.isOnRecord(u.t.id):
+		u.change.Reason = "somebody has made it anew, or removed its ownership"
 	case !u.adopting:
 	case from == (Owner{}):
 		u.change.Reason = "adopted: it belonged to no release"
@@ -167,6 +171,9 @@ func (u *updateDecision) staysHeadless() bool {
 func (u *updateDecision) decideByDryRun() (verdict, error) {
 	if u.prediction.Migrated.Elsewhere == "" && compare.SameContent(u.prediction.Predicted, u.live) {
 		return verdict{change: u.unchanged()}, nil
+	}
+	if movesToken(u.live, u.fullDesired) {
+		return u.decideRecreation(errors.New("a token can't move to another account"), []string{"metadata.annotations[" + corev1.ServiceAccountNameKey + "]"})
 	}
 	keep := fieldpath.NewSet() // if there is no answer: an estimate has no defaults, so those of the live object are kept
 	if !u.defaultsRelinquished {

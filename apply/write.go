@@ -34,6 +34,7 @@ type verb int
 const (
 	deleteObject     verb = iota
 	awaitGone             // waits until the object that was deleted is gone
+	awaitFinalizers       // waits a little until an object is gone that others hold; the change is decided again afterwards
 	createObject          // never changes an object that is there
 	createHook            // by a plain POST, which Helm needs the permission for too
 	patchObject           // makes changes that no apply can; the change is decided again afterwards
@@ -72,6 +73,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		return c, true, nil
 	}
 	if r.t != nil {
+		r.t.progress.quotaChanges = r.p.changedQuotas[r.t.id.Namespace]
 		ctx, r.t.progress.refusalIsFinal = r.p.warnings.withServerWarnings(ctx, r.t), c.changesOnlyOwners()
 	}
 	version := "" // resourceVersion after our previous write
@@ -85,6 +87,12 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		case awaitGone:
 			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
 			r.t.progress.oldDeleted = err == nil
+		case awaitFinalizers:
+			limited, cancel := context.WithTimeout(ctx, finalizerPatience)
+			_ = r.a.awaitGone(limited, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid) // the decision tells
+			cancel()
+			r.t.progress.outlasted = true
+			return c, true, context.Cause(ctx)
 		case patchObject:
 			_, err = r.a.do(ctx, r.t, w, nil, asWrite)
 			r.t.progress.written = r.t.progress.written || err == nil

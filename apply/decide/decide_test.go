@@ -109,12 +109,18 @@ func TestOrphan(t *testing.T) {
 		reason  string
 		revisit bool
 	}{
-		"our object":                      {removed, of(config, us), Delete, "removed from the chart", false},
-		"of a failed revision":            {removed, with(of(config, us), func(o *Orphan) { o.Status = "failed" }), Delete, "left by failed revision 3", false},
-		"of a hook":                       {removed, with(of(job, us), func(o *Orphan) { o.Origin = FromHook }), Delete, "left by a hook of revision 3", false},
-		"kept before":                     {removed, with(of(config, us), func(o *Orphan) { o.Origin, o.Declared = KeptEarlier, nil }), Delete, "for a reason that no longer applies", false},
-		"of an uninstall":                 {uninstall, of(config, us), Delete, "uninstalled", false},
-		"of no release":                   {removed, of(config, nobody), Keep, "no longer belongs to a release", false},
+		"our object":                 {removed, of(config, us), Delete, "removed from the chart", false},
+		"of a failed revision":       {removed, with(of(config, us), func(o *Orphan) { o.Status = "failed" }), Delete, "left by failed revision 3", false},
+		"of a hook":                  {removed, with(of(job, us), func(o *Orphan) { o.Origin = FromHook }), Delete, "left by a hook of revision 3", false},
+		"kept before":                {removed, with(of(config, us), func(o *Orphan) { o.Origin, o.Declared = KeptEarlier, nil }), Delete, "for a reason that no longer applies", false},
+		"of an uninstall":            {uninstall, of(config, us), Delete, "uninstalled", false},
+		"of no release":              {removed, of(config, nobody), Keep, "no longer belongs to a release", false},
+		"made anew by hand":          {removed, with(of(config, nobody), func(o *Orphan) { o.OnRecord = true }), Delete, "removed from the chart", false},
+		"made anew for another tool": {removed, with(of(config, nobody), func(o *Orphan) { o.OnRecord = true; o.Live.SetLabels(map[string]string{kube.ManagedByLabel: "tool"}) }), Keep, "no longer belongs to a release", false},
+		"taken out by hand": {removed, with(of(config, nobody), func(o *Orphan) {
+			o.OnRecord = true
+			o.Live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply}})
+		}), Keep, "no longer belongs to a release", false},
 		"of a hook of Helm":               {removed, with(of(job, nobody), func(o *Orphan) { o.Origin = FromHook }), Keep, "deployer didn't run", false},
 		"of another release":              {uninstall, of(config, others), Keep, "belongs to release shop/other now", false},
 		"kept by annotation":              {uninstall, of(config, us, annotated(KeepAnnotation, "Keep ")), Keep, "resource-policy: keep", false},

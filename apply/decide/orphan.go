@@ -25,6 +25,8 @@ type Orphan struct {
 
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
+	// OnRecord says that the latest successful revision has it.
+	OnRecord bool
 	// NeededBy is an object of the chart that would be deleted with it: one in this namespace, or of the kind that it
 	// defines; the zero ID when there is none.
 	NeededBy kube.ID
@@ -60,8 +62,8 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return d
 	}
 	owner, kind := provenance.OwnerOf(o.Live), o.ID.GroupKind()
-	if o.remadeByAggregator() {
-		owner = p.Owner // the controller has recreated our object
+	if o.remadeByAggregator() || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) {
+		owner = p.Owner
 	}
 	annotations := []map[string]string{o.Live.GetAnnotations(), o.DeclaredAnnotations()}
 	switch controller := metav1.GetControllerOf(o.Live); {

@@ -24,6 +24,8 @@ type Recreation struct {
 	// Adopted says that this run adopts the object, or that only failed runs have adopted it:
 	// once it is deleted, it can't be given back.
 	Adopted bool
+	// Derived says that a controller makes its content, which nobody can keep.
+	Derived bool
 	// Custom says that it is a custom resource. What stands behind it, such as a database, may hold data.
 	Custom bool
 }
@@ -47,7 +49,7 @@ func (r Recreation) Permission() RecreationPermission {
 		}
 	}
 	annotated, _, _ := annotation.Recreate.Read(r.Desired)
-	permitted := r.Allowed || annotated || gk == kube.JobKind
+	permitted := r.Allowed || annotated || r.Derived || gk == kube.JobKind
 	switch {
 	case gk == kube.PersistentVolumeClaimKind, r.Custom:
 		permitted = r.Allowed && annotated

@@ -2,12 +2,14 @@ package provenance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -29,6 +31,18 @@ func (o Owner) SetOn(obj *unstructured.Unstructured) {
 func OwnerOf(obj metav1.Object) Owner {
 	a := obj.GetAnnotations()
 	return Owner{Release: a[kube.ReleaseNameAnnotation], Namespace: a[kube.ReleaseNamespaceAnnotation]}
+}
+
+// IsNobodys reports whether an object bears no mark of an owner: of a release, of another tool, or of a controller.
+func IsNobodys(obj metav1.Object) bool {
+	manager := obj.GetLabels()[kube.ManagedByLabel]
+	return OwnerOf(obj) == (Owner{}) && (manager == "" || manager == kube.ManagedByHelm) && metav1.GetControllerOf(obj) == nil
+}
+
+// IsRemade reports whether somebody has made an object of ours anew, without ownership. One that still has fields of ours was taken
+// out of the release.
+func IsRemade(obj metav1.Object) bool {
+	return IsNobodys(obj) && !slices.ContainsFunc(obj.GetManagedFields(), ownership.IsOurs)
 }
 
 // Mismatch says, in the words of Helm's checkOwnership, what an object of another owner lacks to be

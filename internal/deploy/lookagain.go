@@ -59,7 +59,9 @@ func (e *VanishedError) Hint() string {
 
 // lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
 func (r *run) lookOnceMore(ctx context.Context) (err error) {
-	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool { return c.Applied == nil || endsByItself(c.Applied) })
+	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
+		return c.Applied == nil || endsByItself(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
+	})
 	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -108,5 +109,16 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
 		}
 	}
-	return r.waitFor(ctx, targets)
+	return r.runStep(ctx, StepWait, len(targets), func() error {
+		err := r.track(ctx, targets)
+		timeout, ok := errors.AsType[*track.TimeoutError](err)
+		if !ok || ctx.Err() != nil || slices.ContainsFunc(timeout.NotReady, func(s track.Status) bool { return !apply.IsHeld(s.Finalizers) }) {
+			return err
+		}
+		// The release is uninstalled as far as that is for us to do, as with Helm, which doesn't look.
+		for _, s := range timeout.NotReady {
+			r.emit(Warned{Text: fmt.Sprintf("%s: still exists, %s: %s", s.ID, s.Message, apply.HowToLetGo(s.ID))})
+		}
+		return nil
+	})
 }

@@ -58,7 +58,10 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
-		if c.Applied == nil || skip(c.ID) || c.Action == apply.Unchanged && c.Applied.GetDeletionTimestamp() != nil {
+		if c.Applied == nil || skip(c.ID) {
+			continue
+		}
+		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == apply.Unchanged || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
 			continue
 		}
 		target := track.Target{

@@ -15,18 +15,8 @@ import (
 // lostAndFound is what may have become of an object of revision 1, before
 // revision 2 adopts it and fails.
 var lostAndFound = map[string]func(w *world){
-	"made anew": func(w *world) {
-		if err := w.in("configmaps").Delete(w.Context(), "cm", metav1.DeleteOptions{}); err != nil {
-			w.Fatal(err)
-		}
-		w.create("configmaps", "kubectl-create", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {team: red}}\ndata: {key: theirs, extra: '1'}\n")
-	},
 	"another release's": func(w *world) {
 		w.ok("install", "other", w.chart(configMap("cm", "theirs")), "--take-ownership-from", w.ns+"/x")
-	},
-	"nobody's": func(w *world) {
-		w.patch("configmaps", "cm", "kubectl-edit", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},
-			"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}},"data":{"key":"theirs"}}`)
 	},
 }
 
