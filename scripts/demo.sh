@@ -3,7 +3,7 @@
 # the next one succeeds. With Helm 3 the containers of the failed release stay
 # in the Deployment for ever. `make demo` plays it on a cluster of its own.
 #
-# It builds nothing, and ends with 1 as soon as something isn't as told.
+# It builds nothing, and ends with 1 as soon as something isn't as described.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PATH=$PWD/bin:$PATH
