@@ -45,11 +45,14 @@ const Manager = ownership.Manager
 // Its methods are called one after the other.
 type Applier struct {
 	*requester
-	owner      Owner
-	planning   *planning // of the last plan; nil when nothing is left to decide
-	builtin    func() (managedfields.TypeConverter, error)
-	onAdoption func(context.Context, Change) error // see WithOnAdoption; nil records nothing
-	unawaited  []Change                            // CRDs that Run has written; see AwaitKinds
+	owner     Owner
+	planning  *planning // of the last plan; nil when nothing is left to decide
+	builtin   func() (managedfields.TypeConverter, error)
+	unawaited []Change // CRDs that Run has written; see AwaitKinds
+
+	// OnAdoption is called, from any goroutine, before the first write to an object that may have to be given back. It has to
+	// record Change.Provenance; if it fails, the object isn't written. Set it before Run; nil records nothing.
+	OnAdoption func(context.Context, Change) error
 }
 
 // New returns an Applier; it does no network I/O.

@@ -35,16 +35,7 @@ func (u *updateDecision) rememberPrior(c *Change, diff *typed.Comparison, result
 	c.Provenance.Adopted.Prior.Remember(u.prediction.Live, over, result)
 }
 
-// WithOnAdoption returns an Applier whose Run calls onAdoption, from any goroutine, before the
-// first write to an object that may have to be given back. onAdoption has to record
-// Change.Provenance; if it fails, the object isn't written.
-func (a *Applier) WithOnAdoption(onAdoption func(ctx context.Context, c Change) error) *Applier {
-	out := *a
-	out.onAdoption = onAdoption
-	return &out
-}
-
-// recordPriorState calls onAdoption for an object that is about to be written and may have to be
+// recordPriorState calls OnAdoption for an object that is about to be written and may have to be
 // given back: its former state must be on record first.
 func (r *changeRun) recordPriorState(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.MustBeGivenBack() {
@@ -53,10 +44,10 @@ func (r *changeRun) recordPriorState(ctx context.Context, c Change) error {
 	if r.t != nil {
 		r.t.progress.provenance = c.Provenance
 	}
-	if r.a.onAdoption == nil {
+	if r.a.OnAdoption == nil {
 		return nil
 	}
-	if err := r.a.onAdoption(ctx, c); err != nil {
+	if err := r.a.OnAdoption(ctx, c); err != nil {
 		return &ObjectError{ID: c.ID, Source: c.Source, Doing: "recording the former state of", Err: err}
 	}
 	return nil

@@ -22,9 +22,10 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	applier := cmp.Or(op.applier, d.newApplier(op))
 	op.history, op.applier = nil, nil // the records and objects of thousands of objects take megabytes
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
+	applier.OnAdoption = journal.recordAdoption
 	r := &run{
 		Deployer: d, op: op, lock: lock, emit: Serial(onEvent), began: time.Now(), journal: journal,
-		applier: applier.WithOnAdoption(journal.recordAdoption), tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
+		applier: applier, tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.emit(Began{Operation: op})
 	if op.MadeNamespace {
