@@ -16,15 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// decode reads data.release of a Secret.
-func decode(text []byte) (*Record, error) {
-	data, err := unpack(text)
-	if err != nil {
-		return nil, err
-	}
-	return decodeJSON(data)
-}
-
 func decodeJSON(data []byte) (*Record, error) {
 	rec := &Record{}
 	if err := json.Unmarshal(data, rec); err != nil {

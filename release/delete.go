@@ -80,12 +80,12 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 		return err
 	}
 	older, found := slices.BinarySearchFunc(all.heads, newest, func(s Summary, revision int) int { return s.Revision - revision })
-	if err := kube.ForEach(older, kube.ParallelRequests, func(i int) error { return l.store.Delete(ctx, &all.heads[i]) }); err != nil {
+	if err := kube.ForEach(older, kube.ParallelRequests, func(i int) error { return l.store.deleteRevision(ctx, &all.heads[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
 	var errs []error
 	if found {
-		errs = append(errs, l.store.Delete(ctx, &all.heads[older]))
+		errs = append(errs, l.store.deleteRevision(ctx, &all.heads[older]))
 	}
 	for _, p := range all.parts { // also those that a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {
@@ -98,31 +98,20 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 // TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
 // keeps the last successful revision and all later ones, because they show which objects
 // may exist; without a successful revision it deletes nothing. It also deletes parts of
-// large records that no revision refers to. Call it with the release locked, after
-// Finish.
-func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
-	all, err := s.list(ctx, name, ownerParts, ownerHelm)
-	if err != nil {
-		return err
-	}
-	return s.trim(ctx, all, keep)
-}
-
-// TrimHistory is that of the store for the release of the lock, without listing again what
-// Finish has listed.
+// large records that no revision refers to. Call it after Finish, which has listed what there is.
 func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
-	if l.afterFinish == nil || !l.afterFinish.complete {
-		return l.store.TrimHistory(ctx, l.name, keep)
+	all := l.afterFinish
+	if all == nil || !all.complete {
+		var err error
+		if all, err = l.store.list(ctx, l.name, ownerParts, ownerHelm); err != nil {
+			return err
+		}
 	}
-	return l.store.trim(ctx, l.afterFinish, keep)
-}
-
-func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
-	old := revisionsToTrim(of.heads, keep)
-	err := kube.ForEach(len(old), kube.ParallelRequests, func(i int) error { return s.Delete(ctx, &old[i]) })
-	orphans := unreferencedParts(of.heads, of.parts)
+	old := revisionsToTrim(all.heads, keep)
+	err := kube.ForEach(len(old), kube.ParallelRequests, func(i int) error { return l.store.deleteRevision(ctx, &old[i]) })
+	orphans := unreferencedParts(all.heads, all.parts)
 	return errors.Join(err, kube.ForEach(len(orphans), kube.ParallelRequests, func(i int) error {
-		return s.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
+		return l.store.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
 	}))
 }
 

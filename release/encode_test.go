@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -32,6 +33,11 @@ func decoded(t testing.TB, enc *encoded) *Record {
 		t.Fatalf("what was encoded can't be decoded: %v", err)
 	}
 	return rec
+}
+
+// trim trims a history as a run does that hasn't listed it.
+func trim(ctx context.Context, store *Store, name string, keep int) error {
+	return (&Lock{store: store, name: name}).TrimHistory(ctx, keep)
 }
 
 // formOf names the form of an encoded record.

@@ -106,7 +106,7 @@ func TestJournalOfAnEarlierRun(t *testing.T) {
 		}
 	}
 	leave()
-	if err := s.store.TrimHistory(t.Context(), "web", 10); err != nil {
+	if err := trim(t.Context(), s.store, "web", 10); err != nil {
 		t.Fatal(err)
 	}
 	if found := s.secretsWith(t, "owner=deployer"); len(found) > 0 {

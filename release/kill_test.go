@@ -60,7 +60,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, rec *Record, work
 	if err := l.Finish(ctx, rec, deployed, "done"); err != nil {
 		return err
 	}
-	if err := store.TrimHistory(ctx, rec.Name, 2); err != nil {
+	if err := trim(ctx, store, rec.Name, 2); err != nil {
 		return err
 	}
 	return l.Unlock(ctx)
@@ -90,7 +90,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				}
 				rec := begun(t, l)
 				finish(t, l, rec, deployed)
-				if err := s.store.TrimHistory(t.Context(), name, 10); err != nil {
+				if err := trim(t.Context(), s.store, name, 10); err != nil {
 					t.Error(err)
 				}
 				got := statuses(t, s.store, name)

@@ -68,7 +68,7 @@ func TestLargeJournal(t *testing.T) {
 	run(t, s.store, "web", deployed)
 	wantStatuses(t, s.store, "web", "1:superseded 2:deployed")
 	s.wantJournal(t, 1, rec.Journal)
-	if err := s.store.TrimHistory(t.Context(), "web", 1); err != nil {
+	if err := trim(t.Context(), s.store, "web", 1); err != nil {
 		t.Fatal(err)
 	}
 	if left := s.secretsWith(t, "owner=deployer"); len(left) > 0 {
@@ -120,7 +120,7 @@ func TestLargeJournalOfAKilledRun(t *testing.T) {
 				}
 			}
 			finish(t, l, begun(t, l, withLargeJournal), deployed)
-			if err := s.store.TrimHistory(t.Context(), name, 1); err != nil {
+			if err := trim(t.Context(), s.store, name, 1); err != nil {
 				t.Error(err)
 			}
 			// The journal of the last revision, in which nothing was done, fits into its head.

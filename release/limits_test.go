@@ -53,7 +53,7 @@ func TestBombsAreNotUnpacked(t *testing.T) {
 		"many values":     {bomb(t, bombHead+`"config":{"a":[0`, ",0", maxElements, `]}}`), "unpacks to more than 524288 values"},
 		"deep values":     {bomb(t, bombHead+`"config":{"a":`, "[", maxElements, `}}`), "unpacks to more than 524288 values"},
 	} {
-		if _, err := decode(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := joinRecord(c.text, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: decode = %v, want %q", name, err, c.want)
 		}
 	}
@@ -101,7 +101,7 @@ func FuzzRecordJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rec, err := decode(toText(data))
+		rec, err := joinRecord(toText(data), nil)
 		if err != nil {
 			return
 		}

@@ -295,7 +295,7 @@ func TestClearLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.Delete(t.Context(), &Summary{Name: "web", Revision: 1, UID: string(rec.stored.uid)}); err != nil {
+	if err := s.store.deleteRevision(t.Context(), &Summary{Name: "web", Revision: 1, UID: string(rec.stored.uid)}); err != nil {
 		t.Fatal(err)
 	}
 	if s.lease(t, "web") == nil {
@@ -608,7 +608,7 @@ func TestLostAnswers(t *testing.T) {
 				})
 			}
 			finish(t, l, rec, deployed)
-			if err := store.TrimHistory(t.Context(), name, 1); err != nil && name != "prune" {
+			if err := trim(t.Context(), store, name, 1); err != nil && name != "prune" {
 				t.Error(err)
 			}
 			if err := l.Context().Err(); err != nil {

@@ -64,7 +64,7 @@ func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decode(enc.head)
+	got, err := joinRecord(enc.head, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 
 func TestDecodeReadsPlainRecords(t *testing.T) {
 	plain := `{"name":"web","version":1,"info":{"status":"deployed"}}`
-	rec, err := decode([]byte(base64.StdEncoding.EncodeToString([]byte(plain))))
+	rec, err := joinRecord([]byte(base64.StdEncoding.EncodeToString([]byte(plain))), nil)
 	if err != nil || rec.Name != "web" || rec.Info.Status != helmrelease.StatusDeployed {
 		t.Errorf("decode(%s) = %+v, %v", plain, rec, err)
 	}
@@ -93,7 +93,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no name":         b64(`{"version":1,"info":{}}`),
 		"negative number": b64(`{"name":"web","version":-1,"info":{}}`),
 	} {
-		if rec, err := decode([]byte(text)); err == nil {
+		if rec, err := joinRecord([]byte(text), nil); err == nil {
 			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
 		}
 	}
@@ -132,7 +132,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(toText([]byte(seed)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		rec, err := decode(text)
+		rec, err := joinRecord(text, nil)
 		if err != nil {
 			return
 		}
@@ -201,7 +201,7 @@ func TestRecordsOfOthersAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, err := decode(text)
+		rec, err := joinRecord(text, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -1,7 +1,7 @@
 // Package release stores the release history: one record per revision, in Secrets that
 // the helm binary also reads and writes.
 //
-// A Store reads records. It can also delete revisions and Leases that are no longer needed.
+// A Store reads records. It can also delete a Lease that is no longer needed.
 // All other writes need a Lock, which is the right to change one release:
 //
 //   - Recover records revisions as failed that killed runs left unfinished.

@@ -37,13 +37,12 @@ const (
 )
 
 // A Store reads the records of one namespace, or of all namespaces when listing. It writes only
-// by Delete, TrimHistory and DeleteDeadLease, which delete what nobody needs; a Lock makes all
-// other writes.
+// by DeleteDeadLease, which deletes what nobody needs; a Lock makes all other writes.
 type Store struct {
 	cluster    *kube.Cluster
 	namespace  string
 	unpacking  *sync.Mutex // of large records, to limit the memory of a list
-	prefetched *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
+	prefetched *sync.Map   // Secrets of deployed revisions that were read, by their UID: superseding them saves a round trip
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
@@ -201,9 +200,9 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector stri
 	return nil, fmt.Errorf("listing Secrets %s in namespace %q: the API server has more than %d pages of %d, or says so without end", selector, namespace, maxPages, pageSize)
 }
 
-// Delete deletes the Secret of a revision, but no other Secret of the same name. It
+// deleteRevision deletes the Secret of a revision, but no other Secret of the same name. It
 // succeeds if the Secret is already gone.
-func (s *Store) Delete(ctx context.Context, of *Summary) error {
+func (s *Store) deleteRevision(ctx context.Context, of *Summary) error {
 	if err := s.deleteSecret(ctx, SecretName(of.Name, of.Revision), of.UID); err != nil {
 		return err
 	}

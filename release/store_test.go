@@ -177,7 +177,7 @@ func TestLargeReleases(t *testing.T) {
 	t.Run("parts go with their revision", func(t *testing.T) {
 		run(t, s.store, "web", deployed, large)
 		run(t, s.store, "web", deployed)
-		if err := s.store.TrimHistory(t.Context(), "web", 1); err != nil {
+		if err := trim(t.Context(), s.store, "web", 1); err != nil {
 			t.Fatal(err)
 		}
 		wantStatuses(t, s.store, "web", "3:deployed")
@@ -328,7 +328,7 @@ func TestHistoryMax(t *testing.T) {
 		{4, "2:failed 3:deployed 4:failed 5:failed"},
 		{1, "3:deployed 4:failed 5:failed"},
 	} {
-		if err := s.store.TrimHistory(t.Context(), "web", c.keep); err != nil {
+		if err := trim(t.Context(), s.store, "web", c.keep); err != nil {
 			t.Fatal(err)
 		}
 		wantStatuses(t, s.store, "web", c.want)
