@@ -50,9 +50,9 @@ type walk struct {
 	inPod  bool
 	// unchanged says that nothing but generated values has changed in the release.
 	unchanged bool
-	around    *frame  // the map that it is in
-	siblings  []*node // the versions of what that map counts as, if it isn't one
-	missing   string  // why the entry that it is in isn't recorded; empty if it is, or in none
+	around    *surroundings // the map that it is in
+	siblings  []*node       // the versions of what that map counts as, if it isn't one
+	missing   string        // why the entry that it is in isn't recorded; empty if it is, or in none
 	line      *rewording
 	out       *findings
 }
@@ -114,11 +114,11 @@ func (w walk) compareFields(versions []*node, old *node) {
 			continue
 		}
 		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(key, versions[0].children[i])
-		below.around = &frame{outer: w.around, versions: versions, old: old, key: key, inText: w.inText}
+		below.around = &surroundings{outer: w.around, versions: versions, old: old, key: key, inText: w.inText}
 		if w.siblings != nil {
 			below.around.versions, below.siblings = w.siblings, nil
 		}
-		if !below.around.isWhosePositionItWas() {
+		if !below.around.haveRecordedNumber() {
 			below.missing = missingOwner
 		}
 		recorded := old.child(key)
@@ -170,7 +170,7 @@ func (w walk) compareItems(versions []*node, old *node) {
 			continue
 		}
 		below := w.field(w.path+"["+list.name(i)+"]", w.key)
-		below.around = &frame{outer: w.around}
+		below.around = &surroundings{outer: w.around}
 		recorded, missing := list.recorded(i)
 		if recorded == nil && list.old != nil {
 			below.missing, below.line = missing, list.reworded(i)
@@ -276,7 +276,7 @@ func (w walk) add(n *node, texts []string, recorded *string, why string) {
 	if n.place == nil {
 		n.place = &place{owner: w.object, path: w.path, key: w.key, inPod: w.inPod, versions: texts, final: n.text}
 	}
-	if w.missing != missingOwner && !n.isPEM() && !w.around.isWhoseItWas() {
+	if w.missing != missingOwner && !n.isPEM() && !w.around.haveRecordedOwner() {
 		w.missing = missingOwner // a certificate says itself whose it is
 	}
 	if w.missing != "" {

@@ -36,9 +36,9 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		if len(matching) != 1 {
 			continue
 		}
-		around := e.inMap(key, label)
+		around := e.asField(key, label)
 		isNamed := len(identities(e.columns[i][0])) > 0 && e.columns[i][0].header() != nil
-		if identitiesFit(e.columns[i], matching[0]) && around.isWhosePositionItWas() && (isNamed || around.isWhoseItWas()) {
+		if identitiesFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
 		return nil, missingOwner
@@ -159,7 +159,7 @@ func (e *entries) neighboursFit(of string) bool {
 		for _, n := range list {
 			key := identityLineKey(n)
 			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
-			if key != "" && !generated[key] && (of == "" || isNumber || sharedPath(key, of) == nearest || governs(key, wordsOfKey(of))) {
+			if key != "" && !generated[key] && (of == "" || isNumber || sharedPath(key, of) == nearest || namesOwnerOf(key, wordsOfKey(of))) {
 				out = append(out, strings.TrimSpace(n.text))
 			}
 		}

@@ -18,7 +18,7 @@ import (
 //   - otherwise: an identity beside the field, or beside one that it is below, has changed or is gone,
 //   - or, if there is none and only one other branch has identities: one of these.
 //
-// A field beside another one may belong to a third: smtp-user says nothing of db-password. See governs. In a map, hosts and keys
+// A field beside another one may belong to a third: smtp-user says nothing of db-password. See namesOwnerOf. In a map, hosts and keys
 // are no identities: services move.
 
 // identityKeys are the keys that say whose an entry is.
@@ -70,10 +70,10 @@ func endsAsIdentity(key string) bool {
 	return len(words) > 0 && slices.Contains(identityKeys, words[len(words)-1])
 }
 
-// governs reports whether a field that says whose others are says it of a field beside it: the words of its key that aren't
+// namesOwnerOf reports whether a field that says whose others are says it of a field beside it: the words of its key that aren't
 // identityKeys are among the words of the other one, as in user and password, db_user and db_password, or USER_0 and PASSWORD_0.
 // Of a field with one word anything may say it.
-func governs(identity string, words []string) bool {
+func namesOwnerOf(identity string, words []string) bool {
 	if len(words) < 2 && endsAsIdentity(identity) {
 		return true
 	}
@@ -82,17 +82,17 @@ func governs(identity string, words []string) bool {
 	})
 }
 
-// A frame is a map on the way to a value, or the list that an item of the way is in.
-type frame struct {
-	outer    *frame
+// Surroundings are a map on the way to a value, or the list that an item of the way is in.
+type surroundings struct {
+	outer    *surroundings
 	versions []*node // of the map; nil for a list
 	old      *node   // recorded
 	key      string  // that the way goes on with
 	inText   bool
 }
 
-// isWhoseItWas reports whether the identities around a value are those that are recorded.
-func (f *frame) isWhoseItWas() bool {
+// haveRecordedOwner reports whether the identities around a value are those that are recorded.
+func (f *surroundings) haveRecordedOwner() bool {
 	var words []string
 	known := false
 	for ; f != nil; f = f.outer {
@@ -104,7 +104,7 @@ func (f *frame) isWhoseItWas() bool {
 		if f.old == nil {
 			continue
 		}
-		isBeside := func(key string) bool { return isOwnerKey(key) && governs(key, words) }
+		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) }
 		same, found := f.haveRecorded(isBeside, func(n *node) map[string]*node { return map[string]*node{"": n} })
 		if !same {
 			return false
@@ -124,11 +124,11 @@ func (f *frame) isWhoseItWas() bool {
 }
 
 // isBranch reports whether another field may say whose the value is. One with a number says it of what has the number.
-func (f *frame) isBranch(key string) bool {
+func (f *surroundings) isBranch(key string) bool {
 	return key != f.key && numberOf(key) == "" && (f.inText || key != "metadata")
 }
 
-func (f *frame) branchesWithIdentities() int {
+func (f *surroundings) branchesWithIdentities() int {
 	found := sets.Set[string]{}
 	for _, n := range []*node{f.versions[0], f.old} {
 		for i, key := range n.keys {
@@ -141,7 +141,7 @@ func (f *frame) branchesWithIdentities() int {
 }
 
 // haveRecorded reports whether what is found in the other fields is as recorded, if it is fixed, and whether there is any.
-func (f *frame) haveRecorded(counts func(key string) bool, find func(*node) map[string]*node) (same, found bool) {
+func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*node) map[string]*node) (same, found bool) {
 	for i, key := range f.old.keys {
 		if key == f.key || !counts(key) {
 			continue
@@ -171,9 +171,9 @@ func (f *frame) haveRecorded(counts func(key string) bool, find func(*node) map[
 	return true, found
 }
 
-// isWhosePositionItWas reports whether the fields of a map that have the number of a key belong to whom they did. They are
+// haveRecordedNumber reports whether the fields of a map that have the number of a key belong to whom they did. They are
 // recognised like an item of a list.
-func (f *frame) isWhosePositionItWas() bool {
+func (f *surroundings) haveRecordedNumber() bool {
 	number := numberOf(f.key)
 	if number == "" || f.old == nil {
 		return true
@@ -244,9 +244,9 @@ func identities(n *node) map[string]*node {
 	return out
 }
 
-// inMap is a frame for one of the items of a list that are recognised by a label, as if it were a field of a map: for items with a
+// asField are the surroundings of one of the items of a list that are recognised by a label, as if it were a field of a map: for items with a
 // name and a value, such as variables, and for blocks of a text.
-func (e *entries) inMap(key, label string) *frame {
+func (e *entries) asField(key, label string) *surroundings {
 	toMap := func(list []*node) *node {
 		out := &node{kind: fields}
 		for _, n := range list {
@@ -262,7 +262,7 @@ func (e *entries) inMap(key, label string) *frame {
 		}
 		return out
 	}
-	f := &frame{old: toMap(e.old), key: label, inText: true}
+	f := &surroundings{old: toMap(e.old), key: label, inText: true}
 	for k := range e.columns[0] {
 		list := mapped(e.columns, func(column []*node) *node { return column[k] })
 		f.versions = append(f.versions, toMap(list))

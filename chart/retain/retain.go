@@ -1,19 +1,20 @@
 // Package retain keeps what templates have generated, such as passwords and certificates, when a chart is deployed again.
 //
-// It is pure: it computes the manifest to deploy from two renderings of the same input, and the manifests that earlier
-// revisions recorded. The rule:
+// It is pure: it computes the manifest to deploy from two or more renderings of the same input (render.go), and the manifests that
+// earlier revisions recorded. Decide takes these steps, and the files are best read in their order:
 //
-//  1. Generated is what differs between the renderings. Everything else comes from the chart and is deployed as it is. Each
-//     object is a tree of fields, items and texts, and the texts are trees themselves: base64, YAML, JSON, lines (node.go,
-//     layer.go, segments.go, compare.go).
-//  2. A generated value is kept only for the entry that provably is the same one: the same object, the same path, and in lists
-//     and texts the same name or the same fixed content (identity.go), and around it the same owner (owners.go). In doubt it is
-//     renewed.
-//  3. Equal values of one rendering are one value. It is kept in all places or in none, with what is computed from it and the
-//     certificates that belong to it (values.go, derive.go, certificates.go). If it would come to another owner in one of them, it
-//     is renewed in all (moves.go).
-//  4. What is only in pod templates restarts the pods: it is new each time, but for checksums of what hasn't changed
-//     (checksums.go).
+//  1. Read: each document that differs between renderings becomes objects, and each object a tree of fields, items and texts; the
+//     texts are trees themselves: base64, YAML, JSON, lines (documents.go, node.go, layer.go).
+//  2. Compare: a walk through the renderings of an object finds what differs, the generated places, down to the words of a line
+//     (compare.go, segments.go). Everything else comes from the chart and is deployed as it is.
+//  3. Recognise: the same walk takes what is recorded at a place, only if the entry provably is the same one: the same object, the
+//     same path, in lists and texts the same name or the same fixed content (identity.go), and around it the same owner
+//     (owners.go). Nothing goes by position, number or likeness.
+//  4. Group: equal texts of one rendering are one value with many places (values.go). What is computed from another value (derive.go)
+//     and what belongs to a certificate (certificates.go) goes with it.
+//  5. Decide: a value is kept in all places or in none. It is renewed if in one of them it would come to another owner (moves.go), if a
+//     certificate is due, or in any doubt. What is only in pod templates restarts the pods, so it is new each time, but for
+//     checksums of what hasn't changed (checksums.go).
 //
 // docs/generated-values.md has the rule in the words of users.
 package retain
