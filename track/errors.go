@@ -36,11 +36,14 @@ type TimeoutError struct {
 
 func (e *TimeoutError) Error() string {
 	var text strings.Builder
-	are := "are"
-	if len(e.NotReady) == 1 {
-		are = "is"
+	what := fmt.Sprintf("%d of %d objects are", len(e.NotReady), e.Total)
+	switch {
+	case e.Total == 1:
+		what = "the object is"
+	case len(e.NotReady) == 1:
+		what = fmt.Sprintf("1 of %d objects is", e.Total)
 	}
-	fmt.Fprintf(&text, "%d of %d objects %s not %s after %s:", len(e.NotReady), e.Total, are, e.Goal, e.Waited.Round(100*time.Millisecond))
+	fmt.Fprintf(&text, "%s not %s after %s:", what, e.Goal, e.Waited.Round(100*time.Millisecond))
 	for _, s := range e.NotReady {
 		fmt.Fprintf(&text, "\n  %s: %s", s.ID, s.Message)
 	}

@@ -250,7 +250,7 @@ func (e *evaluation) creationProblem(r *Rollout) *Finding {
 	c := pods.CreationFailureClass(failure.message)
 	if c == class.QuotaExceeded && r != nil {
 		switch {
-		case r.Terminating > 0, 0 < r.Old && r.Old < r.Desired && e.obj.gk == kube.DeploymentKind: // not every cluster counts those that terminate
+		case r.Terminating > 0, e.oldPodsAreLeaving(r):
 			c, failure.since = class.WaitingForRoom, e.now // the timer starts when they have left
 		case r.Updated == 0 && r.Old > 0 && e.obj.gk == kube.DeploymentKind:
 			c = class.QuotaDeadlock
@@ -262,6 +262,16 @@ func (e *evaluation) creationProblem(r *Rollout) *Finding {
 		p.FinalAt = failure.since.Add(info.Grace)
 	}
 	return p
+}
+
+// oldPodsAreLeaving reports whether the rollout of a Deployment has begun to take old pods away, in a cluster that doesn't count
+// those that terminate.
+func (e *evaluation) oldPodsAreLeaving(r *Rollout) bool {
+	if e.obj.gk != kube.DeploymentKind || r.CountsTerminating || e.obj.target.Baseline == nil {
+		return false
+	}
+	before, _, _ := unstructured.NestedInt64(e.obj.target.Baseline.Object, "status", "replicas")
+	return 0 < r.Old && r.Old < min(r.Desired, int(before))
 }
 
 func (t *trackedObject) newReplicaSet() string {

@@ -137,7 +137,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 // printError shows an error, unless the report of the run has shown it.
 func (e *env) printError(err error) {
 	if e.view != nil && e.view.Reported(err) {
-		if line := e.call.helmErrorLine(err); line != "" && (e.call.asHelm || e.format == "" || e.format == string(output.FormatTable)) {
+		if line := e.errorLine(err); line != "" {
 			output.PrintError(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
@@ -146,6 +146,14 @@ func (e *env) printError(err error) {
 		err = withAccountHint(err)
 	}
 	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
+}
+
+// errorLine is the line that follows the report of an error; empty for none.
+func (e *env) errorLine(err error) string {
+	if err == nil || !e.call.asHelm && e.format != "" && e.format != string(output.FormatTable) {
+		return ""
+	}
+	return e.call.helmErrorLine(err)
 }
 
 // helmFiles are Helm's own files as flags and environment have them. On a

@@ -137,7 +137,8 @@ func (o *operationFlags) startView(ctx context.Context, e *env, format output.Fo
 	e.view = run.New(e.streams, run.Options{
 		Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
-		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
+		ExitCode:     func(err error) int { return e.exitCode(ctx, err) },
+		ErrorFollows: func(err error) bool { return e.errorLine(err) != "" },
 	})
 	for _, text := range e.earlyWarnings {
 		e.view.Warn(text)

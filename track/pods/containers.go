@@ -191,14 +191,19 @@ func (h *History) probeProblem(c *Container) *Symptom {
 		return nil
 	case c.StartupWindow > 0 && !c.Started:
 		message := h.events[class.LivenessProbeFailed].message // the kubelet writes the same events of both
-		return c.probeSymptom(class.StartupProbeFailed, cmp.Or(message, "it hasn't succeeded yet"), c.StartupWindow)
+		return c.probeSymptom(class.StartupProbeFailed, message, c.startupProbe, c.StartupWindow)
 	case c.ReadinessWindow > 0:
-		return c.probeSymptom(class.ReadinessProbeFailed, cmp.Or(event, "readiness probe is failing"), c.ReadinessWindow)
+		return c.probeSymptom(class.ReadinessProbeFailed, event, c.readinessProbe, c.ReadinessWindow)
 	}
 	return nil
 }
 
-func (c *Container) probeSymptom(of class.Class, message string, window time.Duration) *Symptom {
+// probeSymptom is the finding of a probe; event is what the kubelet has written of it, if it has.
+func (c *Container) probeSymptom(of class.Class, event, probe string, window time.Duration) *Symptom {
+	message := cmp.Or(event, "it hasn't succeeded yet")
+	if !strings.Contains(message, strings.TrimPrefix(probe, "GET ")) {
+		message += " (" + probe + ")"
+	}
 	f := symptom(of, message)
 	f.Container, f.StartWindow = c.Name, window
 	return &f

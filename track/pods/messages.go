@@ -73,7 +73,11 @@ func withoutPrefixes(message string) string {
 // withoutPreemption removes the part about preemption from a scheduler's message.
 func withoutPreemption(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
-	return strings.TrimSuffix(message, " no new claims to deallocate,")
+	message = strings.TrimSuffix(message, " no new claims to deallocate,")
+	if before, cut := strings.CutSuffix(message, ". not found"); cut { // no victims were
+		return before + "."
+	}
+	return message
 }
 
 var (

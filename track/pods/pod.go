@@ -6,6 +6,9 @@
 package pods
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +85,8 @@ type Container struct {
 	ReadinessWindow time.Duration // how long the readiness probe may fail before it is a problem; 0 without a probe
 	StartupWindow   time.Duration // until the startup probe may have succeeded; 0 without a probe
 	Started         bool
+	readinessProbe  string // what it asks, for people: "GET :8080/healthz"
+	startupProbe    string
 	restarts        restarts
 	volumeImage     string // of a volume, which it waits for; empty when it waits for none
 }
@@ -167,10 +172,10 @@ func (p *Pod) addContainer(prefix string, once bool, spec *corev1.Container, of 
 		c.MemoryLimit = m.String()
 	}
 	if probe := spec.ReadinessProbe; probe != nil {
-		c.ReadinessWindow = windowOf(probe, max(probe.FailureThreshold, 1))
+		c.ReadinessWindow, c.readinessProbe = windowOf(probe, max(probe.FailureThreshold, 1)), textOf(probe)
 	}
 	if probe := spec.StartupProbe; probe != nil {
-		c.StartupWindow = windowOf(probe, 1)
+		c.StartupWindow, c.startupProbe = windowOf(probe, 1), textOf(probe)
 	}
 	for i := range all {
 		if all[i].Name == spec.Name {
@@ -178,6 +183,21 @@ func (p *Pod) addContainer(prefix string, once bool, spec *corev1.Container, of 
 		}
 	}
 	p.Containers = append(p.Containers, c)
+}
+
+// textOf is what a probe asks.
+func textOf(probe *corev1.Probe) string {
+	switch {
+	case probe.HTTPGet != nil:
+		return "GET " + probe.HTTPGet.Host + ":" + probe.HTTPGet.Port.String() + cmp.Or(probe.HTTPGet.Path, "/")
+	case probe.TCPSocket != nil:
+		return "TCP :" + probe.TCPSocket.Port.String()
+	case probe.GRPC != nil:
+		return fmt.Sprintf("gRPC :%d", probe.GRPC.Port)
+	case probe.Exec != nil:
+		return "exec " + rules.OneLine(strings.Join(probe.Exec.Command, " "))
+	}
+	return "no handler"
 }
 
 // windowOf is how long a probe may fail before it has failed a number of times.

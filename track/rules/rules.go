@@ -87,6 +87,8 @@ type Rollout struct {
 	Old         int // of older revisions
 	OldServing  int // of older revisions and available: they still serve
 	Terminating int // on their way out, when the cluster counts them
+
+	CountsTerminating bool // the cluster counts them
 }
 
 // evaluator is the rule of one kind.

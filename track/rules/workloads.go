@@ -25,6 +25,8 @@ func deployment(in Input) Verdict {
 		Updated:     count(o, "status", "updatedReplicas"),
 		Available:   count(o, "status", "availableReplicas"),
 		Terminating: count(o, "status", "terminatingReplicas"),
+
+		CountsTerminating: field(o, "status", "terminatingReplicas") != nil,
 	}
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)

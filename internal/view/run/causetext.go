@@ -30,9 +30,10 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	if c.lasted >= time.Second {
 		add("since", fmt.Sprintf("%s UTC, for %s", c.Since.Format(time.TimeOnly), textfmt.Duration(c.lasted)))
 	}
-	if c.ExitCode == nil {
+	switch {
+	case c.ExitCode == nil:
 		add("reason", c.Reason)
-	} else {
+	case !strings.Contains(c.Message, fmt.Sprintf("exit code %d", *c.ExitCode)):
 		add("exit", textfmt.WithNotes(fmt.Sprintf("code %d", *c.ExitCode), c.Reason))
 	}
 	add("impact", c.Impact)
@@ -86,6 +87,9 @@ func (c Cause) where() string {
 
 func (c Cause) changed(g textfmt.Glyphs) []string {
 	if len(c.Changed) == 0 && c.Source != "" {
+		if c.Hook != "" {
+			return nil // the headline names it
+		}
 		return labelled("template", c.Source)
 	}
 	var out []string

@@ -23,6 +23,7 @@ const (
 type finalReport struct {
 	display *display
 	state   *runState // of the last run
+	err     error     // that the program ends with
 }
 
 // text is empty when a success isn't to be reported.
@@ -229,7 +230,11 @@ func (rep *finalReport) verdictLine(r Result) string {
 		text += dot + "report: " + rep.display.opts.ResultFile
 	}
 	if len(r.Causes) > 0 {
-		text += dot + rep.display.glyphs.Fit(r.Causes[0].summary(), maxSummary)
+		first := r.Causes[0]
+		if follows := rep.display.opts.ErrorFollows; follows != nil && follows(rep.err) {
+			first.Message = "" // the error has it
+		}
+		text += dot + rep.display.glyphs.Fit(first.summary(), maxSummary)
 	}
 	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, verdictFailed)) + text
 }

@@ -200,8 +200,17 @@ func (l *lineRenderer) status(s track.Status) {
 		if l.runs.current.isHook(s.ID) {
 			id = "hook " + id
 		}
+		if s.Finding != nil && l.problems[s.ID] == problemKey(s.Finding) { // its words have been shown
+			short := *s.Finding
+			short.Message = ""
+			s.Finding = &short
+		}
 		l.say("FAILED", id+" "+problemText(s))
 	}
+}
+
+func problemKey(p *track.Finding) string {
+	return string(p.Class) + "\x00" + p.Container + "\x00" + p.Message
 }
 
 // problem shows a problem once, until it becomes another.
@@ -209,8 +218,7 @@ func (l *lineRenderer) problem(s track.Status) {
 	if s.Finding == nil || s.State == track.Failed {
 		return
 	}
-	p := s.Finding
-	key := string(p.Class) + "\x00" + p.Container + "\x00" + p.Message
+	key := problemKey(s.Finding)
 	if l.problems[s.ID] == key {
 		return
 	}
@@ -343,10 +351,7 @@ func (l *lineRenderer) sayWaiting() {
 	}
 	var parts []string
 	for _, o := range unready[:min(len(unready), maxWaiting)] {
-		text := o.status.ID.String()
-		if o.status.Total > o.status.Done { // else what is complete is the old pods
-			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
-		}
+		text := strings.TrimSuffix(o.status.ID.String()+" "+progressText(o.status, ""), " ")
 		parts = append(parts, textfmt.WithNotes(text, reasonOf(o.status))+" "+textfmt.Duration(l.runs.current.age(o)))
 	}
 	l.say("waiting", fmt.Sprintf("%d left: %s%s", len(unready), strings.Join(parts, ", "), textfmt.AndMore(len(unready)-maxWaiting)))

@@ -78,12 +78,24 @@ func attempts(c class.Class, n, limit int) string {
 		word = "kill"
 	}
 	switch {
-	case n <= 0:
+	case n <= 0, n == 1 && limit <= 1:
 		return ""
 	case n <= limit:
 		return fmt.Sprintf("%s %d of %d", word, n, limit)
 	}
 	return textfmt.Count(n, word)
+}
+
+// progressText is how much of an object there is of how much, empty where nothing is counted. What old pods add to the counts
+// of a rollout isn't.
+func progressText(s track.Status, what string) string {
+	switch r := s.Rollout; {
+	case r != nil && r.Old > 0 && r.Desired > 0:
+		return fmt.Sprintf("%d/%d new", min(max(r.NewReady, r.Available-r.Old), r.Desired), r.Desired)
+	case s.Total > 0:
+		return strings.TrimSuffix(fmt.Sprintf("%d/%d %s", s.Done, s.Total, what), " ")
+	}
+	return ""
 }
 
 func reasonOf(s track.Status) string {

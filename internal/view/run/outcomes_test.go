@@ -124,15 +124,42 @@ func TestAttempts(t *testing.T) {
 		class    track.Class
 		n, limit int
 	}{
-		"":               {class.CrashLoop, 0, 3},
+		"":               {class.ConfigError, 1, 0}, // of course
 		"crash 1 of 3":   {class.CrashLoop, 1, 3},
 		"4 crashes":      {class.OOMKilled, 4, 3},
 		"kill 2 of 3":    {class.LivenessProbeFailed, 2, 3},
 		"attempt 1 of 2": {class.ImagePullPermanent, 1, 2},
-		"1 attempt":      {class.ImagePullTransient, 1, 0},
+		"2 attempts":     {class.ImagePullTransient, 2, 0},
 	} {
 		if got := attempts(in.class, in.n, in.limit); got != want {
 			t.Errorf("attempts(%s, %d, %d) = %q, want %q", in.class, in.n, in.limit, got, want)
+		}
+	}
+}
+
+// TestOldPodsAreNoProgress: what a rollout shows counts the new pods, also while its controller's counts have old ones.
+func TestOldPodsAreNoProgress(t *testing.T) {
+	for want, s := range map[string]track.Status{
+		"0/2 new":   {Done: 1, Total: 2, Rollout: &track.Rollout{Desired: 2, Updated: 1, Available: 2, Old: 2}},
+		"1/3 new":   {Done: 1, Total: 3, Rollout: &track.Rollout{Desired: 3, Updated: 2, Available: 3, Old: 2, NewReady: 1}},
+		"2/4 new":   {Done: 2, Total: 4, Rollout: &track.Rollout{Desired: 4, Updated: 2, Available: 4, Old: 2}}, // its pods may not be watched
+		"1/2 ready": {Done: 1, Total: 2, Rollout: &track.Rollout{Desired: 2, Updated: 2, Available: 1, NewReady: 1}},
+		"":          {},
+	} {
+		if got := progressText(s, "ready"); got != want {
+			t.Errorf("progress of %+v is %q, want %q", s.Rollout, got, want)
+		}
+	}
+}
+
+// TestCauseIsNotSaidTwiceAtTheEnd: the error that follows the report has the words of the cause.
+func TestCauseIsNotSaidTwiceAtTheEnd(t *testing.T) {
+	for _, follows := range []bool{false, true} {
+		rep := &finalReport{display: newStudio(Options{ErrorFollows: func(error) bool { return follows }}, false).display}
+		c := Cause{Finding: track.Finding{Title: "Container crashes", Message: "exit code 1", Logs: []finding.Log{{Lines: []string{"no database"}}}}}
+		got := rep.verdictLine(Result{Causes: []Cause{c}})
+		if strings.Contains(got, "exit code 1;") == follows || !strings.Contains(got, "Container crashes") || !strings.Contains(got, "no database") {
+			t.Errorf("if an error follows is %t: %s", follows, got)
 		}
 	}
 }

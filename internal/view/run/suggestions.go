@@ -9,6 +9,7 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 	"deployer/internal/program"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -16,7 +17,7 @@ import (
 )
 
 // A suggestionRule is a suggestion with places for names: {ns}, {kind}, {name}, {pod},
-// {container}, {image}, {node}, {needs} and, as kubectl creates it, {creates}. One whose place has no name is left out.
+// {container}, {image}, {node}, {rule}, {needs} and, as kubectl creates it, {creates}. One whose place has no name is left out.
 type suggestionRule struct{ what, command string }
 
 // What suggestions are about.
@@ -78,6 +79,8 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
 	case class.ProvisioningFailed:
 		return []suggestionRule{describeObject, listStorageClasses}
+	case class.AdmissionDenied:
+		return []suggestionRule{{"show the rule", "kubectl get {rule}"}, describeObject}
 	case class.QuotaExceeded, class.QuotaDeadlock, class.LimitRangeViolated:
 		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
@@ -96,7 +99,7 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
-		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "",
+		"rule": deniedBy(problem.Message), "container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "",
 	}
 	if id.Group != "" && id.Group != "apps" && id.Group != "batch" {
 		names["kind"] += "." + id.Group
@@ -131,6 +134,20 @@ func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion
 	return out
 }
 
+var denyingPolicy = lazyregexp.New(`ValidatingAdmissionPolicy '([^']+)'`)
+
+// deniedBy is what kubectl shows the rule by that a message of the API server is about: the policy, or the webhooks; empty for
+// neither.
+func deniedBy(message string) string {
+	if m := denyingPolicy().FindStringSubmatch(message); m != nil {
+		return "validatingadmissionpolicy " + textfmt.ShellWord(m[1]) + " -o yaml"
+	}
+	if strings.Contains(message, "admission webhook") {
+		return "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+	}
+	return ""
+}
+
 func filled(command string, names map[string]string) (string, bool) {
 	if names["ns"] == "" {
 		command = strings.ReplaceAll(command, " -n {ns}", "") // an object of cluster scope
@@ -140,7 +157,7 @@ func filled(command string, names map[string]string) (string, bool) {
 		if value == "" && strings.Contains(command, place) {
 			return "", false
 		}
-		if name != "needs" && name != "creates" {
+		if name != "needs" && name != "creates" && name != "rule" {
 			value = textfmt.ShellWord(value)
 		}
 		command = strings.ReplaceAll(command, place, value)

@@ -26,6 +26,19 @@ func TestWhatIsMissingIsCreated(t *testing.T) {
 	}
 }
 
+// TestRuleThatRefusesIsShown: describing the workload wouldn't show it.
+func TestRuleThatRefusesIsShown(t *testing.T) {
+	for message, want := range map[string]string{
+		`pods "web-1" is forbidden: ValidatingAdmissionPolicy 'no-pods' with binding 'b' denied request: no`: "kubectl get validatingadmissionpolicy no-pods -o yaml",
+		`admission webhook "x.example.com" denied the request: no`:                                           "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		`pods "web-1" is forbidden`: "kubectl -n prod describe pod web",
+	} {
+		if got := suggestions(class.AdmissionDenied, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{Message: message}); got[0].Command != want {
+			t.Errorf("for %q it suggests %s, want %s", message, got[0].Command, want)
+		}
+	}
+}
+
 // TestSuggestionsAreGivenOnce: a pod is its own pod.
 func TestSuggestionsAreGivenOnce(t *testing.T) {
 	if got := suggestions(class.Timeout, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{}); len(got) != 1 {

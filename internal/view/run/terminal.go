@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -202,10 +203,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	case s.Finding != nil:
 		sign, paint = t.display.glyphs.Warn, t.display.palette.Warn.Sprint
 	}
-	progress := string(s.State)
-	if s.Total > 0 {
-		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
-	}
+	progress := cmp.Or(progressText(s, "ready"), string(s.State))
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)

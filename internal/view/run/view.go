@@ -32,6 +32,8 @@ type Options struct {
 	Hidden *hide.Texts
 	// ExitCode returns the program's exit code.
 	ExitCode func(error) int
+	// ErrorFollows reports whether the program writes an error in a line of its own after the report; nil means never.
+	ErrorFollows func(error) bool
 	// Getenv reads environment variables; nil means os.Getenv.
 	Getenv func(string) string
 }
@@ -249,7 +251,7 @@ func (v *View) conclude() {
 	}
 	shown := harmless(result)
 	if ran && v.display.opts.Format != output.FormatJSON {
-		v.outputs.write((&finalReport{display: v.display, state: v.runs.current}).text(shown))
+		v.outputs.write((&finalReport{display: v.display, state: v.runs.current, err: v.outcome.err}).text(shown))
 	}
 	if v.display.opts.ResultFile != "" {
 		v.outputs.check(writeResult(v.display.opts.ResultFile, result))
