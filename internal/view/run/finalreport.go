@@ -61,7 +61,7 @@ func (rep *finalReport) success(r Result) string {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
 	if slow := rep.state.slowest(); slow != nil {
-		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.CleanLine(slow.status.ID.String()), textfmt.Duration(slow.took))
+		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, slow.status.ID, textfmt.Duration(slow.took))
 	}
 	if n := len(r.Warnings); n > 0 { // they have lines of their own
 		text += fmt.Sprintf(" %s %s", g.Dot, p.Warn.Sprint(textfmt.Count(n, "warning")))
@@ -140,7 +140,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	if r.Revision > 0 && r.Verb != deploy.Uninstall && r.Verb != deploy.Watch {
 		revision = fmt.Sprintf("revision %d", r.Revision)
 	}
-	text := textfmt.WithNotes(fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace), textfmt.CleanLine(r.Context), revision)
+	text := textfmt.WithNotes(fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace), r.Context, revision)
 	if r.Release == "" {
 		text = "run"
 	}
@@ -209,7 +209,7 @@ func (rep *finalReport) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", r.Release, r.Namespace)
-		text += deploy.Place{Context: textfmt.CleanLine(r.Context)}.InTitle()
+		text += deploy.Place{Context: r.Context}.InTitle()
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}

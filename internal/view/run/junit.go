@@ -73,7 +73,7 @@ func junitOf(r Result) junitSuites {
 			test.Failure = note(cause)
 			suite.Failures++
 		case o.isUnfinished():
-			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
+			test.Skipped = &junitNote{Message: "not ready when the run ended: " + o.Message}
 			suite.Skipped++
 		}
 		suite.Cases = append(suite.Cases, test)

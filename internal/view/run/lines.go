@@ -81,7 +81,7 @@ func (l *lineRenderer) handle(event deploy.Event) {
 
 func (l *lineRenderer) began(e deploy.Began) {
 	release, namespace, revision := l.runs.current.name()
-	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, textfmt.CleanLine(e.Operation.Place.Context)))
+	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, e.Operation.Place.Context))
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}
@@ -230,7 +230,7 @@ func (l *lineRenderer) log(entry *track.LogLine) {
 	if entry == nil {
 		return
 	}
-	name := textfmt.CleanLine(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
+	name := entry.Object.String() + " " + entry.Pod + "/" + entry.Container
 	l.flush()
 	l.openGroup(name)
 	if entry.Dropped > 0 {

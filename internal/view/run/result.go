@@ -49,7 +49,7 @@ type Result struct {
 }
 
 // where is the namespace, and the context of the kubeconfig where there is one.
-func (r Result) where() string { return textfmt.WithNotes(r.Namespace, textfmt.CleanLine(r.Context)) }
+func (r Result) where() string { return textfmt.WithNotes(r.Namespace, r.Context) }
 
 // ResultSummary counts objects.
 type ResultSummary struct {
@@ -140,7 +140,7 @@ func (r Result) isIncomplete() bool {
 func (r *Result) recordUnwritten(err error, code int) {
 	r.ExitCode = code
 	if err != nil {
-		r.WriteError = textfmt.CleanLine(strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.WriteError = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
-	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -327,5 +326,5 @@ func (t *runState) name() (release, namespace string, revision int) {
 	if t.op.Next != nil {
 		revision = t.op.Next.Version
 	}
-	return textfmt.CleanLine(t.op.Release), textfmt.CleanLine(t.op.Namespace), revision
+	return t.op.Release, t.op.Namespace, revision
 }

@@ -170,7 +170,7 @@ func (t *terminalRenderer) header(columns int) string {
 		revision = fmt.Sprintf("revision %d", number)
 	}
 	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.display.glyphs.Arrow, namespace)
-	name = textfmt.WithNotes(name, textfmt.CleanLine(t.runs.current.op.Place.Context), revision)
+	name = textfmt.WithNotes(name, t.runs.current.op.Place.Context, revision)
 	name += "  " + clock(t.display.now().Sub(t.display.began))
 	room := columns - t.barWidth - 10
 	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
@@ -205,7 +205,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	}
 	progress := cmp.Or(progressText(s, "ready"), string(s.State))
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
-	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
+	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(s.ID.String(), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
 	text = textfmt.Pad(t.display.glyphs.Fit(textfmt.CleanIndentedLine(text), room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
@@ -220,7 +220,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 func (t *terminalRenderer) nameCells(columns int) int {
 	longest := 0
 	for id := range t.runs.current.tracked {
-		longest = max(longest, textfmt.Width(textfmt.CleanLine(id.String())))
+		longest = max(longest, textfmt.Width(id.String()))
 	}
 	return min(longest, columns/2)
 }
