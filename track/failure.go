@@ -36,7 +36,7 @@ func (e *evaluation) failureStatus(v rules.Verdict) Status {
 	}
 	if found := e.podProblem(); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
-		found.Message = v.Message + "; " + found.TextWithPods()
+		found.Message = strings.TrimSuffix(v.Message, ".") + "; " + found.TextWithPods()
 		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
 		status.Finding = found
 	}

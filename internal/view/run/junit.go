@@ -62,7 +62,7 @@ func junitOf(r Result) junitSuites {
 		}
 	}
 	note := func(c Cause) *junitNote {
-		return &junitNote{Message: c.headline(), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs)}
+		return &junitNote{Message: c.summary(), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs)}
 	}
 	for _, o := range r.Objects {
 		test := junitCase{Class: suite.Name, Name: o.Object, Time: o.Seconds}

@@ -76,6 +76,8 @@ func attempts(c class.Class, n, limit int) string {
 		word = "crash"
 	case class.LivenessProbeFailed:
 		word = "kill"
+	case class.ProgressDeadline, class.NoProgress, class.Timeout: // they count nothing
+		return ""
 	}
 	switch {
 	case n <= 0, n == 1 && limit <= 1:
