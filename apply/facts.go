@@ -54,6 +54,7 @@ type updateFacts struct {
 	facts
 	live     *compare.Live
 	declared []predict.Declared
+	former   []predict.Declared                    // by older revisions, if somebody may have brought something back
 	views    map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
 	served   map[string]bool                       // the API versions in which fields are owned, whether the server still has them
 	scaling  scaling
@@ -65,6 +66,36 @@ type scaling struct {
 	by   ownership.FieldManager // zero when only people, charts and what doesn't exist any more have: it is a field as any other
 }
 
+// formerlyDeclared returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
+// kubectl rollout undo brings an old state back.
+func (p *planning) formerlyDeclared(ctx context.Context, t *target, u updateFacts) ([]predict.Declared, error) {
+	desired, err := compare.Typed(u.converter, u.desired)
+	if err != nil || p.req.Older == nil {
+		return nil, nil // the prediction has the error
+	}
+	known, err := desired.ToFieldSet()
+	if err != nil {
+		return nil, nil
+	}
+	for _, d := range u.declared {
+		known = known.Union(d.Fields)
+	}
+	if !slices.ContainsFunc(u.live.Entries, func(e ownership.Entry) bool { return e.MayBringBack(known) }) {
+		return nil, nil
+	}
+	older, err := p.older.get(struct{}{}, func() (*releaseHistory, error) {
+		revisions, err := p.req.Older(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p.resolver.indexRevisions(ctx, revisions)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.predictor.declaredFieldsOf(ctx, t, u.converter, older.objects[t.id]), nil
+}
+
 // factsOfUpdate asks for the facts of an update.
 func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (updateFacts, error) {
 	return func(ctx context.Context) (u updateFacts, err error) {
@@ -73,6 +104,9 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 			return u, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 		}
 		u.declared = p.predictor.declaredFieldsOf(ctx, t, f.converter, p.history.objects[t.id])
+		if u.former, err = p.formerlyDeclared(ctx, t, u); err != nil {
+			return u, err
+		}
 		if u.views, err = p.otherViews(ctx, t, u.live); err != nil {
 			return u, err
 		}

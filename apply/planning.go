@@ -29,10 +29,11 @@ type planning struct {
 	a             *Applier
 	req           Request
 	history       *releaseHistory
-	crds          []*target           // of crds/
-	mains         []*target           // of the templates
-	hooks         []*target           // that are still to run
-	targetsByID   map[kube.ID]*target // mains
+	older         memo[struct{}, *releaseHistory] // of the revisions before those
+	crds          []*target                       // of crds/
+	mains         []*target                       // of the templates
+	hooks         []*target                       // that are still to run
+	targetsByID   map[kube.ID]*target             // mains
 	resolver      *resolver
 	definitions   *definitions
 	schemas       *schemas

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"strings"
 
 	"deployer/internal/kube"
@@ -47,6 +48,9 @@ type Request struct {
 	// successful one and all later ones. These are all revisions if none was successful,
 	// or if the last one was made by another tool.
 	Revisions []Revision
+	// Older reads the stored revisions before Revisions, of which objects have only what others have brought back since. It
+	// may be nil.
+	Older func(context.Context) ([]Revision, error)
 	// Revisit are the Keys of objects that an earlier release kept and that are decided
 	// again: those of its changes with RevisitNextRelease set.
 	Revisit []string

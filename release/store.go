@@ -173,7 +173,7 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 }
 
 // listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
-// content isn't transferred.
+// content isn't transferred. What somebody has only labelled like a record is left out.
 func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	client, err := s.cluster.Metadata()
 	if err != nil {
@@ -191,7 +191,10 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector stri
 		if err != nil {
 			return nil, fmt.Errorf("listing Secrets %s in namespace %q: %w", selector, namespace, err)
 		}
-		out = append(out, page.Items...)
+		out = append(out, slices.DeleteFunc(page.Items, func(item metav1.PartialObjectMetadata) bool {
+			_, _, isRecord := parseSecretName(item.Name)
+			return item.Labels["owner"] == ownerHelm && !isRecord
+		})...)
 		if page.Continue == "" {
 			return out, nil
 		}

@@ -242,6 +242,27 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 	}
 }
 
+// TestLabelsMakeNoRecord: a Secret that somebody has labelled as Helm labels its records doesn't break the release.
+func TestLabelsMakeNoRecord(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", deployed)
+	for name, labels := range map[string]map[string]string{
+		"mine": {"owner": "helm", "name": "web"}, "yours": {"owner": "helm", "name": "web", "version": "7", "status": "deployed"},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if _, err := s.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rec, err := s.store.Get(t.Context(), "web", 0); err != nil || rec.Version != 1 {
+		t.Errorf("Get = %v, %v; want revision 1", rec, err)
+	}
+	run(t, s.store, "web", deployed)
+	if all, err := s.store.List(t.Context(), ListOptions{}); err != nil || len(all) != 1 || all[0].Revision != 2 {
+		t.Errorf("List = %v, %v; want revision 2 of release web", all, err)
+	}
+}
+
 // A record in another namespace than its release is read, but nothing may be decided by it.
 func TestRecordStoredElsewhere(t *testing.T) {
 	s := newSite(t)

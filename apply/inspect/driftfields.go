@@ -64,6 +64,11 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 	case f.Type == compare.Reordered:
 		if noted := l.add(f.Path, f.After, true, false); noted != nil {
 			noted.Live = f.Before
+			// Whoever changes an order owns nothing by that.
+			noted.Owner, noted.Origin, noted.Revision = ownership.FieldManager{}, OriginManual, l.revisionWithLiveValue(f.Path)
+			if noted.Revision > 0 {
+				noted.Origin = OriginFailedRelease
+			}
 		}
 	}
 }
@@ -167,7 +172,7 @@ func (l *fieldList) addRelinquished() {
 func (l *fieldList) addAdditions() {
 	for i := range l.entries {
 		e := &l.entries[i]
-		if e.Class() == ownership.Helm || e.Subresource == "status" {
+		if e.Class() == ownership.Helm || e.Subresource == "status" || e.HasMade(l.object.Live) {
 			continue
 		}
 		person := ownership.MayBePerson(e.Manager)

@@ -96,6 +96,12 @@ func (e Entry) IsManual() bool {
 	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && MayBePerson(e.Manager)
 }
 
+// HasMade reports whether an entry is of whoever has made an object, not for the release, and has not changed it since: it
+// has the defaults of the server too, and is no edit.
+func (e Entry) HasMade(obj metav1.Object) bool {
+	return e.Class() == Ambiguous && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Time.Equal(obj.GetCreationTimestamp().Time)
+}
+
 // MayBePerson reports whether a manager's name stands for somebody who used kubectl or a
 // console, be it kubectl apply, of which ClassOf can't tell whose object it wrote.
 func MayBePerson(manager string) bool {

@@ -6,6 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 // A Migration is the input of Migrate.
@@ -16,6 +19,7 @@ type Migration struct {
 	Live     *fieldpath.Set // all fields of the live object
 	Desired  *fieldpath.Set // what we will apply
 	Declared *fieldpath.Set // what revisions that may have left something have declared; nil for nothing
+	Former   *fieldpath.Set // what others may have brought back: it has been declared before; nil for nothing
 
 	// Relinquished are fields that must not become ours unless Desired has them, because
 	// the next apply would remove them. Nil means none.
@@ -69,6 +73,9 @@ func Migrate(m Migration) Migrated {
 	}
 	if m.Declared == nil || m.Adopting {
 		m.Declared = fieldpath.NewSet()
+	}
+	if m.Former == nil || m.Adopting {
+		m.Former = fieldpath.NewSet()
 	}
 	if m.Relinquished == nil {
 		m.Relinquished = fieldpath.NewSet()
@@ -216,11 +223,11 @@ func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 	case class == Helm:
 		return e.withoutOwnMetadata(r.chart)
 	case class == Ambiguous && isUpdate:
-		return e.Set.Intersection(r.chart).Difference(r.Relinquished)
+		return e.Set.Intersection(r.chart.Union(r.Former)).Difference(r.Relinquished)
 	case class == Person && isUpdate:
 		// Only fields that the chart declared before and drops now. Fields that it still
 		// declares are taken by the apply itself if the values differ.
-		return e.Set.Intersection(r.ours.Union(r.Declared)).Difference(r.Desired).Difference(r.Relinquished)
+		return e.Set.Intersection(r.ours.Union(r.Declared).Union(r.Former)).Difference(r.Desired).Difference(r.Relinquished)
 	}
 	return fieldpath.NewSet()
 }
@@ -231,6 +238,15 @@ func WithoutMetadataAndStatus(set *fieldpath.Set) *fieldpath.Set {
 		fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("status"),
 		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 	))
+}
+
+// MayBringBack reports whether an entry may have what revisions had that nobody remembers: it is of somebody who may have
+// written an old state of the object, and has more in it than known and the time of a restart.
+func (e Entry) MayBringBack(known *fieldpath.Set) bool {
+	if c := e.Class(); e.Operation != metav1.ManagedFieldsOperationUpdate || e.Subresource != "" || c != Person && c != Ambiguous {
+		return false
+	}
+	return !fields.Where(e.Set.Leaves().Difference(known), func(path fieldpath.Path) bool { return !fields.IsField(path[len(path)-1], kube.RestartedAtAnnotation) }).Empty()
 }
 
 func (r *migrationRun) result() Migrated {

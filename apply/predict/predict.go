@@ -34,6 +34,7 @@ type Prediction struct {
 
 	terms        ownership.Terms
 	declared     []Declared
+	former       []Declared     // by revisions before those
 	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
 	removedItems *fieldpath.Set // what is removed because it collides with the desired object
 	overridden   []Collision    // former members of unions in which others own something
@@ -47,9 +48,9 @@ type Declared struct {
 }
 
 // New begins the prediction of applying desired, which it changes. declared are the revisions
-// that had the object, oldest first.
-func New(live *compare.Live, desired *unstructured.Unstructured, declared []Declared) *Prediction {
-	return &Prediction{Live: live, Desired: desired, declared: declared, relinquished: fieldpath.NewSet(), removedItems: fieldpath.NewSet()}
+// that may have left something of the object, and former those before, of which others may have brought something back; oldest first.
+func New(live *compare.Live, desired *unstructured.Unstructured, declared, former []Declared) *Prediction {
+	return &Prediction{Live: live, Desired: desired, declared: declared, former: former, relinquished: fieldpath.NewSet(), removedItems: fieldpath.NewSet()}
 }
 
 // Compute computes the migrated ownership and the predicted object from what is desired by
@@ -68,7 +69,8 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 		Entries:      p.Live.Entries,
 		Live:         p.Live.Fields,
 		Desired:      p.DesiredFields,
-		Declared:     p.everDeclared(),
+		Declared:     everDeclared(p.declared),
+		Former:       everDeclared(p.former),
 		Relinquished: p.relinquished,
 		Unlike:       p.Unlike,
 		Terms:        terms,
@@ -103,7 +105,7 @@ func (p *Prediction) comparable(entries []ownership.Entry) []ownership.Entry {
 func (p *Prediction) ManualAdditions(result *unstructured.Unstructured) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range p.Migrated.Entries {
-		if !e.IsManual() {
+		if !e.IsManual() || e.HasMade(p.Live.Object) {
 			continue
 		}
 		added := fields.Where(ownership.WithoutMetadataAndStatus(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
@@ -119,7 +121,7 @@ func (p *Prediction) ManualAdditions(result *unstructured.Unstructured) map[stri
 // DroppedButOwnedByOthers returns the fields that the chart dropped and that stay in the object that
 // the live one becomes, because another manager owns them too, by field manager.
 func (p *Prediction) DroppedButOwnedByOthers(result *unstructured.Unstructured) map[string][]string {
-	dropped := p.everDeclared().Intersection(p.Live.Fields).Difference(p.DesiredFields).Difference(p.relinquished)
+	dropped := everDeclared(p.declared).Intersection(p.Live.Fields).Difference(p.DesiredFields).Difference(p.relinquished)
 	out := map[string][]string{}
 	for _, e := range p.Migrated.Entries {
 		if e.Manager == ownership.Manager || e.Subresource != "" {
@@ -142,10 +144,10 @@ func (p *Prediction) stays(path fieldpath.Path, result *unstructured.Unstructure
 	return has && (isMap || fields.Equal(before, after))
 }
 
-// everDeclared returns the fields that any stored revision declares.
-func (p *Prediction) everDeclared() *fieldpath.Set {
+// everDeclared returns the fields that any of the revisions declares.
+func everDeclared(by []Declared) *fieldpath.Set {
 	out := fieldpath.NewSet()
-	for _, r := range p.declared {
+	for _, r := range by {
 		out = out.Union(r.Fields)
 	}
 	return out
@@ -166,9 +168,9 @@ func (p *Prediction) HasDeclaredValue(path fieldpath.Path, value any) bool {
 
 // LastDeclaredIn returns the latest stored revision that declares a field; 0 when none does.
 func (p *Prediction) LastDeclaredIn(path fieldpath.Path) int {
-	for i := len(p.declared) - 1; i >= 0; i-- {
-		if p.declared[i].Fields.Has(path) {
-			return p.declared[i].Revision
+	for _, r := range slices.Backward(slices.Concat(p.former, p.declared)) {
+		if r.Fields.Has(path) {
+			return r.Revision
 		}
 	}
 	return 0

@@ -253,10 +253,29 @@ spec:
 	p.patch("deployments", "order", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx",
 		"env":[{"name":"B","value":"$(A)"},{"name":"A","value":"x"}]}]}}}}`, "kubectl-edit")
 	const env = `spec.template.spec.containers[name="app"].env`
-	if got := p.driftOf(2); len(got) != 1 || got[0].object != "Deployment/order" || got[0].path != env {
-		t.Errorf("drift: %+v", got)
-	}
+	p.wantDrift(p.driftOf(2), driftLine{"Deployment/order", "manual", env, ""}) // whoever changes an order owns nothing by that
+	mustHave(t, p.run(2, "plan", "web", "--drift"), "changed, manager unknown")
 	mustHave(t, p.run(0, "plan", "web", p.chart), env+`: ["name=\"B\"","name=\"A\""] -> ["name=\"A\"","name=\"B\""]`)
+}
+
+// TestMadeWithDefaults: whoever has made what a release adopts owns the defaults of the API server too, which nobody has added.
+func TestMadeWithDefaults(t *testing.T) {
+	t.Parallel()
+	p := newPlans(t)
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: made}\nspec: {selector: {app: made}, ports: [{port: 80}]}\n"
+	p.write("templates/made.yaml", service)
+	made := kubetest.Object(t, service)
+	if _, err := p.client("services").Create(t.Context(), made, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+		t.Fatal(err)
+	}
+	p.run(0, "upgrade", "--install", "web", p.chart, "--wait=false", "--take-ownership")
+	p.wantDrift(p.driftOf(0))
+	p.write("templates/made.yaml", strings.Replace(service, "app: made}", "app: made, more: made}", 1))
+	if out := p.run(0, "plan", "web", p.chart); strings.Contains(out, "kubectl-create added") {
+		t.Error(out)
+	}
+	p.patch("services", "made", `{"spec":{"publishNotReadyAddresses":true}}`, "kubectl-edit")
+	p.wantDrift(p.driftOf(2), driftLine{"Service/made", "manual", "spec.publishNotReadyAddresses", "kubectl-edit"})
 }
 
 // Of crds/ and of hooks what the deployed revision's run has come to is compared.

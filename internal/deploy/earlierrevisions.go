@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,27 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 	}
 	e.request.Revisions, e.err = revisionsOf(e.records, &e.parser)
 	e.request.Revisit = keysToRevisit(e.records)
+	e.request.Older = func(ctx context.Context) ([]apply.Revision, error) { return olderRevisions(ctx, history, e.records) }
 	return e
+}
+
+// olderRevisions are the stored revisions before records that can be read.
+func olderRevisions(ctx context.Context, history *release.History, records []*release.Record) ([]apply.Revision, error) {
+	history.LoadRemaining(ctx)
+	var older []*release.Record
+	for _, s := range history.Revisions {
+		if s.Revision == records[0].Version {
+			break
+		}
+		record, err := history.Load(ctx, s.Revision)
+		switch {
+		case err == nil:
+			older = append(older, record)
+		case !errors.As(err, new(*release.CorruptError)) && !errors.As(err, new(*release.NotFoundError)):
+			return nil, err
+		}
+	}
+	return revisionsOf(older, &chart.Parser{})
 }
 
 func revisionsOf(records []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {

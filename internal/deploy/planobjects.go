@@ -83,6 +83,11 @@ func (o *Operation) requestBeside(earlier *earlierRevisions) (apply.Request, err
 // makePlan makes the plan, and asks for the permissions for records and reads what a plan is shown with in the meantime.
 func (d *Deployer) makePlan(ctx context.Context, op *Operation, req apply.Request, history *release.History) (err error) {
 	awaitPrefetch := d.prefetchForShow(ctx, op, history)
+	older := req.Older
+	req.Older = func(ctx context.Context) ([]apply.Revision, error) {
+		awaitPrefetch()
+		return older(ctx)
+	}
 	var access errgroup.Group
 	access.Go(func() error { return d.checkRecordAccess(ctx, op) })
 	op.applier = d.newApplier(op)

@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // autoscaler targets Deployment/d.
@@ -90,6 +94,37 @@ func TestChangesByHand(t *testing.T) {
 	w.ok("upgrade", "x", chart, "--conflicts=yield")
 	if key := field(w.must("configmaps", "a"), "data.key"); key != "hotfix" {
 		t.Errorf("ConfigMap/a has key = %v, want hotfix", key)
+	}
+}
+
+// TestRolledBackByKubectl: what kubectl rollout undo, or the kubectl apply of an old manifest, brings back of a revision long ago
+// goes, as the chart has dropped it. What no revision had stays.
+func TestRolledBackByKubectl(t *testing.T) {
+	const strategic = `{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"OLD","value":"1"},{"name":"MINE","value":"1"}]}]}}}}`
+	for _, manager := range []string{"kubectl", "kubectl-client-side-apply"} {
+		t.Run(manager, func(t *testing.T) {
+			w := newWorld(t)
+			with := func(env string) string {
+				return w.chart(replaceOnce(deployment("web", "web", "  replicas: 0"), "image: r/x:1", "image: r/x:1\n          env: ["+env+"]"))
+			}
+			w.ok("install", "x", with("{name: OLD, value: \"1\"}, {name: KEPT, value: \"1\"}"))
+			now := with("{name: KEPT, value: \"2\"}")
+			w.ok("upgrade", "x", now)
+			w.ok("upgrade", "x", now, "--description", "again")
+			_, err := w.in("deployments").Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(strategic), metav1.PatchOptions{FieldManager: manager})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.says(w.ok("explain", "x", "deployment/web"), "stdout", `since revision 1; an upgrade removes it.*- spec[^\n]*OLD`)
+			plan := w.ok("plan", "x", now)
+			w.says(plan, "stdout", `- spec\.template\.spec\.containers\[name="main"\]\.env\[name="OLD"\].*from revision 1`, `added [^\n]*env\[name="MINE"\], which stays`)
+			w.ok("upgrade", "x", now)
+			containers, _ := field(w.must("deployments", "web"), "spec.template.spec.containers").([]any)
+			if got := fmt.Sprint(containers[0].(map[string]any)["env"]); strings.Contains(got, "OLD") || !strings.Contains(got, "MINE") {
+				t.Errorf("variables: %s", got)
+			}
+			w.says(w.ok("plan", "x", now), "stdout", "No changes")
+		})
 	}
 }
 

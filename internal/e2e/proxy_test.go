@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -48,7 +50,9 @@ const hangUp = -1
 type call struct {
 	method string
 	path   string // with the query
-	code   int    // 0: it was never sent
+
+	authorization string // the header
+	code          int    // 0: it was never sent
 }
 
 func (c call) String() string { return fmt.Sprintf("%s %s %d", c.method, c.path, c.code) }
@@ -98,7 +102,10 @@ func (w *world) proxied() *proxy {
 	}
 	p := &proxy{target: target, transport: transport, jobs: map[string]int{}}
 	p.server = httptest.NewServer(p)
-	w.Cleanup(p.server.Close)
+	w.Cleanup(func() {
+		_ = p.server.Config.Close() // also what leave has opened
+		p.server.Close()
+	})
 	w.kubeconfig = w.kubeconfigFor(p.server.URL)
 	return p
 }
@@ -106,9 +113,16 @@ func (w *world) proxied() *proxy {
 // kubeconfigFor writes a kubeconfig for a server that asks nobody who they are.
 func (w *world) kubeconfigFor(server string) string {
 	w.Helper()
+	return w.kubeconfigAs(server, api.NewAuthInfo())
+}
+
+// kubeconfigAs writes a kubeconfig for a user of a server.
+func (w *world) kubeconfigAs(server string, user *api.AuthInfo) string {
+	w.Helper()
 	config := api.NewConfig()
-	config.Clusters["proxy"] = &api.Cluster{Server: server}
-	config.Contexts["proxy"] = &api.Context{Cluster: "proxy", Namespace: w.ns}
+	config.Clusters["proxy"] = &api.Cluster{Server: server, InsecureSkipTLSVerify: true}
+	config.Contexts["proxy"] = &api.Context{Cluster: "proxy", AuthInfo: "user", Namespace: w.ns}
+	config.AuthInfos["user"] = user
 	config.CurrentContext = "proxy"
 	path := filepath.Join(w.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
@@ -199,8 +213,23 @@ func (p *proxy) send(r *http.Request, body []byte) (*http.Response, error) {
 	out := r.Clone(ctx)
 	out.RequestURI = ""
 	out.URL.Scheme, out.URL.Host, out.Host = p.target.Scheme, p.target.Host, p.target.Host
+	out.Header.Del("Authorization") // the proxy's own counts
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return p.transport.RoundTrip(out)
+}
+
+// leave lets nobody reach the proxy for a while: connections end, and new ones are refused.
+func (p *proxy) leave(d time.Duration) {
+	address := p.server.Listener.Addr().String()
+	p.server.Listener.Close()
+	go p.server.CloseClientConnections() // which waits for the calls under way
+	time.AfterFunc(d, func() {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			panic(err)
+		}
+		_ = p.server.Config.Serve(listener) // until the server is closed
+	})
 }
 
 // answered notes what became of a call.
@@ -285,7 +314,7 @@ func (p *proxy) refusal(n int, r *http.Request) int {
 	if p.fault == nil {
 		return 0
 	}
-	return p.fault(n, call{method: r.Method, path: r.URL.RequestURI()})
+	return p.fault(n, call{method: r.Method, path: r.URL.RequestURI(), authorization: r.Header.Get("Authorization")})
 }
 
 // refuse answers as the API server does.

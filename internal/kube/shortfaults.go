@@ -52,7 +52,14 @@ func (f *shortFaults) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	began, pause := time.Now(), firstFaultPause
 	for try := 1; ; try++ {
-		answer, err := f.next.RoundTrip(r)
+		attempt := r.Clone(r.Context()) // whoever adds credentials to a request doesn't replace those that it has
+		if r.GetBody != nil {
+			var err error
+			if attempt.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		answer, err := f.next.RoundTrip(attempt)
 		tries := f.triesFor(r, answer, err)
 		if try >= tries || time.Since(began)+pause > faultTime || Sleep(r.Context(), pause) != nil {
 			return answer, err
@@ -60,12 +67,6 @@ func (f *shortFaults) RoundTrip(r *http.Request) (*http.Response, error) {
 		pause *= 2
 		if answer != nil {
 			answer.Body.Close()
-		}
-		r = r.Clone(r.Context())
-		if r.GetBody != nil {
-			if r.Body, err = r.GetBody(); err != nil {
-				return nil, err
-			}
 		}
 	}
 }

@@ -103,3 +103,26 @@ func TestWhatIsAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestEachTryGetsItsOwnCredentials: what adds the token of a credential plugin writes it into the request, and leaves a request
+// alone that has one.
+func TestEachTryGetsItsOwnCredentials(t *testing.T) {
+	token, sentWith := "expired", []string(nil)
+	f := &shortFaults{next: sent(func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", token)
+		}
+		body, _ := io.ReadAll(r.Body)
+		sentWith = append(sentWith, r.Header.Get("Authorization")+" "+string(body))
+		token = "new"
+		return &http.Response{StatusCode: map[string]int{"expired": 401, "new": 200}[r.Header.Get("Authorization")], Body: http.NoBody}, nil
+	})}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "https://localhost/api/v1/namespaces/prod/configmaps/a", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := f.RoundTrip(r)
+	if err != nil || answer.StatusCode != 200 || strings.Join(sentWith, ", ") != "expired {}, new {}" {
+		t.Errorf("%v, %v, sent with %q", answer, err, sentWith)
+	}
+}

@@ -3,8 +3,10 @@ package inspection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"deployer/apply/compare"
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
@@ -140,7 +142,10 @@ func (o driftObject) heading() page.Heading {
 	case o.By != nil:
 		words += " by " + o.By.String()
 	case o.State == inspect.DriftChanged && o.Origin == inspect.OriginManual:
-		words = "removed, manager unknown"
+		if !slices.ContainsFunc(o.Fields, func(f driftField) bool { return f.Type != compare.Removed }) {
+			words = "removed"
+		}
+		words += ", manager unknown"
 	case o.Reason != "":
 		words += ": " + o.Reason
 	}
