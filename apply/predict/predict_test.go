@@ -61,7 +61,7 @@ func begin(t *testing.T, live string, wrote managers, desired string, declared .
 	for i, text := range declared {
 		revisions = append(revisions, Declared{Revision: i + 1, Fields: set(text), Object: kubetest.Object(t, text).Object})
 	}
-	return New(l, kubetest.Object(t, desired), revisions)
+	return New(l, kubetest.Object(t, desired), revisions, nil)
 }
 
 func compute(t *testing.T, p *Prediction, terms ownership.Terms) {
