@@ -232,7 +232,13 @@ func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error
 	case decide.Fail:
 		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
-		return verdict{}, t.reject(verify.AsServerError(t.obj, err))
+		return ask(p.holderOf(t, err), func(holder string) (verdict, error) {
+			refused := verify.AsServerError(t.obj, err)
+			if said, ok := errors.AsType[*verify.ServerError](refused); ok {
+				said.Holder = holder
+			}
+			return verdict{}, t.reject(refused)
+		}), nil
 	}
 	return verdict{change: c}, nil
 }

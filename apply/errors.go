@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -90,6 +91,13 @@ func (e *RejectedError) Hint() string {
 		}
 		hints[i] = strings.Join(of, ", ") + ": " + hint
 	}
+	mayPass := func(r Rejection) bool {
+		said, ok := errors.AsType[*verify.ServerError](r.Err)
+		return ok && said.MayPass()
+	}
+	if !e.Late && !e.OnlyChecked && slices.ContainsFunc(e.Rejections, mayPass) {
+		hints = append(hints, "if that may have passed by then: --gate best-effort deploys the rest, and asks again when the turn of the object comes")
+	}
 	return strings.Join(hints, "\n")
 }
 
@@ -153,7 +161,9 @@ func (e *ImmutableError) Hint() string {
 	case e.Never:
 		return fmt.Sprintf("%s can't be changed like this, and deployer never recreates it: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
-		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
+		return fmt.Sprintf("recreating %s destroys its data: revert the change, or give the chart's claim another name and copy the data; if the data may go, add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
+	case e.ID.Kind == "StorageClass" && !e.Custom:
+		return fmt.Sprintf("recreating %s changes no volume that it has made: --allow-recreate, or the annotation %s: \"true\" in the template; or give the chart's class another name", e.ID, annotation.Recreate.Name)
 	}
 	if e.Custom {
 		return fmt.Sprintf("recreating %s may destroy the data of what stands behind it: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)

@@ -3,9 +3,12 @@ package apply_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
 	"deployer/internal/kubetest"
@@ -17,6 +20,22 @@ func hint(err error) string {
 		return h.Hint()
 	}
 	return ""
+}
+
+// TestHolderIsNamed: a refusal names the Service that has the port, and what lets the rest be deployed.
+func TestHolderIsNamed(t *testing.T) {
+	s := begin(t)
+	service := func(name, port string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {type: NodePort, selector: {a: b}, ports: [{port: 80" + port + "}]}\n"
+	}
+	theirs, err := s.client("v1", "Service").Create(t.Context(), kubetest.Object(t, service("theirs", "")), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(", nodePort: ", at(theirs, "spec.ports").([]any)[0].(map[string]any)["nodePort"])
+	if err := s.refuse(service("mine", port)); !strings.Contains(hint(err), "Service/"+s.ns+"/theirs has it") || !strings.Contains(hint(err), "--gate best-effort") {
+		t.Errorf("%v, hint %q", err, hint(err))
+	}
 }
 
 // A binding is recreated, unless it is where our own permissions come from.

@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,22 @@ import (
 )
 
 // The API server's words, as 1.36 has them.
+// TestHintsNameWhatIsBehind: the webhook that doesn't answer and its Service are looked for by their names.
+func TestHintsNameWhatIsBehind(t *testing.T) {
+	for want, e := range map[string]*ServerError{
+		`webhook "a.example.com" doesn't answer: look at Service/guards/a and the pods behind it.`: {Kind: WebhookDown,
+			Text: `Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://a.guards.svc:443/x?timeout=1s": no endpoints available`},
+		`webhook "a.example.com" doesn't answer: look at the Service and the pods behind it.`: {Kind: WebhookDown,
+			Text: `Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://guard.example.com/x": EOF`},
+		`Service/prod/a has it: `: {Kind: Held, Holder: "Service/prod/a"},
+		`another object has it: `: {Kind: Held},
+	} {
+		if got := e.Hint(); !strings.HasPrefix(got, want) {
+			t.Errorf("hint %q, want %q", got, want)
+		}
+	}
+}
+
 func TestKindOf(t *testing.T) {
 	answer := func(code int32, reason metav1.StatusReason, text string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: text, Details: &metav1.StatusDetails{Kind: "pods", Name: "p"}}}

@@ -26,6 +26,7 @@ type ServerError struct {
 	Code   int // HTTP
 	Reason metav1.StatusReason
 	Text   string
+	Holder string // of Held: the object that has it; empty when that isn't known
 }
 
 func (e *ServerError) Error() string { return e.Text }
@@ -45,10 +46,17 @@ func (e *ServerError) Hint() string {
 	case WebhookSays:
 		return "change the object as the webhook asks, or ask who runs the webhook"
 	case WebhookDown:
-		return "the webhook doesn't answer: look at the Service and the pods behind it. If they can't come back before this release is deployed, " +
+		who, behind := "the webhook", "the Service"
+		if m := webhookName().FindStringSubmatch(e.Text); m != nil {
+			who = m[0]
+		}
+		if m := webhookService().FindStringSubmatch(e.Text); m != nil {
+			behind = "Service/" + m[2] + "/" + m[1]
+		}
+		return who + " doesn't answer: look at " + behind + " and the pods behind it. If they can't come back before this release is deployed, " +
 			"delete the webhook's configuration; if it is part of the release, the release creates it again"
 	case Held:
-		return "another object has it: choose another one, or deploy first what gives it up"
+		return cmp.Or(e.Holder, "another object") + " has it: choose another one, or deploy first what gives it up"
 	}
 	switch {
 	case strings.Contains(e.Text, "field can not be less than"):
@@ -66,6 +74,16 @@ func (e *ServerError) Hint() string {
 	}
 	return ""
 }
+
+// MayPass reports whether the API server may accept the object when its turn comes, as it is.
+func (e *ServerError) MayPass() bool {
+	return e.Kind == WebhookDown || e.Kind == Held || e.Kind == Quota
+}
+
+var (
+	webhookName    = lazyregexp.New(`webhook "[^"]+"`)
+	webhookService = lazyregexp.New(`https://([^./]+)\.([^./]+)\.svc[:/]`)
+)
 
 // AsServerError turns the answer to a request about an object into a *ServerError.
 // Errors that aren't answers of the server are returned as they are.
