@@ -13,7 +13,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// The API server's words, as 1.36 has them.
 // TestHintsNameWhatIsBehind: the webhook that doesn't answer and its Service are looked for by their names.
 func TestHintsNameWhatIsBehind(t *testing.T) {
 	for want, e := range map[string]*ServerError{
@@ -30,6 +29,7 @@ func TestHintsNameWhatIsBehind(t *testing.T) {
 	}
 }
 
+// The API server's words, as 1.36 has them.
 func TestKindOf(t *testing.T) {
 	answer := func(code int32, reason metav1.StatusReason, text string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: text, Details: &metav1.StatusDetails{Kind: "pods", Name: "p"}}}
