@@ -312,3 +312,32 @@ func TestIndexGivesNoCredentialsToARegistryElsewhere(t *testing.T) {
 		fails("a dependency", err)
 	}
 }
+
+// TestEndlessRedirectsEnd: a registry that has another page or another address for each request isn't followed without end.
+func TestEndlessRedirectsEnd(t *testing.T) {
+	var server *httptest.Server
+	asked := 0
+	server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) {
+		if asked++; strings.Contains(q.URL.Path, "/tags/list") { // the next page
+			answer.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, q.URL.Path, asked))
+			answer.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(answer, `{"name":"c","tags":["1.0.0"]}`)
+			return
+		}
+		http.Redirect(answer, q, fmt.Sprint(server.URL, "/again/", asked), http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	for what, load := range map[string]func() error{
+		"redirects": func() error { return loadFromRegistry(t, host, Access{PlainHTTP: true}) },
+		"pages": func() error {
+			_, err := Load(t.Context(), "oci://"+host+"/charts/web", LoadOptions{Settings: helmHome(t), Version: ">=1.0.0", Access: Access{PlainHTTP: true}})
+			return err
+		},
+	} {
+		asked = 0
+		if err := load(); err == nil || asked > maxRequests {
+			t.Errorf("%s: %d requests, then %v", what, asked, err)
+		}
+	}
+}

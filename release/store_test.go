@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"deployer/internal/kube"
 )
@@ -471,6 +473,27 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 		t.Error("Begin took a record that isn't pending")
 	}
 	wantStatuses(t, s.store, "web", "1:deployed")
+}
+
+// TestEndlessListEnds: a server that always has another page isn't asked without end.
+func TestEndlessListEnds(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"more"},"items":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	store := NewStore(kube.New(&rest.Config{Host: server.URL}, "prod"), "prod")
+	for what, read := range map[string]func() error{
+		"a list":    func() error { _, err := store.List(t.Context(), ListOptions{}); return err },
+		"a history": func() error { _, err := store.History(t.Context(), "web"); return err },
+	} {
+		asked = 0
+		if err := read(); err == nil || !strings.Contains(err.Error(), "without end") || asked > maxPages+1 {
+			t.Errorf("%s ends after %d requests with %v", what, asked, err)
+		}
+	}
 }
 
 func TestPagesOfHistory(t *testing.T) {

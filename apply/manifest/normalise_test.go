@@ -109,6 +109,7 @@ func TestNormalise(t *testing.T) {
 		{name: "text for a number", in: podHead + `{priority: high}`, want: `{"spec":{"priority":"high"}}`, problems: "spec.priority: is a string, should be a number"},
 		{name: "string for a number", in: podHead + `{priority: "1"}`, want: `{"spec":{"priority":"1"}}`, problems: "spec.priority: is a string, should be a number: remove the quotes in the template"},
 
+		{name: "pull secrets without a name", in: podHead + "{imagePullSecrets: [{name: a}, {name: ''}, {}]}", want: `{"spec":{"imagePullSecrets":[{"name":"a"},{"name":""},{}]}}`},
 		{name: "repeated set items", in: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, finalizers: [a, b, a]}", want: `{"metadata":{"finalizers":["a","b"]}}`},
 		{name: "repeated list items", in: podHead + "{imagePullSecrets: [{name: a}, {name: a}]}", want: `{"spec":{"imagePullSecrets":[{"name":"a"}]}}`},
 		{name: "variable twice", in: podHead + "{containers: [{name: c, env: [{name: A, value: x}, {name: B, value: w}, {name: A, value: z}]}]}", want: `{"spec":{"containers":[{"env":[{"name":"B","value":"w"},{"name":"A","value":"z"}],"name":"c"}]}}`, notes: "spec.containers[0].env: A is set twice: the last one is sent"},

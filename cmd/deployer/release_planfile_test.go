@@ -406,6 +406,26 @@ data: {url: "postgres://me:{{ .Values.password }}@db"}
 	})
 }
 
+// TestPasswordInALabel: a label of the record that repeats a password isn't shown by a saved plan.
+func TestPasswordInALabel(t *testing.T) {
+	t.Parallel()
+	p := newPlans(t)
+	const password = "correct-horse-battery"
+	args := []string{"plan", "web", p.chart, "--install", "--set", "password=" + password, "--labels", "team=of-" + password, "--out", p.file}
+	mustHave(t, p.run(1, args...), "a label of the release record repeats a confidential value", "--encrypt-to")
+	mine, path := newIdentity(t)
+	out := p.run(0, append(args, "--encrypt-to", mine)...) + p.run(0, "plan", "--show", p.file)
+	saved, err := os.ReadFile(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out+string(saved), password) {
+		t.Errorf("the password is shown:\n%s\n%s", out, saved)
+	}
+	p.run(0, "apply", p.file, "--identity", path, "--wait=false")
+	mustHave(t, p.run(0, "list", "-l", "team=of-"+password), "web")
+}
+
 // What a template reads from a Secret, and what annotations declare, is as confidential as a Secret.
 func TestConfidentialTextsAreNotInPlans(t *testing.T) {
 	t.Parallel()
