@@ -26,12 +26,12 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 	}
 	e.request.Revisions, e.err = revisionsOf(e.records, &e.parser)
 	e.request.Revisit = keysToRevisit(e.records)
-	e.request.Older = func(ctx context.Context) ([]apply.Revision, error) { return olderRevisions(ctx, history, e.records) }
+	e.request.Older = func(ctx context.Context) ([]apply.Revision, error) { return revisionsBefore(ctx, history, e.records) }
 	return e
 }
 
-// olderRevisions are the stored revisions before records that can be read.
-func olderRevisions(ctx context.Context, history *release.History, records []*release.Record) ([]apply.Revision, error) {
+// revisionsBefore are the stored revisions before records that can be read.
+func revisionsBefore(ctx context.Context, history *release.History, records []*release.Record) ([]apply.Revision, error) {
 	history.LoadRemaining(ctx)
 	var older []*release.Record
 	for _, s := range history.Revisions {
