@@ -3,6 +3,7 @@ package retain
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func TestCorners(t *testing.T) {
 			object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
 		{name: "one more of a list", first: secret + `stringData: {a: "{{ randAlphaNum 9 }},{{ randAlphaNum 9 }}"}`, second: secret + `stringData: {a: "{{ randAlphaNum 9 }},{{ randAlphaNum 9 }},{{ randAlphaNum 9 }}"}`,
 			object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
-		{name: "one more entry of a map", first: config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 | keys | join "," | quote }}}`, second: config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 "d" 4 | keys | join "," | quote }}}`,
+		{name: "one more entry of a map", first: keysOf(20), second: keysOf(21),
 			object: "ConfigMap/c", path: []any{"data", "a"}, says: "other parts than before"},
 		{name: "a section is new", first: config + "data:\n  c: |\n    [a]\n    p = {{ randAlphaNum 9 }}\n", second: config + "data:\n  c: |\n    [0]\n    p = {{ randAlphaNum 9 }}\n    [a]\n    q = 1\n    p = {{ randAlphaNum 9 }}\n",
 			object: "ConfigMap/c", path: []any{"data", "c"}, says: "ConfigMap/c data.c"},
@@ -190,6 +191,11 @@ func listOf(names ...string) string {
 		all += ` "` + name + `" 1`
 	}
 	return config + "items: [{{ range keys (dict" + all + ") }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]"
+}
+
+// keysOf is a text of the keys of a map, of which there are enough that no order repeats by chance.
+func keysOf(n int) string {
+	return fmt.Sprintf("{{ $d := dict }}{{ range until %d }}{{ $_ := set $d (printf \"k%%d\" .) 1 }}{{ end }}", n) + config + `data: {a: {{ $d | keys | join "," | quote }}}`
 }
 
 func hashOfPassword(level string) string {
