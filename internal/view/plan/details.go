@@ -49,7 +49,11 @@ func (o object) details(opts page.Options, created bool) []page.Line {
 		}
 	}
 	if len(o.TakenFrom) > 0 {
-		remark("the release takes over the fields of %s; their values stay", textfmt.List(textfmt.Quoted(o.TakenFrom)))
+		what := "their values stay"
+		if len(o.Fields) > 0 {
+			what = "values that aren't listed here stay"
+		}
+		remark("the release takes over the fields of %s; %s", textfmt.List(textfmt.Quoted(o.TakenFrom)), what)
 	}
 	if created && o.Action == apply.Create {
 		out = append(out, o.manifest()...)
