@@ -59,7 +59,7 @@ LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
 
 # A line for each package that is done, failed tests as they fail, and all of them again at the end. With RERUN=1 up to
 # five failed tests run once more, and are told; a data race is never tried again.
-SUM := $(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
+SUM := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
 
 # Those without goroutines of ours: one only starts the program, the other is a pure function that makes keys for minutes.
 NOT_RACED := ./internal/e2e ./chart/retain

@@ -10,8 +10,8 @@ import (
 
 // PlanAgain makes a plan again, in place, from what is in the cluster now: after hooks have run, and whatever else may
 // have changed objects whose turn is still to come. What was carried out stays as it is: the CRDs, the hooks that run
-// first, and the first done waves. The request is that of Plan. It changes nothing in the cluster. The error is like
-// that of Plan, but late.
+// first, and the first done waves. What the plan has as the release's is so still, even if a hook has made it anew without
+// ownership. The request is that of Plan. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done int) error {
 	settled := map[kube.ID]*Change{}
 	settle := func(changes []Change) {
@@ -23,6 +23,7 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	for _, wave := range plan.Waves[:done] {
 		settle(wave.Changes)
 	}
+	req.wereOurs = plan.ours(done)
 	a.cluster.ForgetKinds()
 	again, err := a.plan(ctx, req, settled)
 	if err == nil {
@@ -51,6 +52,17 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	plan.Waves = slices.Concat(plan.Waves[:done], again.Waves)
 	plan.Prune, plan.PruneLast, plan.Hooks = again.Prune, again.PruneLast, slices.Concat(plan.Hooks[:req.PreHooks], again.Hooks)
 	return nil
+}
+
+// ours are the objects after the first done waves that are the release's.
+func (p *Plan) ours(done int) map[kube.ID]bool {
+	out := map[kube.ID]bool{}
+	for _, wave := range p.Waves[done:] {
+		for _, c := range wave.Changes {
+			out[c.ID] = c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
+		}
+	}
+	return out
 }
 
 // isAgain reports whether the plan is made again.

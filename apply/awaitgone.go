@@ -72,12 +72,18 @@ func (e *notGoneError) Hint() string {
 
 // HowToLetGo says what can be done about the finalizers of an object that is being deleted.
 func HowToLetGo(id kube.ID) string {
-	namespace := ""
+	if id.IsCRD() {
+		return "objects of its kind are there still: their finalizers have to go first. Without its own, they would stay in the storage of the API server"
+	}
+	namespace, kind := "", strings.ToLower(id.Kind)
 	if id.Namespace != "" {
 		namespace = "-n " + id.Namespace + " "
 	}
+	if id.Group != "" {
+		kind += "." + id.Group // other groups may have a kind of that name
+	}
 	return fmt.Sprintf("whoever set a finalizer removes it; if that is gone for good: kubectl %spatch %s %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'",
-		namespace, strings.ToLower(id.Kind), id.Name)
+		namespace, kind, id.Name)
 }
 
 // IsHeld reports whether an object that is being deleted waits for somebody else than the garbage collector to let it go.

@@ -3,8 +3,6 @@ package apply
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -17,17 +15,13 @@ func (p *planning) holderOf(t *target, refusal error) func(context.Context) (str
 		if verify.KindOf(refusal) != verify.Held {
 			return "", nil
 		}
-		client, err := p.a.cluster.Dynamic()
-		if err != nil {
-			return "", err
-		}
-		list, err := client.Resource(t.mapping.Resource).List(ctx, metav1.ListOptions{})
+		list, err := p.a.list(ctx, collection{mapping: t.mapping}) // of all namespaces
 		if err != nil {
 			return "", ctx.Err()
 		}
-		for i := range list.Items {
-			id := kube.IDOf(&list.Items[i])
-			if _, shared := decide.SharedHolding(decide.HoldingsOf(t.obj, nil), decide.HoldingsOf(&list.Items[i], nil)); shared && id != t.id {
+		for i := range list {
+			id := kube.IDOf(&list[i])
+			if _, shared := decide.SharedHolding(decide.HoldingsOf(t.obj, nil), decide.HoldingsOf(&list[i], nil)); shared && id != t.id {
 				return id.String(), nil
 			}
 		}

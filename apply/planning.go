@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,7 @@ type planning struct {
 	permissions   *permissions
 	warnings      *warnings
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
+	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
 	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
@@ -210,6 +212,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		permissions:   &permissions{a: a, warnings: warned},
 		warnings:      warned,
 		settled:       settled,
+		letGoBy:       sync.OnceValue(func() time.Time { return time.Now().Add(finalizerPatience) }),
 	}
 	if req.PreHooks > 0 {
 		p.resolver.firstHook = req.Hooks[0].Object

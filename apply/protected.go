@@ -102,12 +102,14 @@ func (p *planning) annotatedToStay(ctx context.Context, at collection) (kube.ID,
 	}
 }
 
-// holdForFinalizers lets what is deleted after a custom resource with finalizers wait until that is gone, if whoever
-// removes them may be among it: a workload, or another custom resource that makes one.
+// holdForFinalizers lets what is deleted after a custom resource with finalizers wait until that is gone, if what removes
+// them may be among it.
 func holdForFinalizers(changes []Change) {
-	last := len(changes) - 1 // that may run something
-	for last >= 0 && !mayRun(changes[last]) {
-		last--
+	lastTurn := -1 // of what may be needed to remove finalizers
+	for _, c := range changes {
+		if helpsFinalizers(c) {
+			lastTurn = max(lastTurn, c.deletion.Turn)
+		}
 	}
 	var held []Change
 	for i := range changes {
@@ -116,22 +118,24 @@ func holdForFinalizers(changes []Change) {
 			continue
 		}
 		for _, h := range held {
-			if changes[last].deletion.Turn > h.deletion.Turn && h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
+			if lastTurn > h.deletion.Turn && h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
 				c.deletion.WaitsForGone = append(c.deletion.WaitsForGone, h.ID)
 				if gone := (ordering.Dependency{ID: h.ID, State: ordering.Gone}); c.ID.Group == "apps" && !slices.Contains(c.DependsOn, gone) {
 					c.DependsOn = append(c.DependsOn, gone)
 				}
 			}
 		}
-		if last >= 0 && !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
+		if !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
 			held = append(held, *c)
 		}
 	}
 }
 
-// mayRun reports whether a deletion is of something that runs programs, or may have others that do.
-func mayRun(c Change) bool {
-	return c.Action == Delete && (c.ID.Group == "apps" || kube.RunsToEnd(c.ID.GroupKind()) || !ordering.IsBuiltinGroup(c.ID.Group))
+// helpsFinalizers reports whether a deletion is of something that runs programs, may have others that do, or is what such a
+// program, of the release or not, acts by: its account, its permissions, or the credentials that a custom resource names.
+func helpsFinalizers(c Change) bool {
+	return c.Action == Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !ordering.IsBuiltinGroup(c.ID.Group) ||
+		c.ID.Group == "" && (c.ID.Kind == "Secret" || c.ID.Kind == "ServiceAccount"))
 }
 
 // splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and

@@ -11,8 +11,10 @@ import (
 type Revision struct {
 	Revision int
 	Status   string // Helm's word: deployed, superseded, failed, pending-upgrade, ...
-	Objects  []kube.Manifest
-	Hooks    []kube.Manifest
+	// Succeeded says that it was deployed completely, now or once: Helm also calls failed ones superseded.
+	Succeeded bool
+	Objects   []kube.Manifest
+	Hooks     []kube.Manifest
 	// Provenance says where the objects came from, by Key, as the revision's run has
 	// recorded it; nil when the record has none.
 	Provenance map[string]Provenance
@@ -62,6 +64,8 @@ type Request struct {
 	Contributions map[string]Contribution
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
+
+	wereOurs map[kube.ID]bool // see PlanAgain
 }
 
 // Key is the name of an object in a release record.

@@ -102,10 +102,10 @@ func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 		h.provenance, h.lastUninstall, h.lastSuccess = map[kube.ID]*Provenance{}, r.Revision, 0
 		return
 	}
-	final := r.Status == "deployed" || r.Status == "superseded"
-	if final {
+	if r.Succeeded {
 		h.lastSuccess = r.Revision
 	}
+	final := r.Status == "deployed" || r.Status == "superseded"
 	for _, id := range had {
 		if o := h.provenance[id]; o.MustBeGivenBack() && (r.Provenance != nil || final) {
 			delete(h.provenance, id) // unless this revision records it again, below

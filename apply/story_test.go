@@ -222,7 +222,7 @@ func (s *story) record(status, chart string) {
 	if status == "deployed" {
 		s.past = nil
 	}
-	s.past = append(s.past, apply.Revision{Revision: n, Status: status, Objects: s.manifests(chart), Hooks: s.manifests(s.hooks), Provenance: s.provenance})
+	s.past = append(s.past, apply.Revision{Revision: n, Status: status, Succeeded: status == "deployed" || status == "superseded", Objects: s.manifests(chart), Hooks: s.manifests(s.hooks), Provenance: s.provenance})
 	s.provenance = nil
 }
 

@@ -88,7 +88,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
 			r.t.progress.oldDeleted = err == nil
 		case awaitFinalizers:
-			limited, cancel := context.WithTimeout(ctx, finalizerPatience)
+			limited, cancel := context.WithDeadline(ctx, r.p.letGoBy())
 			_ = r.a.awaitGone(limited, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid) // the decision tells
 			cancel()
 			r.t.progress.outlasted = true

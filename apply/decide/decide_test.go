@@ -102,6 +102,25 @@ func TestOrphan(t *testing.T) {
 		return Orphan{ID: id, Live: live(id, owner, edits...), Declared: live(id, nobody), Revision: 3, Status: "deployed"}
 	}
 	with := func(o Orphan, edit func(*Orphan)) Orphan { edit(&o); return o }
+	onRecord := func(o *Orphan) { o.OnRecord = true }
+	byUpdate := func(manager string) func(*unstructured.Unstructured) {
+		return func(obj *unstructured.Unstructured) {
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
+		}
+	}
+	labelled := func(key, value string) func(*unstructured.Unstructured) {
+		return func(obj *unstructured.Unstructured) {
+			labels := obj.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[key] = value
+			obj.SetLabels(labels)
+		}
+	}
+	ownedBySomething := func(obj *unstructured.Unstructured) {
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Shop", Name: "web", UID: "9"}})
+	}
 	for name, test := range map[string]struct {
 		pruning Pruning
 		orphan  Orphan
@@ -109,40 +128,42 @@ func TestOrphan(t *testing.T) {
 		reason  string
 		revisit bool
 	}{
-		"our object":                 {removed, of(config, us), Delete, "removed from the chart", false},
-		"of a failed revision":       {removed, with(of(config, us), func(o *Orphan) { o.Status = "failed" }), Delete, "left by failed revision 3", false},
-		"of a hook":                  {removed, with(of(job, us), func(o *Orphan) { o.Origin = FromHook }), Delete, "left by a hook of revision 3", false},
-		"kept before":                {removed, with(of(config, us), func(o *Orphan) { o.Origin, o.Declared = KeptEarlier, nil }), Delete, "for a reason that no longer applies", false},
-		"of an uninstall":            {uninstall, of(config, us), Delete, "uninstalled", false},
-		"of no release":              {removed, of(config, nobody), Keep, "no longer belongs to a release", false},
-		"made anew by hand":          {removed, with(of(config, nobody), func(o *Orphan) { o.OnRecord = true }), Delete, "removed from the chart", false},
-		"made anew for another tool": {removed, with(of(config, nobody), func(o *Orphan) { o.OnRecord = true; o.Live.SetLabels(map[string]string{kube.ManagedByLabel: "tool"}) }), Keep, "no longer belongs to a release", false},
-		"taken out by hand": {removed, with(of(config, nobody), func(o *Orphan) {
-			o.OnRecord = true
-			o.Live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply}})
-		}), Keep, "no longer belongs to a release", false},
-		"of a hook of Helm":               {removed, with(of(job, nobody), func(o *Orphan) { o.Origin = FromHook }), Keep, "deployer didn't run", false},
-		"of another release":              {uninstall, of(config, others), Keep, "belongs to release shop/other now", false},
-		"kept by annotation":              {uninstall, of(config, us, annotated(KeepAnnotation, "Keep ")), Keep, "resource-policy: keep", false},
-		"kept by the chart":               {uninstall, with(of(config, us), func(o *Orphan) { annotated(KeepAnnotation, "keep")(o.Declared) }), Keep, "resource-policy: keep", false},
-		"misspelt policy":                 {removed, of(config, us, annotated(KeepAnnotation, "kep")), Keep, "unknown value", false},
-		"policy delete":                   {removed, of(config, us, annotated(KeepAnnotation, "delete")), Delete, "removed", false},
-		"namespace of the records":        {Pruning{Owner: us, Uninstall: true, Kinds: ProtectedKinds()}, of(namespace, us), Keep, "holds the release records", false},
-		"claim":                           {removed, of(claim, us), Keep, "--prune-kind", true},
-		"claim of an undone run":          {undo, of(claim, us), Keep, "delete it yourself", true},
-		"claim that may be deleted":       {Pruning{Owner: us, Kinds: []string{"PersistentVolumeClaim"}}, of(claim, us), Delete, "removed", false},
-		"namespace of the chart":          {Pruning{Owner: us, Kinds: ProtectedKinds()}, with(of(kube.ID{Kind: "Namespace", Name: "more"}, us), func(o *Orphan) { o.NeededBy = config }), Keep, "ConfigMap/shop/settings of the chart needs it", true},
-		"claim kept before, uninstall":    {Pruning{Owner: us, Uninstall: true, Kinds: ProtectedKinds()}, with(of(claim, us), func(o *Orphan) { o.Origin = KeptEarlier }), Keep, "was kept when the chart dropped it", false},
-		"controlled object":               {removed, of(config, us, controlled), Keep, "controlled by Deployment/web", true},
-		"groups can't be listed":          {unlisted, of(config, us), Keep, "--allow-partial-discovery", true},
-		"adopted by a failed run":         {removed, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back to release shop/other", false},
-		"adopted, uninstall":              {uninstall, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
-		"adopted, groups can't be listed": {unlisted, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "may have rendered less", true},
-		"adopted, then recreated":         {removed, with(of(config, us, recreated), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "recreated by another client", false},
-		"adopted, being deleted":          {undo, with(of(config, us, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "is being deleted already", false},
-		"adopted, being deleted by then":  {undo, with(of(config, others, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
-		"adopted, back with its owner":    {removed, with(of(config, others), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
-		"adopted halfway":                 {removed, with(of(config, others, managedBy(ownership.Manager)), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
+		"our object":                        {removed, of(config, us), Delete, "removed from the chart", false},
+		"of a failed revision":              {removed, with(of(config, us), func(o *Orphan) { o.Status = "failed" }), Delete, "left by failed revision 3", false},
+		"of a hook":                         {removed, with(of(job, us), func(o *Orphan) { o.Origin = FromHook }), Delete, "left by a hook of revision 3", false},
+		"kept before":                       {removed, with(of(config, us), func(o *Orphan) { o.Origin, o.Declared = KeptEarlier, nil }), Delete, "for a reason that no longer applies", false},
+		"of an uninstall":                   {uninstall, of(config, us), Delete, "uninstalled", false},
+		"of no release":                     {removed, of(config, nobody), Keep, "no longer belongs to a release", false},
+		"made anew by hand":                 {removed, with(of(config, nobody, byUpdate("kubectl-create")), onRecord), Delete, "removed from the chart", false},
+		"made anew for another tool":        {removed, with(of(config, nobody, byUpdate("tool"), labelled(kube.ManagedByLabel, "tool")), onRecord), Keep, "no longer belongs to a release", false},
+		"made anew by Argo CD, as of Helm":  {removed, with(of(config, nobody, byUpdate("argocd-controller"), labelled(kube.ManagedByLabel, "Helm"), labelled("argocd.argoproj.io/instance", "shop")), onRecord), Keep, "no longer belongs to a release", false},
+		"made anew by what applies its own": {removed, with(of(config, nobody, managedBy("kustomize-controller")), onRecord), Keep, "no longer belongs to a release", false},
+		"made anew for another object":      {removed, with(of(config, nobody, byUpdate("operator"), ownedBySomething), onRecord), Keep, "no longer belongs to a release", false},
+		"taken out by hand":                 {removed, with(of(config, nobody, managedBy("helm")), onRecord), Keep, "no longer belongs to a release", false},
+		"taken out, of an embedder":         {removed, with(of(config, nobody, byUpdate("terraform-provider-helm_v3")), onRecord), Keep, "no longer belongs to a release", false},
+		"nobody knows who made it":          {removed, with(of(config, nobody), onRecord), Keep, "no longer belongs to a release", false},
+		"of a hook of Helm":                 {removed, with(of(job, nobody), func(o *Orphan) { o.Origin = FromHook }), Keep, "deployer didn't run", false},
+		"of another release":                {uninstall, of(config, others), Keep, "belongs to release shop/other now", false},
+		"kept by annotation":                {uninstall, of(config, us, annotated(KeepAnnotation, "Keep ")), Keep, "resource-policy: keep", false},
+		"kept by the chart":                 {uninstall, with(of(config, us), func(o *Orphan) { annotated(KeepAnnotation, "keep")(o.Declared) }), Keep, "resource-policy: keep", false},
+		"misspelt policy":                   {removed, of(config, us, annotated(KeepAnnotation, "kep")), Keep, "unknown value", false},
+		"policy delete":                     {removed, of(config, us, annotated(KeepAnnotation, "delete")), Delete, "removed", false},
+		"namespace of the records":          {Pruning{Owner: us, Uninstall: true, Kinds: ProtectedKinds()}, of(namespace, us), Keep, "holds the release records", false},
+		"claim":                             {removed, of(claim, us), Keep, "--prune-kind", true},
+		"claim of an undone run":            {undo, of(claim, us), Keep, "delete it yourself", true},
+		"claim that may be deleted":         {Pruning{Owner: us, Kinds: []string{"PersistentVolumeClaim"}}, of(claim, us), Delete, "removed", false},
+		"namespace of the chart":            {Pruning{Owner: us, Kinds: ProtectedKinds()}, with(of(kube.ID{Kind: "Namespace", Name: "more"}, us), func(o *Orphan) { o.NeededBy = config }), Keep, "ConfigMap/shop/settings of the chart needs it", true},
+		"claim kept before, uninstall":      {Pruning{Owner: us, Uninstall: true, Kinds: ProtectedKinds()}, with(of(claim, us), func(o *Orphan) { o.Origin = KeptEarlier }), Keep, "was kept when the chart dropped it", false},
+		"controlled object":                 {removed, of(config, us, controlled), Keep, "controlled by Deployment/web", true},
+		"groups can't be listed":            {unlisted, of(config, us), Keep, "--allow-partial-discovery", true},
+		"adopted by a failed run":           {removed, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back to release shop/other", false},
+		"adopted, uninstall":                {uninstall, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
+		"adopted, groups can't be listed":   {unlisted, with(of(config, us), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "may have rendered less", true},
+		"adopted, then recreated":           {removed, with(of(config, us, recreated), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "recreated by another client", false},
+		"adopted, being deleted":            {undo, with(of(config, us, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "is being deleted already", false},
+		"adopted, being deleted by then":    {undo, with(of(config, others, deleting), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
+		"adopted, back with its owner":      {removed, with(of(config, others), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), Keep, "belongs to release shop/other", false},
+		"adopted halfway":                   {removed, with(of(config, others, managedBy(ownership.Manager)), func(o *Orphan) { o.Provenance = adoptedBy(2, others) }), GiveBack, "given back", false},
 		"adopted for good": {removed, with(of(config, us), func(o *Orphan) {
 			o.Provenance = adoptedBy(2, others)
 			o.Provenance.Adopted.Final = true

@@ -76,6 +76,16 @@ func MayHoldChart(e metav1.ManagedFieldsEntry) bool {
 	return classOf(managerOf(e), named) == Helm
 }
 
+// MayBeOfHelm reports whether an entry, as the API has it, is of Helm, of a program that contains it, or of a Helm before 3.7.
+func MayBeOfHelm(e metav1.ManagedFieldsEntry) bool {
+	return e.Subresource == "" && (matches(helmManagers, e.Manager) || matches(embedderManagers, e.Manager) || e.Manager == "Go-http-client")
+}
+
+// IsAppliedByOthers reports whether an entry, as the API has it, is of a program that applies objects as its own.
+func IsAppliedByOthers(e metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && !IsOurs(e) && !MayBePerson(e.Manager)
+}
+
 // withoutOwnMetadata is the part of an entry that a program may have written as Helm: of finalizers, owner references and
 // annotations, only what the chart states.
 func (e Entry) withoutOwnMetadata(chart *fieldpath.Set) *fieldpath.Set {

@@ -70,7 +70,7 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 		Live:         p.Live.Fields,
 		Desired:      p.DesiredFields,
 		Declared:     everDeclared(p.declared),
-		Former:       everDeclared(p.former),
+		Former:       p.broughtBack(),
 		Relinquished: p.relinquished,
 		Unlike:       p.Unlike,
 		Terms:        terms,
@@ -142,6 +142,25 @@ func (p *Prediction) stays(path fieldpath.Path, result *unstructured.Unstructure
 	after, has := fields.Value(result.Object, path)
 	_, isMap := before.(map[string]any)
 	return has && (isMap || fields.Equal(before, after))
+}
+
+// broughtBack are the fields of former revisions that have what one of them said, as a whole item where they are in a list: an
+// old state has come back. Other values are somebody's edit.
+func (p *Prediction) broughtBack() *fieldpath.Set {
+	return fields.Where(everDeclared(p.former), func(path fieldpath.Path) bool {
+		item := path
+		for len(item) > 0 && item[len(item)-1].Key == nil {
+			item = item[:len(item)-1]
+		}
+		return slices.ContainsFunc(p.former, func(r Declared) bool { return p.isAsIn(r, path) && (len(item) == 0 || p.isAsIn(r, item)) })
+	})
+}
+
+// isAsIn reports whether a live field is as a revision declares it.
+func (p *Prediction) isAsIn(r Declared, path fieldpath.Path) bool {
+	said, declared := fields.Value(r.Object, path)
+	live, there := fields.Value(p.Live.Object.Object, path)
+	return declared && there && compare.Satisfies(live, said)
 }
 
 // everDeclared returns the fields that any of the revisions declares.

@@ -33,16 +33,24 @@ func OwnerOf(obj metav1.Object) Owner {
 	return Owner{Release: a[kube.ReleaseNameAnnotation], Namespace: a[kube.ReleaseNamespaceAnnotation]}
 }
 
-// IsNobodys reports whether an object bears no mark of an owner: of a release, of another tool, or of a controller.
+// IsNobodys reports whether an object bears no mark of an owner: of a release, of another tool, or of another object.
 func IsNobodys(obj metav1.Object) bool {
 	manager := obj.GetLabels()[kube.ManagedByLabel]
-	return OwnerOf(obj) == (Owner{}) && (manager == "" || manager == kube.ManagedByHelm) && metav1.GetControllerOf(obj) == nil
+	return OwnerOf(obj) == (Owner{}) && (manager == "" || manager == kube.ManagedByHelm) && len(obj.GetOwnerReferences()) == 0 &&
+		!slices.ContainsFunc(toolMarks, func(mark string) bool { return obj.GetLabels()[mark] != "" || obj.GetAnnotations()[mark] != "" }) &&
+		!slices.ContainsFunc(obj.GetManagedFields(), ownership.IsAppliedByOthers)
 }
 
-// IsRemade reports whether somebody has made an object of ours anew, without ownership. One that still has fields of ours was taken
-// out of the release.
+// toolMarks are labels and annotations by which tools that also deploy Helm's charts know their objects.
+// https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/, https://fluxcd.io/flux/components/, https://carvel.dev/kapp/docs/develop/diff/
+var toolMarks = []string{
+	"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app",
+}
+
+// IsRemade reports whether somebody has made an object of ours anew, without ownership. One with fields of a program that may
+// have written for a release was taken out of it, and of one without managed fields nobody knows.
 func IsRemade(obj metav1.Object) bool {
-	return IsNobodys(obj) && !slices.ContainsFunc(obj.GetManagedFields(), ownership.IsOurs)
+	return IsNobodys(obj) && len(obj.GetManagedFields()) > 0 && !slices.ContainsFunc(obj.GetManagedFields(), ownership.MayBeOfHelm)
 }
 
 // Mismatch says, in the words of Helm's checkOwnership, what an object of another owner lacks to be

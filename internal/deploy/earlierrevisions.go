@@ -46,7 +46,13 @@ func revisionsBefore(ctx context.Context, history *release.History, records []*r
 			return nil, err
 		}
 	}
-	return revisionsOf(older, &chart.Parser{})
+	var out []apply.Revision
+	for _, r := range older {
+		if revision, err := revisionsOf([]*release.Record{r}, &chart.Parser{}); err == nil { // one that can't be read tells nothing
+			out = append(out, revision...)
+		}
+	}
+	return out, nil
 }
 
 func revisionsOf(records []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
@@ -55,7 +61,7 @@ func revisionsOf(records []*release.Record, parser *chart.Parser) ([]apply.Revis
 		if err := r.CheckStoredInPlace(); err != nil {
 			return nil, err
 		}
-		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
+		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Succeeded: r.Succeeded(), Provenance: provenanceOf(r)}
 		var err error
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)

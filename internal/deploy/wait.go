@@ -61,7 +61,7 @@ func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []t
 		if c.Applied == nil || skip(c.ID) {
 			continue
 		}
-		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == apply.Unchanged || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
+		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == apply.Unchanged || c.Warning != "" || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
 			continue
 		}
 		target := track.Target{

@@ -15,8 +15,7 @@ import (
 func Main(m *testing.M, binary *string) {
 	code, err := buildAndRun(m, binary)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		panic(err) // what runs failed tests again would run none of a package in which none has begun, and be content
 	}
 	os.Exit(code)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,6 +112,9 @@ func TestRolledBackByKubectl(t *testing.T) {
 			now := with("{name: KEPT, value: \"2\"}")
 			w.ok("upgrade", "x", now)
 			w.ok("upgrade", "x", now, "--description", "again")
+			w.eventually("nobody takes kubectl for who has made the Deployment", func() bool { // whose second it was: times are whole seconds
+				return time.Since(w.must("deployments", "web").GetCreationTimestamp().Time) > 2*time.Second
+			})
 			_, err := w.in("deployments").Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(strategic), metav1.PatchOptions{FieldManager: manager})
 			if err != nil {
 				t.Fatal(err)
@@ -125,6 +129,26 @@ func TestRolledBackByKubectl(t *testing.T) {
 			}
 			w.says(w.ok("plan", "x", now), "stdout", "No changes")
 		})
+	}
+}
+
+// TestEditOfWhatWasDropped prevents that an edit by hand is taken for an old state that has come back because the chart once had the field.
+func TestEditOfWhatWasDropped(t *testing.T) {
+	w := newWorld(t)
+	with := func(more string) string {
+		return w.chart(replaceOnce(deployment("web", "web", "  replicas: 0"), "image: r/x:1", "image: r/x:1\n          env: [{name: KEPT, value: a}"+more+"]"))
+	}
+	w.ok("install", "x", with(`, {name: OLD, value: "1"}`))
+	w.ok("upgrade", "x", with(""))
+	w.ok("upgrade", "x", with(""), "--description", "again")
+	const edit = `{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"OLD","value":"2"}]}]}}}}`
+	if _, err := w.in("deployments").Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(edit), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	w.says(w.ok("upgrade", "x", with("")), "stderr", `kubectl-edit added [^\n]*env\[name="OLD"\], which stays`)
+	containers, _ := field(w.must("deployments", "web"), "spec.template.spec.containers").([]any)
+	if got := fmt.Sprint(containers[0].(map[string]any)["env"]); !strings.Contains(got, "OLD") {
+		t.Errorf("variables: %s", got)
 	}
 }
 

@@ -45,6 +45,10 @@ func TestRemadeByHand(t *testing.T) {
 			w.remake()
 			w.patch("configmaps", "a", "test", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"other"}}}`)
 		}, func(w *world) []string { return []string{"upgrade", "x", w.chart(configMap("a", "2"))} }, 3, "by hand", `cannot be imported`},
+		"Argo CD's": {func(w *world) {
+			w.remake()
+			w.patch("configmaps", "a", "argocd-controller", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","argocd.argoproj.io/instance":"x"}}}`)
+		}, func(*world) []string { return []string{"uninstall", "x"} }, 0, "by hand", `no longer belongs to a release`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -87,6 +91,19 @@ func TestHeldWhileItIsDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHeldWorkloadIsNotAwaited prevents that a run waits for a workload to become ready of which it has said that it goes as soon as
+// somebody removes a finalizer.
+func TestHeldWorkloadIsNotAwaited(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(deployment("web", "web", "  replicas: 0")))
+	w.patch("deployments", "web", "other", `{"metadata":{"finalizers":["example.com/x"]}}`)
+	w.remove("deployments", "web", metav1.DeleteOptions{})
+	t.Cleanup(func() {
+		_, _ = w.in("deployments").Patch(w.bound(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	})
+	w.says(w.ok("upgrade", "x", w.chart(deployment("web", "web", "  replicas: 0\n  minReadySeconds: 1"))), "stderr", `example.com/x`)
 }
 
 // TestTokenMovesToAnotherAccount prevents that a token Secret is lost when it gets another account: its controller deletes it then.
