@@ -24,10 +24,12 @@ func (e *evaluation) failureStatus(v rules.Verdict) Status {
 	status := statusOf(v)
 	p := status.Finding
 	p.Since = cmp.Or(v.Since, e.obj.timers.since(v.Class, e.now))
-	if limit := class.InfoOf(v.Class).Attempts; v.Attempts > 0 {
+	limit := class.InfoOf(v.Class).Attempts
+	if v.Attempts > 0 {
 		p.Attempts, p.Limit = v.Attempts, limit
 	}
-	if p.Attempts >= p.Limit {
+	isOftenEnough := v.Attempts == 0 || v.Attempts >= limit // what nobody counts is final after its time alone
+	if isOftenEnough {
 		p.FinalAt = p.Since.Add(v.Grace)
 	}
 	if !p.IsFinal(e.now) {
