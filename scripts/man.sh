@@ -6,16 +6,19 @@ cd "$(dirname "$0")/.."
 out=${1:?usage: scripts/man.sh DIR [PROGRAM]}
 program=${2:-}
 mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
 if [ -z "$program" ]; then
-	built=$(mktemp -d)
-	trap 'rm -r "$built"' EXIT
-	program=$built/deployer
+	program=$work/deployer
 	CGO_ENABLED=0 go build -tags urfave_cli_no_docs -o "$program" ./cmd/deployer
 fi
-sed -n 's/^##* deployer //p' docs/commands.md | while read -r command; do
+# Through files, not pipes: of a pipe only the last program's failure counts.
+sed -n 's/^##* deployer //p' docs/commands.md >"$work/commands"
+while read -r command; do
 	name=deployer-$(echo "$command" | tr ' ' -)
 	# shellcheck disable=SC2086
-	"$program" $command --help-all </dev/null | awk -v name="$name" '
+	"$program" $command --help-all </dev/null >"$work/help"
+	awk -v name="$name" '
 function escaped(line) {
 	gsub(/\\/, "\\e", line)
 	gsub(/-/, "\\-", line)
@@ -24,5 +27,5 @@ function escaped(line) {
 }
 NR == 1 { printf ".TH \"%s\" 1 \"\" \"deployer\" \"deployer\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", toupper(name), escaped(name), escaped($0); next }
 { print escaped($0) }
-END { print ".fi" }' >"$out/$name.1"
-done
+END { print ".fi" }' <"$work/help" >"$out/$name.1"
+done <"$work/commands"

@@ -57,6 +57,16 @@ func TestManualPageOfEachCommand(t *testing.T) {
 	formatManualPages(t, pages)
 }
 
+// TestManualPagesThatFail: a page that can't be written fails the release, in place of being empty.
+func TestManualPagesThatFail(t *testing.T) {
+	t.Parallel()
+	for program, works := range map[string]bool{"echo": true, "false": false, "./no/such/program": false} {
+		if out, err := exec.Command("sh", "../../scripts/man.sh", t.TempDir(), program).CombinedOutput(); (err == nil) != works {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+	}
+}
+
 // checkManualPage checks that a page has its parts, and no other requests and characters that
 // a formatter or a terminal would obey.
 func checkManualPage(t *testing.T, name, page string) {
