@@ -1,7 +1,6 @@
 package track
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -23,90 +22,133 @@ const (
 	providedByAnyWithin = time.Minute
 )
 
-// A provider is a kind whose objects make ConfigMaps or Secrets appear.
+// A provider is a kind whose objects make ConfigMaps or Secrets appear. What one makes has the name that a field of the object
+// states or, without such a field, the object's own.
 type provider struct {
 	group, kind string // group may begin with "*." and kind be "*"
 	makes       string // kind of what it makes; empty for both
-	// named is the path of the field that names what it makes; without such a field, or if that is empty, it has the
-	// object's own name.
-	named []string
-	// begins says that it makes several, whose names begin with the object's name and this.
-	begins string
-	none   bool // it makes none: its objects are configuration
-}
 
-func path(dotted string) []string { return strings.Split(dotted, ".") }
+	nameIn              []string // paths of fields; "[]" after a field goes through a list
+	prefixedWithOwnName bool     // it makes several, NAME-…, besides those that fields name
+}
 
 // providers are the kinds of which it is known what they make. The first row of a kind counts.
 var providers = []provider{
-	{group: "cert-manager.io", kind: "Certificate", makes: "Secret", named: path("spec.secretName")},
-	{group: "cert-manager.io", kind: "*", none: true},
+	{group: "cert-manager.io", kind: "Certificate", makes: "Secret", nameIn: []string{"spec.secretName"}},
 	{group: "trust.cert-manager.io", kind: "Bundle"},
-	{group: "external-secrets.io", kind: "ExternalSecret", makes: "Secret", named: path("spec.target.name")},
-	{group: "external-secrets.io", kind: "ClusterExternalSecret", makes: "Secret", named: path("spec.externalSecretName")},
-	{group: "external-secrets.io", kind: "*", none: true},
-	{group: "bitnami.com", kind: "SealedSecret", makes: "Secret", named: path("spec.template.metadata.name")},
-	{group: "secrets.hashicorp.com", kind: "*", makes: "Secret", named: path("spec.destination.name")},
+	{group: "external-secrets.io", kind: "ExternalSecret", makes: "Secret", nameIn: []string{"spec.target.name"}},
+	{group: "external-secrets.io", kind: "ClusterExternalSecret", makes: "Secret", nameIn: []string{"spec.externalSecretName"}},
+	{group: "bitnami.com", kind: "SealedSecret", makes: "Secret", nameIn: []string{"spec.template.metadata.name"}},
+	{group: "secrets.hashicorp.com", kind: "VaultStaticSecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
+	{group: "secrets.hashicorp.com", kind: "VaultDynamicSecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
+	{group: "secrets.hashicorp.com", kind: "VaultPKISecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
+	{group: "secrets.hashicorp.com", kind: "HCPVaultSecretsApp", makes: "Secret", nameIn: []string{"spec.destination.name"}},
 	{group: "ricoberger.de", kind: "VaultSecret", makes: "Secret"},
-	{group: "redhatcop.redhat.io", kind: "VaultSecret", makes: "Secret", named: path("spec.output.name")},
+	{group: "redhatcop.redhat.io", kind: "VaultSecret", makes: "Secret", nameIn: []string{"spec.output.name"}},
 	{group: "onepassword.com", kind: "OnePasswordItem", makes: "Secret"},
-	{group: "secrets.infisical.com", kind: "InfisicalSecret", makes: "Secret", named: path("spec.managedSecretReference.secretName")},
-	{group: "secrets.doppler.com", kind: "DopplerSecret", makes: "Secret", named: path("spec.managedSecret.name")},
-	{group: "spv.no", kind: "AzureKeyVaultSecret", makes: "Secret", named: path("spec.output.secret.name")},
+	{
+		group: "secrets.infisical.com", kind: "InfisicalSecret", makes: "Secret",
+		nameIn: []string{"spec.managedKubeSecretReferences[].secretName", "spec.managedSecretReference.secretName"},
+	},
+	{group: "secrets.doppler.com", kind: "DopplerSecret", makes: "Secret", nameIn: []string{"spec.managedSecret.name"}},
+	{group: "spv.no", kind: "AzureKeyVaultSecret", makes: "Secret", nameIn: []string{"spec.output.secret.name"}},
 	{group: "secretgenerator.mittwald.de", kind: "*", makes: "Secret"},
-	{group: "services.cloud.sap.com", kind: "ServiceBinding", makes: "Secret", named: path("spec.secretName")},
+	{group: "services.cloud.sap.com", kind: "ServiceBinding", makes: "Secret", nameIn: []string{"spec.secretName"}},
 	{group: "objectbucket.io", kind: "ObjectBucketClaim"},
-	{group: "postgresql.cnpg.io", kind: "Cluster", makes: "Secret", begins: "-"},
-	{group: "postgres-operator.crunchydata.com", kind: "*", begins: "-"},
-	{group: "mongodbcommunity.mongodb.com", kind: "*", begins: "-"},
-	{group: "rabbitmq.com", kind: "*", begins: "-"},
-	{group: "*.k8s.elastic.co", kind: "*", begins: "-"},
+	{group: "postgresql.cnpg.io", kind: "Cluster", makes: "Secret", prefixedWithOwnName: true},
+	{group: "postgres-operator.crunchydata.com", kind: "*", prefixedWithOwnName: true},
+	{group: "mongodbcommunity.mongodb.com", kind: "*", nameIn: []string{"spec.users[].connectionStringSecretName"}, prefixedWithOwnName: true},
+	{group: "rabbitmq.com", kind: "*", prefixedWithOwnName: true},
+	{group: "*.k8s.elastic.co", kind: "*", prefixedWithOwnName: true},
 	{group: "kafka.strimzi.io", kind: "KafkaUser", makes: "Secret"},
-	{group: "kafka.strimzi.io", kind: "KafkaTopic", none: true},
-	{group: "kafka.strimzi.io", kind: "*", begins: "-"},
-	{group: "k8s.keycloak.org", kind: "*", begins: "-"},
-	{group: "argoproj.io", kind: "Rollout", none: true},
-	{group: "autoscaling.k8s.io", kind: "*", none: true},
-	{group: "cilium.io", kind: "*", none: true},
-	{group: "gateway.networking.k8s.io", kind: "*", none: true},
-	{group: "*.istio.io", kind: "*", none: true},
-	{group: "keda.sh", kind: "*", none: true},
-	{group: "kyverno.io", kind: "*", none: true},
-	{group: "monitoring.coreos.com", kind: "*", none: true},
-	{group: "*.linkerd.io", kind: "*", none: true},
-	{group: "projectcontour.io", kind: "*", none: true},
-	{group: "snapshot.storage.k8s.io", kind: "*", none: true},
-	{group: "traefik.io", kind: "*", none: true},
+	{group: "kafka.strimzi.io", kind: "Kafka", prefixedWithOwnName: true},
+	{group: "kafka.strimzi.io", kind: "KafkaBridge", prefixedWithOwnName: true},
+	{group: "kafka.strimzi.io", kind: "KafkaConnect", prefixedWithOwnName: true},
+	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker", prefixedWithOwnName: true},
+	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker2", prefixedWithOwnName: true},
+	{group: "k8s.keycloak.org", kind: "*", prefixedWithOwnName: true},
+}
+
+// configurationOnly are the kinds that make neither. A row of all kinds of a group doesn't count for those among the providers.
+var configurationOnly = []schema.GroupKind{
+	{Group: "argoproj.io", Kind: "Rollout"},
+	{Group: "autoscaling.k8s.io", Kind: "*"},
+	{Group: "cert-manager.io", Kind: "*"},
+	{Group: "cilium.io", Kind: "*"},
+	{Group: "external-secrets.io", Kind: "*"},
+	{Group: "gateway.networking.k8s.io", Kind: "*"},
+	{Group: "*.istio.io", Kind: "*"},
+	{Group: "kafka.strimzi.io", Kind: "*"},
+	{Group: "keda.sh", Kind: "*"},
+	{Group: "kyverno.io", Kind: "*"},
+	{Group: "*.linkerd.io", Kind: "*"},
+	{Group: "monitoring.coreos.com", Kind: "*"},
+	{Group: "projectcontour.io", Kind: "*"},
+	{Group: "secrets.hashicorp.com", Kind: "*"},
+	{Group: "snapshot.storage.k8s.io", Kind: "*"},
+	{Group: "traefik.io", Kind: "*"},
+}
+
+// isOfKind reports whether a kind is that of a row.
+func isOfKind(gk schema.GroupKind, group, kind string) bool {
+	suffix, wild := strings.CutPrefix(group, "*")
+	return (kind == "*" || kind == gk.Kind) && (gk.Group == group || wild && strings.HasSuffix(gk.Group, suffix))
 }
 
 // providerOf returns the row of a kind.
 func providerOf(gk schema.GroupKind) (provider, bool) {
-	i := slices.IndexFunc(providers, func(p provider) bool {
-		suffix, wild := strings.CutPrefix(p.group, "*")
-		return (p.kind == "*" || p.kind == gk.Kind) && (gk.Group == p.group || wild && strings.HasSuffix(gk.Group, suffix))
-	})
+	i := slices.IndexFunc(providers, func(p provider) bool { return isOfKind(gk, p.group, p.kind) })
 	if i < 0 {
 		return provider{}, false
 	}
 	return providers[i], true
 }
 
+func isConfigurationOnly(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(configurationOnly, func(c schema.GroupKind) bool { return isOfKind(gk, c.Group, c.Kind) })
+}
+
 // makesFor reports whether an object of the kind makes something.
 func (p provider) makesFor(o *unstructured.Unstructured, what ref) bool {
-	switch {
-	case p.none || p.makes != "" && p.makes != what.Kind:
+	if p.makes != "" && p.makes != what.Kind {
 		return false
-	case p.begins != "":
-		return strings.HasPrefix(what.Name, o.GetName()+p.begins)
 	}
-	name, _, _ := unstructured.NestedString(o.Object, p.named...)
-	return what.Name == cmp.Or(name, o.GetName())
+	var names []string
+	for _, path := range p.nameIn {
+		names = append(names, textsAt(o.Object, path)...)
+	}
+	if p.prefixedWithOwnName {
+		return slices.Contains(names, what.Name) || strings.HasPrefix(what.Name, o.GetName()+"-")
+	}
+	return slices.Contains(names, what.Name) || len(names) == 0 && what.Name == o.GetName()
+}
+
+// textsAt returns the texts at a path of fields that aren't empty.
+func textsAt(value any, path string) []string {
+	if path == "" {
+		if text, _ := value.(string); text != "" {
+			return []string{text}
+		}
+		return nil
+	}
+	step, rest, _ := strings.Cut(path, ".")
+	name, isList := strings.CutSuffix(step, "[]")
+	fields, _ := value.(map[string]any)
+	if !isList {
+		return textsAt(fields[name], rest)
+	}
+	items, _ := fields[name].([]any)
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, textsAt(item, rest)...)
+	}
+	return texts
 }
 
 // isOrMakes reports whether something is an object, or by the table made for it by its controller.
 func isOrMakes(o *unstructured.Unstructured, what ref) bool {
-	p, known := providerOf(o.GroupVersionKind().GroupKind())
-	return what == ref{o.GetKind(), o.GetName()} || known && p.makesFor(o, what) || what.Kind == "Secret" && what.Name == connectionSecretOf(o)
+	p, isProvider := providerOf(o.GroupVersionKind().GroupKind())
+	return what == ref{o.GetKind(), o.GetName()} || isProvider && p.makesFor(o, what) || what.Kind == "Secret" && what.Name == connectionSecretOf(o)
 }
 
 // connectionSecretOf is the Secret in which an object of Crossplane, or of a kind made with it, has what one needs to
@@ -118,11 +160,11 @@ func connectionSecretOf(o *unstructured.Unstructured) string {
 }
 
 // mayMakeAnything reports whether nobody knows what a namespaced object makes: it is a Job, or of a custom kind that isn't in
-// the table.
+// the tables.
 func mayMakeAnything(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	_, known := providerOf(gk)
-	return gk == kube.JobKind || !known && rules.IsCustom(gk)
+	_, isProvider := providerOf(gk)
+	return gk == kube.JobKind || rules.IsCustom(gk) && !isProvider && !isConfigurationOnly(gk)
 }
 
 // willAppear reports whether what is missing is expected to be created soon: another tracked object is that or its controller
