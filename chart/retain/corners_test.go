@@ -72,6 +72,8 @@ func TestCorners(t *testing.T) {
 		{name: "a number in the name of the object", first: numberedSecret("db-1", "root"), second: numberedSecret("db-1", "bob"), object: "Secret/db-1-db", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
 		{name: "another length", first: password, second: strings.Replace(password, "16", "32", 1), object: "Secret/s", path: []any{"data", "password"}, kept: true},
 		{name: "a renamed key", first: password, second: strings.Replace(password, "password:", "pass:", 1), object: "Secret/s", path: []any{"data", "pass"}},
+		{name: "a field before one that has it cut off", first: withCut("a", "b", "1"), second: withCut("a", "b", "2"), object: "Secret/s", path: []any{"stringData", "a"}, kept: true},
+		{name: "a field behind one that has it cut off", first: withCut("b", "a", "1"), second: withCut("b", "a", "2"), object: "Secret/s", path: []any{"stringData", "b"}, kept: true},
 		{name: "data becomes stringData", first: secret + `data: {p: {{ randAlphaNum 16 | b64enc }}}`, second: secret + `stringData: {p: {{ randAlphaNum 16 }}}`,
 			object: "Secret/s", path: []any{"stringData", "p"}, kept: true, says: "kept from 1"},
 		{name: "a value is given", first: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`, second: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`,
@@ -161,6 +163,12 @@ func TestCorners(t *testing.T) {
 func labelled(chart, version string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  labels: {app.kubernetes.io/name: " + chart + ", helm.sh/chart: " + chart + ", app.kubernetes.io/version: " + version + "}\n" +
 		"stringData: {username: app, password: {{ randAlphaNum 16 }}}"
+}
+
+// withCut is a password in a field, and cut off in another one.
+func withCut(whole, cut, level string) string {
+	fields := map[string]string{whole: "{{ $p }}", cut: "{{ trunc 8 $p }}"}
+	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {a: " + fields["a"] + ", b: " + fields["b"] + ", level: x" + level + "}"
 }
 
 // withURL is a password, and a URL with it.

@@ -74,6 +74,9 @@ func findSources(values []*value) {
 				v.setSource(c.from, func(s string) string { s = derive(s); return s[:min(len(s), length)] })
 			}
 		}
+	}
+	for _, v := range values { // what is cut off is no source of the whole
+		text := strings.TrimSpace(v.text())
 		for _, part := range values {
 			core := strings.TrimSpace(part.text())
 			if v.source == nil && len(core) >= minCopyLength && len(core) < len(text) && strings.ContainsFunc(core, isLetter) && strings.Contains(text, core) {
