@@ -46,39 +46,40 @@ func (v *value) forget(why string) {
 	}
 }
 
+// salted stands for all salted hashes of a value among the texts that are computed from it.
+const salted = ""
+
 // whyMoved returns why a recorded text would come to another owner, of whose value and what is computed from it the places are
 // given; empty if it wouldn't.
 func (d *decider) whyMoved(values []*value, text string) string {
-	found := map[*value]int{} // how often each has stayed where it was; salted hashes of one value count together
-	var salted *value
+	stayed := map[string]int{} // in how many places each text has stayed
 	isNew := false
 	for _, v := range values {
-		counted := v
-		if v.isSalted() {
-			salted = cmp.Or(salted, v)
-			counted = salted
+		computed := salted
+		if !v.isSalted() {
+			computed = v.computed(text)
 		}
-		found[counted] += 0
+		stayed[computed] += 0
 		for _, p := range v.places {
 			switch {
 			case p.missing == missingOwner:
 				return movedOwner
 			case p.recorded != nil || p.line.isOfSameOwner(p.rendered(), text):
-				found[counted]++
+				stayed[computed]++
 			case d.mayBeOfSomebody(p):
 				isNew = true
 			}
 		}
 	}
-	isLost := func(r index) bool {
-		for v, n := range found {
-			if r.count(v, text) > n {
+	hasLeft := func(r index) bool {
+		for computed, n := range r.count(slices.Collect(maps.Keys(stayed)), text) {
+			if n > stayed[computed] {
 				return true
 			}
 		}
 		return false
 	}
-	if isNew && len(text) >= minCopyLength && (slices.ContainsFunc(d.earlier, isLost) || slices.ContainsFunc(d.olderRevisions(), isLost)) {
+	if isNew && len(text) >= minCopyLength && (slices.ContainsFunc(d.earlier, hasLeft) || slices.ContainsFunc(d.olderRevisions(), hasLeft)) {
 		return movedCopy
 	}
 	return ""
@@ -105,23 +106,28 @@ func (d *decider) mayBeOfSomebody(p *place) bool {
 	return !p.inPod && (slices.ContainsFunc(d.earlier, isKnown) || p.owner.isSecret() || len(identities(p.owner.node)) > 0)
 }
 
-// count counts where a recorded text stands in the objects of a revision, or what a value is that is computed from it.
-func (r index) count(v *value, text string) int {
-	n := 0
+// count counts where the texts that are computed from a recorded one stand in the objects of a revision. One that is cut off from
+// another doesn't count where that stands.
+func (r index) count(computed []string, text string) map[string]int {
+	slices.SortFunc(computed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	out := map[string]int{}
 	for _, o := range r {
 		o.node.eachOpened(func(s string) {
-			if v.isSalted() {
+			for _, c := range computed {
+				if c != salted {
+					out[c] += strings.Count(s, c)
+					s = strings.ReplaceAll(s, c, "\x00")
+					continue
+				}
 				for _, hash := range saltedHashes().FindAllString(s, -1) {
 					if bcryptMatches(hash, text) {
-						n++
+						out[salted]++
 					}
 				}
-				return
 			}
-			n += strings.Count(s, v.computed(text))
 		})
 	}
-	return n
+	return out
 }
 
 // isSalted reports whether a value is a salted hash, or made of one.
