@@ -142,6 +142,9 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 	deployment := func(name, fields string) string {
 		return strings.ReplaceAll(pods(fields), "name: d", "name: "+name)
 	}
+	resource := func(name, fields string) string {
+		return "apiVersion: db.example.com/v1\nkind: DatabaseUser\nmetadata: {name: " + name + "}\nspec: {" + fields + "}\n"
+	}
 	htpasswd := func(user string) string { return secret + `stringData: {auth: "{{ htpasswd "` + user + `" $p }}"}` }
 	for name, c := range map[string]struct {
 		first, second string
@@ -172,6 +175,8 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 		"a new hash beside one that is cut off":                {secret + "stringData: {h: {{ sha256sum $p }}, s: {{ sha256sum $p | trunc 8 }}}", secret + "stringData: {h: {{ sha256sum $p }}, s: {{ sha256sum $p | trunc 8 }}, b: {{ $p }}}", true},
 		"another name of the field that is cut off":            {secret + "stringData: {s: {{ trunc 8 $p }}}", secret + "stringData: {b: {{ trunc 8 $p }}}", false},
 		"another name of the field beside one that is cut off": {secret + "stringData: {s: {{ trunc 8 $p }}, a: {{ $p }}}", secret + "stringData: {s: {{ trunc 8 $p }}, b: {{ $p }}}", false},
+		"a custom resource of another name":                    {resource("root", "password: {{ $p }}"), resource("mallory", "password: {{ $p }}"), false},
+		"a new custom resource":                                {"", resource("root", "password: {{ $p }}"), true},
 		"another user's key":                                   {text("{\"root\": {\"a\": \"{{ $p }}\"}}"), text("{\"bob\": {\"a\": \"{{ $p }}\"}}"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

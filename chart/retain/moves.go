@@ -96,14 +96,19 @@ func (d *decider) olderRevisions() []index {
 	return d.older
 }
 
-// mayBeOfSomebody reports whether a new place may say that its value is somebody's: a new entry, a new field, or a new object
-// that is a Secret or has a user. New workloads and configuration only use a value.
+// mayBeOfSomebody reports whether a new place may say that its value is somebody's. New workloads and configuration only use a
+// value.
 func (d *decider) mayBeOfSomebody(p *place) bool {
-	if p.missing != "" {
+	isKnown := func(r index) bool { return r[d.key(p.owner.id)] != nil }
+	switch {
+	case p.missing != "": // a new entry
+		return true
+	case p.inPod:
+		return false
+	case slices.ContainsFunc(d.earlier, isKnown): // a new field
 		return true
 	}
-	isKnown := func(r index) bool { return r[d.key(p.owner.id)] != nil }
-	return !p.inPod && (slices.ContainsFunc(d.earlier, isKnown) || p.owner.isSecret() || len(identities(p.owner.node)) > 0)
+	return p.owner.isSecret() || p.owner.isCustom() || len(identities(p.owner.node)) > 0
 }
 
 // count counts where the texts that are computed from a recorded one stand in the objects of a revision. One that is cut off from
