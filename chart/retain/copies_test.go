@@ -177,6 +177,15 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 		"another name of the field beside one that is cut off": {secret + "stringData: {s: {{ trunc 8 $p }}, a: {{ $p }}}", secret + "stringData: {s: {{ trunc 8 $p }}, b: {{ $p }}}", false},
 		"a custom resource of another name":                    {resource("root", "password: {{ $p }}"), resource("mallory", "password: {{ $p }}"), false},
 		"a new custom resource":                                {"", resource("root", "password: {{ $p }}"), true},
+		"another host in another argument":                     {deployment("a", `args: ["--host=db", "--password={{ $p }}"]`), deployment("a", `args: ["--host=db2", "--password={{ $p }}"]`), true},
+		"a line with another host":                             {text("host=db\npassword={{ $p }}"), text("host=db2\npassword={{ $p }}"), true},
+		"another cluster in another argument":                  {deployment("a", `args: ["--cluster-id=a", "--cluster-name=a", "--key=a", "--host-name=a", "--password={{ $p }}"]`), deployment("a", `args: ["--cluster-id=b", "--cluster-name=b", "--key=b", "--host-name=b", "--password={{ $p }}"]`), true},
+		"another user of a cluster":                            {deployment("a", `args: ["--cluster-user-name=a", "--password={{ $p }}"]`), deployment("a", `args: ["--cluster-user-name=b", "--password={{ $p }}"]`), false},
+		"another access key in another argument":               {deployment("a", `args: ["--access-key=a", "--secret={{ $p }}"]`), deployment("a", `args: ["--access-key=b", "--secret={{ $p }}"]`), false},
+		"another cluster of the same argument":                 {deployment("a", `args: ["--cluster-name=a", "--cluster-password={{ $p }}"]`), deployment("a", `args: ["--cluster-name=b", "--cluster-password={{ $p }}"]`), false},
+		"another user in another argument":                     {deployment("a", `args: ["--user=a", "--password={{ $p }}"]`), deployment("a", `args: ["--user=b", "--password={{ $p }}"]`), false},
+		"another name in another argument":                     {deployment("a", `args: ["--name=a", "--password={{ $p }}"]`), deployment("a", `args: ["--name=b", "--password={{ $p }}"]`), false},
+		"another host with the number of a line":               {text("HOST_0=a\nPASSWORD_0={{ $p }}"), text("HOST_0=b\nPASSWORD_0={{ $p }}"), false},
 		"another user's key":                                   {text("{\"root\": {\"a\": \"{{ $p }}\"}}"), text("{\"bob\": {\"a\": \"{{ $p }}\"}}"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

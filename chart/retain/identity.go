@@ -151,6 +151,7 @@ func (e *entries) neighboursFit(of string) bool {
 			generated[identityLineKey(column[0])] = true
 		}
 	}
+	words := wordsOfKey(of)
 	collect := func(list []*node) (out []string) {
 		nearest := 1
 		for _, n := range list {
@@ -159,13 +160,21 @@ func (e *entries) neighboursFit(of string) bool {
 		for _, n := range list {
 			key := identityLineKey(n)
 			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
-			if key != "" && !generated[key] && (of == "" || isNumber || sharedPath(key, of) == nearest || namesOwnerOf(key, wordsOfKey(of))) {
+			namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
+			isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
+			if key != "" && !generated[key] && (key == "#" || isNumber || isOwner) {
 				out = append(out, strings.TrimSpace(n.text))
 			}
 		}
 		return out
 	}
 	return slices.Equal(collect(rendered), collect(e.old))
+}
+
+// namesThing reports whether a key names a host or a cluster, as cluster-id does, and not somebody in it.
+func namesThing(key string) bool {
+	words := wordsOfKey(key)
+	return (slices.Contains(words, "host") || slices.Contains(words, "cluster")) && !isIdentityKey(key, "host", "key", "name", "id", "uid")
 }
 
 // sharedPath counts the names, separated by dots, that two keys have in common at their beginning.

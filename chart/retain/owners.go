@@ -18,8 +18,8 @@ import (
 //   - otherwise: an identity beside the field, or beside one that it is below, has changed or is gone,
 //   - or, if there is none and only one other branch has identities: one of these.
 //
-// A field beside another one may belong to a third: smtp-user says nothing of db-password. See namesOwnerOf. In a map, hosts and keys
-// are no identities: services move.
+// A field beside another one may belong to a third: smtp-user says nothing of db-password. See namesOwnerOf. In a map, and
+// among lines, hosts and keys are no identities: services move.
 
 // identityKeys are the keys that say whose an entry is.
 var identityKeys = []string{
@@ -195,8 +195,10 @@ func (f *surroundings) haveRecordedNumber() bool {
 	return !isOneOfMany(f.key, slices.Concat(f.versions[0].keys, f.old.keys)) || fits(columns, old)
 }
 
-// isOwnerKey reports whether a field of a map says whose another one is.
-func isOwnerKey(key string) bool { return isIdentityKey(key, "host", "key") }
+// isOwnerKey reports whether a field of a map, or a line, says whose another one is. An access key is a user.
+func isOwnerKey(key string) bool {
+	return isIdentityKey(key, "host", "key") || isIdentityKey(key) && slices.Contains(wordsOfKey(key), "access")
+}
 
 // ownersIn are the identities in a branch of a map.
 func ownersIn(branch *node) map[string]*node {
