@@ -64,14 +64,17 @@ func findSources(values []*value) {
 		if len(text) < minSourceLength {
 			continue
 		}
-		for _, c := range byPrefix[text[:minSourceLength]] {
-			whole := c.derive(strings.TrimSpace(c.from.text()))
-			if strings.HasPrefix(whole, text) && c.from != v && strings.TrimSpace(c.from.text()) != text {
-				length, derive := len(text), c.derive
+		for _, inAll := range []bool{true, false} { // in one rendering a text may be in capitals by chance
+			for _, c := range byPrefix[text[:minSourceLength]] {
+				whole := c.derive(strings.TrimSpace(c.from.text()))
+				length := len(text)
 				if length == len(whole) {
 					length = 1 << 20
 				}
-				v.setSource(c.from, func(s string) string { s = derive(s); return s[:min(len(s), length)] })
+				derive := func(s string) string { s = c.derive(s); return s[:min(len(s), length)] }
+				if strings.HasPrefix(whole, text) && c.from != v && strings.TrimSpace(c.from.text()) != text && (!inAll || v.isAlways(c.from, derive)) {
+					v.setSource(c.from, derive)
+				}
 			}
 		}
 	}
@@ -84,6 +87,17 @@ func findSources(values []*value) {
 			}
 		}
 	}
+}
+
+// isAlways reports whether a value is computed from another one in all renderings.
+func (v *value) isAlways(source *value, derive func(string) string) bool {
+	texts := v.places[0].versions
+	for i, text := range source.places[0].versions {
+		if i < len(texts) && strings.TrimSpace(texts[i]) != derive(strings.TrimSpace(text)) {
+			return false
+		}
+	}
+	return true
 }
 
 // setSource sets what a value is computed from, unless that is computed from the value itself.

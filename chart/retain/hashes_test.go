@@ -60,3 +60,15 @@ func TestHashesChangeExactlyWithWhatTheyHash(t *testing.T) {
 		})
 	}
 }
+
+// TestValuesAreComputedAsInAllRenderings: what a value looks like in one of them may have another reason by chance.
+func TestValuesAreComputedAsInAllRenderings(t *testing.T) {
+	for _, texts := range [][]string{{"ABCD1234", "Qbcdx234"}, {"abcd1234", "Qbcdx234"}, {"AbCd1234", "Qbcdx234"}} {
+		whole := &value{places: []*place{{versions: []string{texts[0] + "efgh", texts[1] + "ijkl"}}}}
+		cut := &value{places: []*place{{versions: texts}}}
+		findSources([]*value{whole, cut})
+		if got := cut.computed("QWertz123456"); cut.source != whole || got != "QWertz12" {
+			t.Errorf("%q is computed as %q", texts, got)
+		}
+	}
+}
