@@ -126,7 +126,7 @@ func (d *decider) findSaltedSources(values []*value) {
 		})
 		slices.SortStableFunc(candidates, func(a, b *value) int { return b.isIn(v) - a.isIn(v) })
 		for _, c := range candidates[:min(len(candidates), maxComparisonsOfHash)] {
-			if bcryptMatches(v.text(), c.text()) {
+			if d.bcryptMatches(v.text(), c.text()) {
 				v.setSource(c, nil)
 				break
 			}
@@ -154,15 +154,25 @@ func (d *decider) inputChanged(v *value) bool {
 		return false
 	}
 	for _, text := range d.in.ChangedValues[:min(len(d.in.ChangedValues), maxComparisonsOfHash)] {
-		if bcryptMatches(v.text(), text) {
-			return !bcryptMatches(*v.recorded, text)
+		if d.bcryptMatches(v.text(), text) {
+			return !d.bcryptMatches(*v.recorded, text)
 		}
 	}
 	return false
 }
 
-func bcryptMatches(hash, plain string) bool {
-	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
+// bcryptMatches reports whether a salted hash was made of a text. It compares them once: that is slow by design.
+func (d *decider) bcryptMatches(hash, plain string) bool {
+	pair := [2]string{hash, plain}
+	matches, known := d.comparisons[pair]
+	if !known {
+		if d.comparisons == nil {
+			d.comparisons = map[[2]string]bool{}
+		}
+		matches = bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
+		d.comparisons[pair] = matches
+	}
+	return matches
 }
 
 // bcryptHash is a new hash of a text; empty if there can be none.

@@ -72,7 +72,7 @@ func (d *decider) whyMoved(values []*value, text string) string {
 		}
 	}
 	hasLeft := func(r index) bool {
-		for computed, n := range r.count(slices.Collect(maps.Keys(stayed)), text) {
+		for computed, n := range d.count(r, slices.Collect(maps.Keys(stayed)), text) {
 			if n > stayed[computed] {
 				return true
 			}
@@ -113,7 +113,7 @@ func (d *decider) mayBeOfSomebody(p *place) bool {
 
 // count counts where the texts that are computed from a recorded one stand in the objects of a revision. One that is cut off from
 // another doesn't count where that stands.
-func (r index) count(computed []string, text string) map[string]int {
+func (d *decider) count(r index, computed []string, text string) map[string]int {
 	slices.SortFunc(computed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	out := map[string]int{}
 	for _, o := range r {
@@ -125,7 +125,7 @@ func (r index) count(computed []string, text string) map[string]int {
 					continue
 				}
 				for _, hash := range saltedHashes().FindAllString(s, -1) {
-					if bcryptMatches(hash, text) {
+					if d.bcryptMatches(hash, text) {
 						out[salted]++
 					}
 				}

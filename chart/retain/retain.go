@@ -133,8 +133,9 @@ type decider struct {
 	older          []index // see olderRevisions
 	unchanged      bool    // nothing but generated values has changed since the last successful revision
 	places         []*place
-	generatedNames []string // names of objects that are generated
-	values         []Value  // those without a place
+	generatedNames []string           // names of objects that are generated
+	values         []Value            // those without a place
+	comparisons    map[[2]string]bool // see bcryptMatches
 	now            time.Time
 	result         Result // finish adds the manifest, hooks and values
 }

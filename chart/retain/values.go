@@ -188,7 +188,7 @@ func (d *decider) deriveFromSource(v *value) {
 	case !source.kept:
 	case v.derive != nil:
 		text = v.derive(strings.TrimSpace(source.final))
-	case v.recorded != nil && bcryptMatches(*v.recorded, source.final):
+	case v.recorded != nil && d.bcryptMatches(*v.recorded, source.final):
 		text = *v.recorded
 	default:
 		text = bcryptHash(source.final)
