@@ -74,6 +74,8 @@ func TestCorners(t *testing.T) {
 		{name: "a renamed key", first: password, second: strings.Replace(password, "password:", "pass:", 1), object: "Secret/s", path: []any{"data", "pass"}},
 		{name: "a field before one that has it cut off", first: withCut("a", "b", "1"), second: withCut("a", "b", "2"), object: "Secret/s", path: []any{"stringData", "a"}, kept: true},
 		{name: "a field behind one that has it cut off", first: withCut("b", "a", "1"), second: withCut("b", "a", "2"), object: "Secret/s", path: []any{"stringData", "b"}, kept: true},
+		{name: "a field beside a part of it", first: withPart("1"), second: withPart("2"), object: "Secret/s", path: []any{"stringData", "a"}, kept: true},
+		{name: "two values in one word", first: inOneWord("1"), second: inOneWord("2"), object: "Secret/s", path: []any{"stringData", "a"}, kept: true},
 		{name: "data becomes stringData", first: secret + `data: {p: {{ randAlphaNum 16 | b64enc }}}`, second: secret + `stringData: {p: {{ randAlphaNum 16 }}}`,
 			object: "Secret/s", path: []any{"stringData", "p"}, kept: true, says: "kept from 1"},
 		{name: "a value is given", first: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`, second: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`,
@@ -169,6 +171,16 @@ func labelled(chart, version string) string {
 func withCut(whole, cut, level string) string {
 	fields := map[string]string{whole: "{{ $p }}", cut: "{{ trunc 8 $p }}"}
 	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {a: " + fields["a"] + ", b: " + fields["b"] + ", level: x" + level + "}"
+}
+
+// withPart is a password, and a part of it that isn't its beginning.
+func withPart(level string) string {
+	return "{{ $p := randAlphaNum 20 }}" + secret + "stringData: {a: {{ $p }}, b: {{ substr 4 16 $p }}, level: x" + level + "}"
+}
+
+// inOneWord is a password and a token, and both in one word.
+func inOneWord(level string) string {
+	return "{{ $p := randAlphaNum 12 }}{{ $t := randAlphaNum 12 }}" + secret + "stringData: {a: {{ $p }}{{ $t }}, b: {{ $p }}, c: {{ $t }}, level: x" + level + "}"
 }
 
 // withURL is a password, and a URL with it.

@@ -80,13 +80,32 @@ func findSources(values []*value) {
 	}
 	for _, v := range values { // what is cut off is no source of the whole
 		text := strings.TrimSpace(v.text())
+		var parts []*value
 		for _, part := range values {
 			core := strings.TrimSpace(part.text())
-			if v.source == nil && len(core) >= minCopyLength && len(core) < len(text) && strings.ContainsFunc(core, isLetter) && strings.Contains(text, core) {
-				v.setSource(part, func(s string) string { return strings.ReplaceAll(text, core, s) })
+			if len(core) >= minCopyLength && len(core) < len(text) && strings.ContainsFunc(core, isLetter) && strings.Contains(text, core) && !part.isMadeOf(v) {
+				parts = append(parts, part)
+			}
+		}
+		if v.source == nil && len(parts) > 0 {
+			core := strings.TrimSpace(parts[0].text())
+			derive := func(s string) string { return strings.ReplaceAll(text, core, s) }
+			v.setSource(parts[0], derive)
+			if !v.isAlways(parts[0], derive) {
+				v.parts = parts
 			}
 		}
 	}
+}
+
+// isMadeOf reports whether a value is another one or computed from it.
+func (v *value) isMadeOf(other *value) bool {
+	for ; v != nil; v = v.source {
+		if v == other {
+			return true
+		}
+	}
+	return false
 }
 
 // isAlways reports whether a value is computed from another one in all renderings.
@@ -102,12 +121,7 @@ func (v *value) isAlways(source *value, derive func(string) string) bool {
 
 // setSource sets what a value is computed from, unless that is computed from the value itself.
 func (v *value) setSource(source *value, derive func(string) string) {
-	for above := source; above != nil; above = above.source {
-		if above == v {
-			return
-		}
-	}
-	if v.source == nil {
+	if v.source == nil && !source.isMadeOf(v) {
 		v.source, v.derive = source, derive
 	}
 }

@@ -142,8 +142,11 @@ func (v *value) isSalted() bool {
 
 // computed is what a value is if its source is a text.
 func (v *value) computed(text string) string {
-	if v.source == nil {
+	switch {
+	case v.source == nil:
 		return text
+	case v.parts != nil && v.recorded != nil:
+		return strings.TrimSpace(*v.recorded)
 	}
 	return v.derive(v.source.computed(text))
 }

@@ -20,6 +20,8 @@ type value struct {
 	// How it is computed from another value; source is nil if it isn't.
 	source *value
 	derive func(source string) string // nil for a salted hash
+	// parts are the source and what else is in it of other values, if what is around the source is generated too.
+	parts []*value
 
 	set      *[]*value // the values that are kept or renewed together: certificates and their keys; nil for others
 	cert     *x509.Certificate
@@ -180,12 +182,30 @@ func (p *place) withCore(value string) string {
 	return strings.Replace(p.rendered(), strings.TrimSpace(p.rendered()), strings.TrimSpace(value), 1)
 }
 
+// keepsParts reports whether a value that has others in it is as recorded: in all its places, and with those.
+func (d *decider) keepsParts(v *value) bool {
+	if v.recorded == nil || d.requestedRenewal([]*value{v}) != "" {
+		return false
+	}
+	for _, part := range v.parts {
+		d.decide(part)
+		if p := part.places[0]; !p.kept || !strings.Contains(*v.recorded, strings.TrimSpace(p.final)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(v.places, func(p *place) bool {
+		return p.recorded != nil && strings.TrimSpace(*p.recorded) != strings.TrimSpace(*v.recorded)
+	})
+}
+
 // deriveFromSource computes a value from the final text of another one.
 func (d *decider) deriveFromSource(v *value) {
 	source := v.source.places[0]
 	text := ""
 	switch {
 	case !source.kept:
+	case v.parts != nil && d.keepsParts(v):
+		text = strings.TrimSpace(*v.recorded)
 	case v.derive != nil:
 		text = v.derive(strings.TrimSpace(source.final))
 	case v.recorded != nil && d.bcryptMatches(*v.recorded, source.final):
