@@ -21,7 +21,7 @@ type place struct {
 	recorded *string // nil if the recorded entry isn't certain to be the same
 	revision int
 	missing  string     // why recorded is nil; empty when nothing is recorded of the field
-	line     *rewording // that it is in, if other words of that are recorded; nil otherwise
+	reworded *rewording // its line, if other words of that are recorded; nil otherwise
 
 	final  string
 	kept   bool
@@ -53,7 +53,7 @@ type walk struct {
 	around    *surroundings // the map that it is in
 	siblings  []*node       // the versions of what that map counts as, if it isn't one
 	missing   string        // why the entry that it is in isn't recorded; empty if it is, or in none
-	line      *rewording
+	reworded  *rewording
 	out       *findings
 }
 
@@ -173,7 +173,7 @@ func (w walk) compareItems(versions []*node, old *node) {
 		below.around = &surroundings{outer: w.around}
 		recorded, missing := list.recorded(i)
 		if recorded == nil && list.old != nil {
-			below.missing, below.line = missing, list.reworded(i)
+			below.missing, below.reworded = missing, list.reworded(i)
 		}
 		below.compare(column, recorded)
 	}
@@ -208,7 +208,7 @@ func (w walk) compareScalar(versions []*node, old *node) {
 	var found []string
 	if old != nil && old.kind == scalar {
 		if found = n.segments.match(old.text); found == nil && w.missing == "" {
-			w.missing, w.line = missingLine, &rewording{n.text, old.text}
+			w.missing, w.reworded = missingLine, &rewording{n.text, old.text}
 			if n.segments.haveOtherUser(old.text) {
 				w.missing = missingOwner
 			}
@@ -282,7 +282,7 @@ func (w walk) add(n *node, texts []string, recorded *string, why string) {
 	if w.missing != "" {
 		recorded, why = nil, w.missing
 	}
-	n.place.line = w.line
+	n.place.reworded = w.reworded
 	w.out.places = append(w.out.places, n.place)
 	w.out.recorded = append(w.out.recorded, recorded)
 	w.out.missing = append(w.out.missing, why)

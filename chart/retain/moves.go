@@ -52,26 +52,30 @@ const salted = ""
 // whyMoved returns why a recorded text would come to another owner, of whose value and what is computed from it the places are
 // given; empty if it wouldn't.
 func (d *decider) whyMoved(values []*value, text string) string {
-	stayed := map[string]int{} // in how many places each text has stayed
-	isNew := false
-	for _, v := range values {
-		computed := salted
-		if !v.isSalted() {
-			computed = v.computed(text)
-		}
-		stayed[computed] += 0
-		for _, p := range v.places {
-			switch {
-			case p.missing == missingOwner:
-				return movedOwner
-			case p.recorded != nil || p.line.isOfSameOwner(p.rendered(), text):
-				stayed[computed]++
-			case d.mayBeOfSomebody(p):
-				isNew = true
-			}
-		}
+	isOfAnother := func(p *place) bool { return p.missing == missingOwner }
+	isNew := func(p *place) bool { return !p.hasStayed(text) && d.mayBeOfSomebody(p) }
+	switch {
+	case hasPlace(values, isOfAnother):
+		return movedOwner
+	case len(text) >= minCopyLength && hasPlace(values, isNew) && d.hasLeft(values, text):
+		return movedCopy
 	}
-	hasLeft := func(r index) bool {
+	return ""
+}
+
+func hasPlace(values []*value, is func(*place) bool) bool {
+	return slices.ContainsFunc(values, func(v *value) bool { return slices.ContainsFunc(v.places, is) })
+}
+
+// hasStayed reports whether a recorded text is certain to have stood in a place.
+func (p *place) hasStayed(text string) bool {
+	return p.recorded != nil || p.reworded.isOfSameOwner(p.rendered(), text)
+}
+
+// hasLeft reports whether a recorded text, or what is computed from it, has once stood where it isn't any more.
+func (d *decider) hasLeft(values []*value, text string) bool {
+	stayed := countStayed(values, text)
+	hasMore := func(r index) bool {
 		for computed, n := range d.count(r, slices.Collect(maps.Keys(stayed)), text) {
 			if n > stayed[computed] {
 				return true
@@ -79,10 +83,25 @@ func (d *decider) whyMoved(values []*value, text string) string {
 		}
 		return false
 	}
-	if isNew && len(text) >= minCopyLength && (slices.ContainsFunc(d.earlier, hasLeft) || slices.ContainsFunc(d.olderRevisions(), hasLeft)) {
-		return movedCopy
+	return slices.ContainsFunc(d.earlier, hasMore) || slices.ContainsFunc(d.olderRevisions(), hasMore)
+}
+
+// countStayed counts in how many places each text that is computed from a recorded one has stayed.
+func countStayed(values []*value, text string) map[string]int {
+	out := map[string]int{}
+	for _, v := range values {
+		computed := salted
+		if !v.isSalted() {
+			computed = v.computed(text)
+		}
+		out[computed] += 0
+		for _, p := range v.places {
+			if p.hasStayed(text) {
+				out[computed]++
+			}
+		}
 	}
-	return ""
+	return out
 }
 
 // olderRevisions are the revisions before those that may still be deployed.
