@@ -158,7 +158,7 @@ func (c publicChart) section(name string) section {
 		uninstalled("--no-hooks"), // cluster-wide objects would be in the way of the other program
 	}
 	s.targets = []target{
-		perHelm(install, wall, 0.7), perHelm(install, server, 1.3), perHelm(firstUpgrade, wall, 1), perHelm(noop, wall, 1), perHelm(oneChanged, wall, 1),
+		perHelm(install, wall, 0.7), perHelm(install, server, 1.5), perHelm(firstUpgrade, wall, 1), perHelm(noop, wall, 1), perHelm(oneChanged, wall, 1),
 		overStep(noop, template, 0.4), overStep(plan, template, 0.4), // a run can't take less than rendering
 	}
 	if c.serverCost > 0 {
