@@ -61,6 +61,9 @@ func TestImmutableKinds(t *testing.T) {
 			if !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "--allow-recreate") {
 				t.Fatalf("got %v", err)
 			}
+			if says := "changes no volume that it has made"; strings.HasPrefix(name, "StorageClass") != strings.Contains(broken.Hint(), says) {
+				t.Errorf("hint %q", broken.Hint())
+			}
 			if get() != was {
 				t.Errorf("it was made anew without being allowed to")
 			}
@@ -169,11 +172,15 @@ func TestClaimInUseIsNotRecreated(t *testing.T) {
 		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {deployer.io/recreate: 'true'}}\nspec: {accessModes: [ReadWriteOnce], storageClassName: " + class + ", resources: {requests: {storage: 1Gi}}}\n"
 	}
 	s.deploy(claim("a"))
+	rejected, _ := errors.AsType[*apply.RejectedError](s.refuse(claim("b")))
+	if got := strings.Join(hints(rejected), ""); !strings.Contains(got, "give the chart's claim another name and copy the data") {
+		t.Errorf("hint %q", got)
+	}
 	s.opts.AllowRecreate = true
 	user := s.manifests("apiVersion: v1\nkind: Pod\nmetadata: {name: user}\nspec: {containers: [{name: c, image: x}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}")[0].Object
 	s.post(user, "x")
 	err := s.refuse(claim("b"))
-	rejected, _ := errors.AsType[*apply.RejectedError](err)
+	rejected, _ = errors.AsType[*apply.RejectedError](err)
 	if got := strings.Join(hints(rejected), ""); !strings.Contains(got, "Pod/"+s.ns+"/user") {
 		t.Errorf("%v (%s)", err, got)
 	}
