@@ -64,7 +64,7 @@ func (e *notGoneError) Unwrap() error { return e.err }
 
 // Hint says what to do about the finalizers.
 func (e *notGoneError) Hint() string {
-	if IsHeld(e.finalizers) {
+	if len(ForeignFinalizers(e.finalizers)) > 0 {
 		return HowToLetGo(e.id)
 	}
 	return ""
@@ -86,11 +86,8 @@ func HowToLetGo(id kube.ID) string {
 		namespace, kind, id.Name)
 }
 
-// IsHeld reports whether an object that is being deleted waits for somebody else than the garbage collector to let it go.
-func IsHeld(finalizers []string) bool { return len(othersAmong(finalizers)) > 0 }
-
-// othersAmong are the finalizers for which somebody else has to act than the garbage collector.
-func othersAmong(finalizers []string) []string {
+// ForeignFinalizers are those of an object's finalizers for which somebody else has to act than the garbage collector.
+func ForeignFinalizers(finalizers []string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 	})

@@ -90,7 +90,7 @@ func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, {verb: createObject}}
-		if len(t.othersHold(live)) > 0 {
+		if len(t.foreignFinalizers(live)) > 0 {
 			return p.decideLeaving(t, f, d.Adopts, c)
 		}
 		t.progress.wasAbsent = true
@@ -104,13 +104,13 @@ func (p *planning) notOurs(t *target, live *unstructured.Unstructured) error {
 	return t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
-// othersHold returns the finalizers of an object that is being deleted for which somebody else has to act. What is in a
+// foreignFinalizers returns the finalizers of an object that is being deleted for which somebody else has to act. What is in a
 // namespace or of a definition goes too.
-func (t *target) othersHold(live *unstructured.Unstructured) []string {
+func (t *target) foreignFinalizers(live *unstructured.Unstructured) []string {
 	if t.id.IsNamespace() || t.id.IsCRD() {
 		return nil
 	}
-	return othersAmong(live.GetFinalizers())
+	return ForeignFinalizers(live.GetFinalizers())
 }
 
 // decideLeaving decides about an object that is being deleted and that others hold. If it is as the chart has it, nobody waits for
@@ -126,12 +126,12 @@ func (p *planning) decideLeaving(t *target, f facts, adopting bool, again Change
 			return again, nil
 		}
 		c.manifestHash = ""
-		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.othersHold(f.full), ", ") + "); deploy again after that to have it back"
+		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.foreignFinalizers(f.full), ", ") + "); deploy again after that to have it back"
 		switch {
 		case c.Action == Unchanged:
 			c.writes = nil
 			p.warnings.add(t.id, t.source, "%s", c.Reason)
-		case t.progress.outlasted:
+		case t.progress.waitedForFinalizers:
 			c.Warning = c.Reason
 		default:
 			c.Reason += fmt.Sprintf(", unless that takes less than %s", finalizerPatience)

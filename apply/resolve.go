@@ -61,15 +61,15 @@ type fullReplacement struct {
 
 // A progress records what has happened to a target since it was first decided.
 type progress struct {
-	attempts           int         // how often the object changed while it was being decided about
-	wasAbsent          bool        // it was observed to be absent
-	provenance         *Provenance // as of the last attempt to write the object
-	written            bool        // an attempt was stored, or may have been
-	quotaChanges       bool        // the run changes a ResourceQuota of its namespace, which a controller has to count
-	oldDeleted         bool        // the object that it replaces was deleted
-	outlasted          bool        // it was waited for others to let go the one that is being deleted
-	refusalIsFinal     bool        // of the request that is made now: it isn't repeated when a webhook doesn't answer
-	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
+	attempts            int         // how often the object changed while it was being decided about
+	wasAbsent           bool        // it was observed to be absent
+	provenance          *Provenance // as of the last attempt to write the object
+	written             bool        // an attempt was stored, or may have been
+	quotaChanges        bool        // the run changes a ResourceQuota of its namespace, which a controller has to count
+	oldDeleted          bool        // the object that it replaces was deleted
+	waitedForFinalizers bool        // others had their time to let go the object that is being deleted
+	refusalIsFinal      bool        // of the request that is made now: it isn't repeated when a webhook doesn't answer
+	migrationRefusedAt  string      // resourceVersion at which a policy refused to migrate its ownership
 }
 
 // isReplacedWhole reports whether an object is not applied, but written whole.

@@ -91,7 +91,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			limited, cancel := context.WithDeadline(ctx, r.p.letGoBy())
 			_ = r.a.awaitGone(limited, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid) // the decision tells
 			cancel()
-			r.t.progress.outlasted = true
+			r.t.progress.waitedForFinalizers = true
 			return c, true, context.Cause(ctx)
 		case patchObject:
 			_, err = r.a.do(ctx, r.t, w, nil, asWrite)

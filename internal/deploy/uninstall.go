@@ -112,7 +112,8 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 	return r.runStep(ctx, StepWait, len(targets), func() error {
 		err := r.track(ctx, targets)
 		timeout, ok := errors.AsType[*track.TimeoutError](err)
-		if !ok || ctx.Err() != nil || slices.ContainsFunc(timeout.NotReady, func(s track.Status) bool { return !apply.IsHeld(s.Finalizers) || s.ID.IsCRD() }) {
+		waitsForMore := func(s track.Status) bool { return s.ID.IsCRD() || len(apply.ForeignFinalizers(s.Finalizers)) == 0 }
+		if !ok || ctx.Err() != nil || slices.ContainsFunc(timeout.NotReady, waitsForMore) {
 			return err
 		}
 		// The release is uninstalled as far as that is for us to do, as with Helm, which doesn't look.
