@@ -52,12 +52,12 @@ func (f facts) changedByServer(desired, result *unstructured.Unstructured) []Fie
 // updateFacts are what an update of a live object is decided by besides.
 type updateFacts struct {
 	facts
-	live     *compare.Live
-	declared []predict.Declared
-	former   []predict.Declared                    // by older revisions, if somebody may have brought something back
-	views    map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
-	served   map[string]bool                       // the API versions in which fields are owned, whether the server still has them
-	scaling  scaling
+	live          *compare.Live
+	declared      []predict.Declared
+	olderDeclared []predict.Declared                    // by older revisions, if somebody may have brought something back
+	views         map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
+	served        map[string]bool                       // the API versions in which fields are owned, whether the server still has them
+	scaling       scaling
 }
 
 // Scaling says where an object has its number of replicas, and what sets it.
@@ -66,9 +66,9 @@ type scaling struct {
 	by   ownership.FieldManager // zero when only people, charts and what doesn't exist any more have: it is a field as any other
 }
 
-// formerlyDeclared returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
+// declaredByOlder returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
 // kubectl rollout undo brings an old state back.
-func (p *planning) formerlyDeclared(ctx context.Context, t *target, u updateFacts) ([]predict.Declared, error) {
+func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts) ([]predict.Declared, error) {
 	desired, err := compare.Typed(u.converter, u.desired)
 	if err != nil || p.req.Older == nil {
 		return nil, nil // the prediction has the error
@@ -104,7 +104,7 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 			return u, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 		}
 		u.declared = p.predictor.declaredFieldsOf(ctx, t, f.converter, p.history.objects[t.id])
-		if u.former, err = p.formerlyDeclared(ctx, t, u); err != nil {
+		if u.olderDeclared, err = p.declaredByOlder(ctx, t, u); err != nil {
 			return u, err
 		}
 		if u.views, err = p.otherViews(ctx, t, u.live); err != nil {

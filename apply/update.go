@@ -75,7 +75,7 @@ func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*u
 // begin leaves fields to others, and lists the conflicts.
 func (u *updateDecision) begin(f updateFacts) error {
 	u.facts = f
-	u.prediction = predict.New(f.live, cmp.Or(u.t.fullReplace.applicable, u.fullDesired).DeepCopy(), f.declared, f.former)
+	u.prediction = predict.New(f.live, cmp.Or(u.t.fullReplace.applicable, u.fullDesired).DeepCopy(), f.declared, f.olderDeclared)
 	if len(f.views) > 0 {
 		u.prediction.Unlike = func(apiVersion string) bool { return f.views[apiVersion] != nil }
 	}

@@ -16,10 +16,10 @@ type Migration struct {
 	APIVersion string // of what we will apply
 	Entries    []Entry
 
-	Live     *fieldpath.Set // all fields of the live object
-	Desired  *fieldpath.Set // what we will apply
-	Declared *fieldpath.Set // what revisions that may have left something have declared; nil for nothing
-	Former   *fieldpath.Set // what others may have brought back: it has been declared before; nil for nothing
+	Live        *fieldpath.Set // all fields of the live object
+	Desired     *fieldpath.Set // what we will apply
+	Declared    *fieldpath.Set // what revisions that may have left something have declared; nil for nothing
+	BroughtBack *fieldpath.Set // by others: it is as an older revision declared it; nil for nothing
 
 	// Relinquished are fields that must not become ours unless Desired has them, because
 	// the next apply would remove them. Nil means none.
@@ -74,8 +74,8 @@ func Migrate(m Migration) Migrated {
 	if m.Declared == nil || m.Adopting {
 		m.Declared = fieldpath.NewSet()
 	}
-	if m.Former == nil || m.Adopting {
-		m.Former = fieldpath.NewSet()
+	if m.BroughtBack == nil || m.Adopting {
+		m.BroughtBack = fieldpath.NewSet()
 	}
 	if m.Relinquished == nil {
 		m.Relinquished = fieldpath.NewSet()
@@ -223,11 +223,11 @@ func (r *migrationRun) lostBy(e Entry) *fieldpath.Set {
 	case class == Helm:
 		return e.withoutOwnMetadata(r.chart)
 	case class == Ambiguous && isUpdate:
-		return e.Set.Intersection(r.chart.Union(r.Former)).Difference(r.Relinquished)
+		return e.Set.Intersection(r.chart.Union(r.BroughtBack)).Difference(r.Relinquished)
 	case class == Person && isUpdate:
 		// Only fields that the chart declared before and drops now. Fields that it still
 		// declares are taken by the apply itself if the values differ.
-		return e.Set.Intersection(r.ours.Union(r.Declared).Union(r.Former)).Difference(r.Desired).Difference(r.Relinquished)
+		return e.Set.Intersection(r.ours.Union(r.Declared).Union(r.BroughtBack)).Difference(r.Desired).Difference(r.Relinquished)
 	}
 	return fieldpath.NewSet()
 }

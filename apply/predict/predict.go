@@ -32,12 +32,12 @@ type Prediction struct {
 	Predicted     *unstructured.Unstructured
 	Repaired      bool // Predicted can't be reached by an apply
 
-	terms        ownership.Terms
-	declared     []Declared
-	former       []Declared     // by revisions before those
-	relinquished *fieldpath.Set // fields that must not become ours when ownership is migrated
-	removedItems *fieldpath.Set // what is removed because it collides with the desired object
-	overridden   []Collision    // former members of unions in which others own something
+	terms         ownership.Terms
+	declared      []Declared
+	olderDeclared []Declared     // by revisions before those
+	relinquished  *fieldpath.Set // fields that must not become ours when ownership is migrated
+	removedItems  *fieldpath.Set // what is removed because it collides with the desired object
+	overridden    []Collision    // former members of unions in which others own something
 }
 
 // Declared is what one earlier revision said about an object.
@@ -48,9 +48,9 @@ type Declared struct {
 }
 
 // New begins the prediction of applying desired, which it changes. declared are the revisions
-// that may have left something of the object, and former those before, of which others may have brought something back; oldest first.
-func New(live *compare.Live, desired *unstructured.Unstructured, declared, former []Declared) *Prediction {
-	return &Prediction{Live: live, Desired: desired, declared: declared, former: former, relinquished: fieldpath.NewSet(), removedItems: fieldpath.NewSet()}
+// that may have left something of the object, and olderDeclared those before, of which others may have brought something back; oldest first.
+func New(live *compare.Live, desired *unstructured.Unstructured, declared, olderDeclared []Declared) *Prediction {
+	return &Prediction{Live: live, Desired: desired, declared: declared, olderDeclared: olderDeclared, relinquished: fieldpath.NewSet(), removedItems: fieldpath.NewSet()}
 }
 
 // Compute computes the migrated ownership and the predicted object from what is desired by
@@ -70,7 +70,7 @@ func (p *Prediction) Compute(terms ownership.Terms) error {
 		Live:         p.Live.Fields,
 		Desired:      p.DesiredFields,
 		Declared:     everDeclared(p.declared),
-		Former:       p.broughtBack(),
+		BroughtBack:  p.broughtBack(),
 		Relinquished: p.relinquished,
 		Unlike:       p.Unlike,
 		Terms:        terms,
@@ -144,15 +144,15 @@ func (p *Prediction) stays(path fieldpath.Path, result *unstructured.Unstructure
 	return has && (isMap || fields.Equal(before, after))
 }
 
-// broughtBack are the fields of former revisions that have what one of them said, as a whole item where they are in a list: an
+// broughtBack are the fields of older revisions that have what one of them said, as a whole item where they are in a list: an
 // old state has come back. Other values are somebody's edit.
 func (p *Prediction) broughtBack() *fieldpath.Set {
-	return fields.Where(everDeclared(p.former), func(path fieldpath.Path) bool {
+	return fields.Where(everDeclared(p.olderDeclared), func(path fieldpath.Path) bool {
 		item := path
 		for len(item) > 0 && item[len(item)-1].Key == nil {
 			item = item[:len(item)-1]
 		}
-		return slices.ContainsFunc(p.former, func(r Declared) bool { return p.isAsIn(r, path) && (len(item) == 0 || p.isAsIn(r, item)) })
+		return slices.ContainsFunc(p.olderDeclared, func(r Declared) bool { return p.isAsIn(r, path) && (len(item) == 0 || p.isAsIn(r, item)) })
 	})
 }
 
@@ -187,7 +187,7 @@ func (p *Prediction) HasDeclaredValue(path fieldpath.Path, value any) bool {
 
 // LastDeclaredIn returns the latest stored revision that declares a field; 0 when none does.
 func (p *Prediction) LastDeclaredIn(path fieldpath.Path) int {
-	for _, r := range slices.Backward(slices.Concat(p.former, p.declared)) {
+	for _, r := range slices.Backward(slices.Concat(p.olderDeclared, p.declared)) {
 		if r.Fields.Has(path) {
 			return r.Revision
 		}
