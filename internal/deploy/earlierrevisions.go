@@ -30,12 +30,12 @@ func readEarlierRevisions(ctx context.Context, history *release.History) *earlie
 	return e
 }
 
-// revisionsBefore are the stored revisions before records that can be read.
-func revisionsBefore(ctx context.Context, history *release.History, records []*release.Record) ([]apply.Revision, error) {
+// recordsBefore are the stored records before those given, oldest first, without the corrupt ones.
+func recordsBefore(ctx context.Context, history *release.History, records []*release.Record) ([]*release.Record, error) {
 	history.LoadRemaining(ctx)
 	var older []*release.Record
 	for _, s := range history.Revisions {
-		if s.Revision == records[0].Version {
+		if s.Revision >= records[0].Version {
 			break
 		}
 		record, err := history.Load(ctx, s.Revision)
@@ -45,6 +45,15 @@ func revisionsBefore(ctx context.Context, history *release.History, records []*r
 		case !errors.As(err, new(*release.CorruptError)) && !errors.As(err, new(*release.NotFoundError)):
 			return nil, err
 		}
+	}
+	return older, nil
+}
+
+// revisionsBefore are the stored revisions before records that can be read.
+func revisionsBefore(ctx context.Context, history *release.History, records []*release.Record) ([]apply.Revision, error) {
+	older, err := recordsBefore(ctx, history, records)
+	if err != nil {
+		return nil, err
 	}
 	var out []apply.Revision
 	for _, r := range older {

@@ -59,9 +59,20 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 		return nil, nil, err
 	}
 	input := d.retainInput(ctx, rendered, in.Values, records)
-	input.Older = func() []retain.Revision { return olderRevisions(ctx, history, records) }
+	var unread error
+	input.Older = func() (older []retain.Revision) {
+		var before []*release.Record
+		before, unread = recordsBefore(ctx, history, records)
+		for _, r := range before {
+			older = append(older, retain.NewRevision(r.Manifest, r.Hooks))
+		}
+		return older
+	}
 	input.NextUpgrade = func(now time.Time) time.Duration { return pace(history, now) }
 	result, again, err := renderer.Decide(ctx, input)
+	if unread != nil {
+		return nil, nil, unread
+	}
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
 		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
@@ -134,21 +145,6 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
 	}
 	return in
-}
-
-// olderRevisions are the revisions of a release before the given records.
-func olderRevisions(ctx context.Context, history *release.History, records []*release.Record) []retain.Revision {
-	var out []retain.Revision
-	history.LoadRemaining(ctx)
-	for _, s := range history.Revisions {
-		if s.Revision >= records[0].Version {
-			break
-		}
-		if r, err := history.Load(ctx, s.Revision); err == nil { // one that can't be read tells nothing
-			out = append(out, retain.NewRevision(r.Manifest, r.Hooks))
-		}
-	}
-	return out
 }
 
 // pace is how long it may take until the next upgrade: at least as long as since the last one, and as on average. It is measured by

@@ -439,3 +439,34 @@ func TestFormsOfGeneratedValuesSurvive(t *testing.T) {
 		}
 	}
 }
+
+// TestNoUserComesToAnOlderValue prevents that a user who comes later gets the password of one who went revisions ago, because a
+// copy of it has stayed: old records are looked at too.
+func TestNoUserComesToAnOlderValue(t *testing.T) {
+	w := newWorld(t)
+	of := func(users string) string {
+		return w.chart(`{{ $p := randAlphaNum 16 }}apiVersion: v1
+kind: Secret
+metadata: {name: copy}
+stringData: {p: {{ $p }}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: users}
+stringData:
+  users.yaml: |
+    users:` + users + "\n")
+	}
+	root, mallory := "\n    - {name: root, password: {{ $p }}}", "\n    - {name: mallory, password: {{ $p }}}"
+	password := func() any { return field(w.must("secrets", "copy"), "data.p") }
+	w.ok("install", "x", of(root))
+	first := password()
+	w.ok("upgrade", "x", of(" []"))
+	if password() != first {
+		t.Error("the copy is renewed when root goes")
+	}
+	w.ok("upgrade", "x", of(mallory))
+	if password() == first {
+		t.Error("mallory gets the password of root")
+	}
+}
