@@ -228,3 +228,23 @@ func TestNoEntryGetsTheValueOfAnother(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentsAreNoIdentities prevents that entries of a document are renewed because another one, whose key says name or login, has
+// changed.
+func TestDocumentsAreNoIdentities(t *testing.T) {
+	of := func(user string) string {
+		list := func(key string) string {
+			return "\n  " + key + ".yaml: |\n    users:\n    - " + key + ": " + user + "\n      secret: {{ randAlphaNum 12 }}\n    - " + key + ": bob\n      secret: {{ randAlphaNum 12 }}"
+		}
+		return secret + "stringData:" + list("login") + list("name") + list("username")
+	}
+	s := newStory(t)
+	first, second := s.deploy(of("root"), nil), s.deploy(of("mallory"), nil)
+	for _, key := range []string{"login", "name", "username"} {
+		was := strings.Split(field(t, first.Manifest, "Secret/s", "stringData", key+".yaml").(string), "secret: ")
+		is := strings.Split(field(t, second.Manifest, "Secret/s", "stringData", key+".yaml").(string), "secret: ")
+		if was[2] != is[2] || was[1][:12] == is[1][:12] {
+			t.Errorf("%s: %q has become %q\n%s", key, was, is, second.lines())
+		}
+	}
+}

@@ -153,7 +153,7 @@ func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*nod
 			}
 		}
 		for path, before := range find(f.old.children[i]) {
-			if before.kind != scalar {
+			if before.kind != scalar || strings.Contains(before.text, "\n") { // name.yaml is a document
 				continue
 			}
 			column := []*node{}
