@@ -69,8 +69,14 @@ type scaling struct {
 // declaredByOlder returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
 // kubectl rollout undo brings an old state back.
 func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts) ([]predict.Declared, error) {
+	bringsBack := func(known *fieldpath.Set) bool {
+		return slices.ContainsFunc(u.live.Entries, func(e ownership.Entry) bool { return e.MayBringBack(known) })
+	}
+	if p.req.Older == nil || !bringsBack(fieldpath.NewSet()) {
+		return nil, nil // most objects have only been written by programs
+	}
 	desired, err := compare.Typed(u.converter, u.desired)
-	if err != nil || p.req.Older == nil {
+	if err != nil {
 		return nil, nil // the prediction has the error
 	}
 	known, err := desired.ToFieldSet()
@@ -80,7 +86,7 @@ func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts
 	for _, d := range u.declared {
 		known = known.Union(d.Fields)
 	}
-	if !slices.ContainsFunc(u.live.Entries, func(e ownership.Entry) bool { return e.MayBringBack(known) }) {
+	if !bringsBack(known) {
 		return nil, nil
 	}
 	older, err := p.older.get(struct{}{}, func() (*releaseHistory, error) {

@@ -19,9 +19,10 @@ func (p *planning) holderOf(t *target, refusal error) func(context.Context) (str
 		if err != nil {
 			return "", ctx.Err()
 		}
+		wanted := decide.HoldingsOf(t.obj, nil)
 		for i := range list {
 			id := kube.IDOf(&list[i])
-			if _, shared := decide.SharedHolding(decide.HoldingsOf(t.obj, nil), decide.HoldingsOf(&list[i], nil)); shared && id != t.id {
+			if _, shared := decide.SharedHolding(wanted, decide.HoldingsOf(&list[i], nil)); shared && id != t.id {
 				return id.String(), nil
 			}
 		}

@@ -125,7 +125,7 @@ func holdForFinalizers(changes []Change) {
 				}
 			}
 		}
-		if !ordering.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
+		if !kube.IsBuiltinGroup(c.ID.Group) && len(c.Live.GetFinalizers()) > 0 {
 			held = append(held, *c)
 		}
 	}
@@ -134,7 +134,7 @@ func holdForFinalizers(changes []Change) {
 // helpsFinalizers reports whether a deletion is of something that runs programs, may have others that do, or is what such a
 // program, of the release or not, acts by: its account, its permissions, or the credentials that a custom resource names.
 func helpsFinalizers(c Change) bool {
-	return c.Action == Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !ordering.IsBuiltinGroup(c.ID.Group) ||
+	return c.Action == Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !kube.IsBuiltinGroup(c.ID.Group) ||
 		c.ID.Group == "" && (c.ID.Kind == "Secret" || c.ID.Kind == "ServiceAccount"))
 }
 

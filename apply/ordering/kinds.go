@@ -66,7 +66,7 @@ func newKindOrder(waves ...string) KindOrder {
 // rank returns the rank of an object. A custom kind that happens to be named Service or
 // Job is one of the other kinds.
 func (o KindOrder) rank(id kube.ID) rank {
-	if r, ok := o[id.Kind]; ok && IsBuiltinGroup(id.Group) {
+	if r, ok := o[id.Kind]; ok && kube.IsBuiltinGroup(id.Group) {
 		return r
 	}
 	return o[otherKinds]
@@ -81,8 +81,3 @@ func (o KindOrder) compare(a, b kube.ID) int {
 
 // IsCustom reports whether an object is of none of the kinds that InstallOrder lists.
 func IsCustom(id kube.ID) bool { return InstallOrder.rank(id) == InstallOrder[otherKinds] }
-
-// IsBuiltinGroup reports whether an API group is one of Kubernetes itself.
-func IsBuiltinGroup(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
-}

@@ -31,10 +31,13 @@ var derivations = []func(string) string{
 	func(s string) string { return s }, // cut off
 }
 
+// saltedHash is the pattern of what bcrypt and htpasswd make.
+const saltedHash = `\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}`
+
 var (
 	hexadecimal  = lazyregexp.New(`^[0-9a-f]{8,128}$`)
-	saltedHashes = lazyregexp.New(`\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}`)
-	bcrypted     = lazyregexp.New(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
+	saltedHashes = lazyregexp.New(saltedHash)
+	bcrypted     = lazyregexp.New(`^` + saltedHash + `$`)
 )
 
 // isHash reports whether a text could be a hash, maybe a shortened one.

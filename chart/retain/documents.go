@@ -135,11 +135,6 @@ func head(document, text string) string {
 
 func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }
 
-// isCustom reports whether the object is of a custom resource, which may be a user of its name.
-func (o *object) isCustom() bool {
-	return strings.Contains(o.id.Group, ".") && !strings.HasSuffix(o.id.Group, ".k8s.io")
-}
-
 // isConfig reports whether the object is a ConfigMap or Secret, whose content checksums cover.
 func (o *object) isConfig() bool {
 	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")

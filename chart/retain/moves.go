@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"deployer/internal/kube"
 )
 
 // A copy can stand where nothing says whose it is, and keep a value there, while it belongs to somebody else everywhere else. So
@@ -127,7 +129,8 @@ func (d *decider) mayBeOfSomebody(p *place) bool {
 	case slices.ContainsFunc(d.earlier, isKnown): // a new field
 		return true
 	}
-	return p.owner.isSecret() || p.owner.isCustom() || len(identities(p.owner.node)) > 0
+	isCustom := !kube.IsBuiltinGroup(p.owner.id.Group) // which may be a user of its name
+	return p.owner.isSecret() || isCustom || len(identities(p.owner.node)) > 0
 }
 
 // count counts where the texts that are computed from a recorded one stand in the objects of a revision. One that is cut off from

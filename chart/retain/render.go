@@ -20,15 +20,13 @@ type Renderer struct {
 	Render func(context.Context) (*chart.Rendered, error)
 }
 
-// Where results are chosen from few, so that the same one may come out again, the chart is rendered again this often as long as it
-// differs from what is recorded. One whose input has changed differs anyway, and one that makes keys takes long. Everything else is
-// rendered again once, but where a part of a word is the same in both renderings: of random texts, one pair in a hundred thousand
-// begins or ends alike.
+// Where results are chosen from few, so that the same one may come out again, the chart is rendered again mostRenders times as long
+// as it differs from what is recorded; moreRenders times if its input has changed, because then it differs anyway, or if it makes
+// keys, which takes long. So is one that uses the time, or where a part of a word is the same in both renderings: of random texts,
+// one pair in a hundred thousand begins or ends alike. Everything else is rendered again once.
 const (
-	mostRenders           = 16
-	mostRendersOfNewInput = 2
-	mostRendersWithKeys   = 2
-	mostRendersOfWords    = 2
+	mostRenders = 16
+	moreRenders = 2
 )
 
 // Decide renders the chart again if it may have generated something, and decides what is kept. in has all fields but those of
@@ -41,17 +39,13 @@ func (r Renderer) Decide(ctx context.Context, in Input) (*Result, []*chart.Rende
 	in.Checksum, in.Encrypts = r.Calls.HashOfContent, r.Calls.Encrypt()
 	most := 1
 	switch {
-	case r.Calls.MayComeOutAgain() && r.Calls.MakeKeys():
-		most = mostRendersWithKeys
-	case r.Calls.MayComeOutAgain() && in.SameInput:
+	case r.Calls.MayComeOutAgain() && in.SameInput && !r.Calls.MakeKeys():
 		most = mostRenders
-	case r.Calls.MayComeOutAgain():
-		most = mostRendersOfNewInput
-	case r.Calls.UseTime():
-		most = 2
+	case r.Calls.MayComeOutAgain(), r.Calls.UseTime():
+		most = moreRenders
 	}
 	var all []*chart.Rendered
-	for result.Unexplained && (len(all) < most || result.cutsWord && len(all) < mostRendersOfWords) {
+	for result.Unexplained && (len(all) < most || result.cutsWord && len(all) < moreRenders) {
 		again := r.Second
 		if len(all) > 0 || again == nil {
 			var err error

@@ -2,6 +2,8 @@
 package kube
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -83,4 +85,9 @@ type Manifest struct {
 	// Empty when that is not known.
 	Source string
 	Object *unstructured.Unstructured // never nil, nor a list
+}
+
+// IsBuiltinGroup reports whether an API group is one of Kubernetes itself.
+func IsBuiltinGroup(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
