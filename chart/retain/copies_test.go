@@ -186,6 +186,7 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 		"another user in another argument":                     {deployment("a", `args: ["--user=a", "--password={{ $p }}"]`), deployment("a", `args: ["--user=b", "--password={{ $p }}"]`), false},
 		"another name in another argument":                     {deployment("a", `args: ["--name=a", "--password={{ $p }}"]`), deployment("a", `args: ["--name=b", "--password={{ $p }}"]`), false},
 		"another host with the number of a line":               {text("HOST_0=a\nPASSWORD_0={{ $p }}"), text("HOST_0=b\nPASSWORD_0={{ $p }}"), false},
+		"another user of a password that begins with a word":   {text("a=postgres://u:fixed{{ $p }}@db/x\nb=1"), text("a=postgres://v:fixed{{ $p }}@db/x\nb=1"), false},
 		"another user's key":                                   {text("{\"root\": {\"a\": \"{{ $p }}\"}}"), text("{\"bob\": {\"a\": \"{{ $p }}\"}}"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -208,7 +208,7 @@ func (r *rewording) isOfSameOwner(rendered, recorded string) bool {
 		words := strings.FieldsFunc(s, isNotWord)
 		return strings.Join(words[max(0, len(words)-1):], "")
 	}
-	return found && lastWord(now) == lastWord(before) && maps.Equal(usersIn(r.now), usersIn(r.before))
+	return found && lastWord(now) == lastWord(before) && userBefore(now) == userBefore(before) && maps.Equal(usersIn(r.now), usersIn(r.before))
 }
 
 // usersIn returns what the words of a line that say whose it is say: the words behind them.

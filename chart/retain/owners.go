@@ -272,14 +272,23 @@ func (e *entries) asField(key, label string) *surroundings {
 	return f
 }
 
-// userInFront matches a user in front of a password, as in user:password and scheme://user:password@host.
-var userInFront = lazyregexp.New(`(?:^|[/\s"'=,;])([\w.@+-]+):$`)
+// userInFront matches a user in front of a password, as in user:password and scheme://user:password@host, and what is fixed at the
+// beginning of the password, maybe by chance.
+var userInFront = lazyregexp.New(`(?:^|[/\s"'=,;])([\w.@+-]+):[^\s/@"'=,;:]*$`)
+
+// userBefore returns the user whose password follows a text; empty if it names none.
+func userBefore(text string) string {
+	if m := userInFront().FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
 
 // haveOtherUser reports whether a recorded line has another user in front of a password.
 func (l segments) haveOtherUser(recorded string) bool {
 	for i := 1; i < len(l); i++ {
-		m := userInFront().FindStringSubmatch(l[i-1].node.text)
-		if l[i].isGenerated && !l[i-1].isGenerated && m != nil && !strings.Contains(recorded, m[1]+":") {
+		user := userBefore(l[i-1].node.text)
+		if l[i].isGenerated && !l[i-1].isGenerated && user != "" && !strings.Contains(recorded, user+":") {
 			return true
 		}
 	}
