@@ -29,7 +29,7 @@ func FuzzIndex(f *testing.F) {
 			d := strings.ToLower(strings.TrimSpace(what.digest))
 			fits = fits || d == "" || strings.TrimPrefix(d, "sha256:") == digest || d == "sha256:"
 		}
-		check := &archiveCheck{fetched: true, indexes: []chartIndex{index}, env: Settings{}.EnvSettings()}
+		check := &fetcher{fetched: true, indexes: []chartIndex{index}, listed: map[string][]expectation{}}
 		if err := check.checkDownloaded(u, data); (err == nil) != fits {
 			t.Errorf("%s of an index that says %+v: %v", href, said, err)
 		}

@@ -35,7 +35,7 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	if g.sent.Add(1) > maxRequests {
 		return nil, fmt.Errorf("%s: more than %d requests: it redirects, or has more pages, without end", withoutSecrets(*q.URL), maxRequests)
 	}
-	transport := g.sameOrigin
+	transport, asked := g.sameOrigin, q
 	if leftOrigin(q) {
 		transport = g.otherOrigin
 		stripped := *q // a transport must not change the request
@@ -54,7 +54,39 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	answer.Status += withheldCredentialsNote(asked, answer)
 	return limited(answer)
+}
+
+// guarded returns a transport that shows the client certificate of a only to servers, unless a is for all.
+func (a Access) guarded(servers []string, transport func(Access) (http.RoundTripper, error)) (http.RoundTripper, error) {
+	g := redirectGuard{sent: new(atomic.Int32)}
+	if !a.PassCredentials {
+		g.hosts = registryHosts(servers...)
+	}
+	var err error
+	if g.sameOrigin, err = transport(a); err != nil {
+		return nil, err
+	}
+	a.CertFile, a.KeyFile = "", ""
+	g.otherOrigin, err = transport(a)
+	return g, err
+}
+
+// withheldCredentialsNote explains a refusal by a server that was given no credentials because
+// another one had redirected to it.
+func withheldCredentialsNote(asked *http.Request, answer *http.Response) string {
+	if !leftOrigin(asked) || answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden {
+		return ""
+	}
+	first := asked
+	for first.Response != nil {
+		first = first.Response.Request
+	}
+	if _, _, has := first.BasicAuth(); !has {
+		return ""
+	}
+	return fmt.Sprintf(" by %s, to which it redirects; credentials are not sent on to another host, port or scheme", origin(asked.URL))
 }
 
 // leftOrigin reports whether a request follows a redirect from another host, port or

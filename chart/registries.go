@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/registry"
 )
 
@@ -59,55 +57,6 @@ func (a Access) accessTo(ref, repository string) Access {
 func (a Access) withoutCredentials() Access {
 	a.Username, a.Password, a.CertFile, a.KeyFile = "", "", "", ""
 	return a
-}
-
-// getters returns Helm's providers. They give the credentials of a only to those registries that refs and the
-// repository of a chart name. Indexes may name others.
-func (a Access) getters(s Settings, log io.Writer, refs ...string) getter.Providers {
-	out := s.Getters()
-	if a.PassCredentials {
-		return out
-	}
-	i := slices.IndexFunc(out, func(p getter.Provider) bool { return p.Provides(registry.OCIScheme) })
-	inner := out[i].New
-	out[i].New = func(options ...getter.Option) (getter.Getter, error) {
-		g, err := inner(options...)
-		return &ociGetter{Getter: g, access: a.withoutCredentials(), settings: s, log: log, hosts: registryHosts(refs...), options: options}, err
-	}
-	return out
-}
-
-// An ociGetter is Helm's getter that gives no credentials to registries that nobody has named.
-type ociGetter struct {
-	getter.Getter
-	access   Access // without credentials
-	settings Settings
-	log      io.Writer
-	hosts    []string
-	options  []getter.Option
-}
-
-// Get returns the archive at a reference.
-func (g *ociGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, error) {
-	u, err := url.Parse(href)
-	if err != nil {
-		return nil, err
-	}
-	g.options = append(g.options, options...)
-	o, err := readHTTPOptions(g.options)
-	if err != nil {
-		return nil, err
-	}
-	if host := strings.ToLower(u.Host); o.passCredentials || slices.Contains(g.hosts, host) || slices.Contains(registryHosts(o.url), host) {
-		return g.Getter.Get(href, options...)
-	}
-	access := g.access
-	access.CAFile, access.InsecureSkipTLS = o.tls.CAFile, o.tls.InsecureSkipTLS
-	client, err := access.RegistryClient(g.settings, g.log, href)
-	if err != nil {
-		return nil, err
-	}
-	return g.Getter.Get(href, append(options, getter.WithRegistryClient(client))...)
 }
 
 // plainHTTPFallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport

@@ -111,10 +111,9 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		return "", nil, err
 	}
 	env := o.Settings.EnvSettings()
-	check := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) })
-	getters := check.wrap(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
+	fetcher := newFetcher(ref, o, log)
 	if o.Repo != "" {
-		if ref, err = o.chartURL(ref, getters); err != nil {
+		if ref, err = o.chartURL(ref, fetcher.getters()); err != nil {
 			return "", nil, err
 		}
 	}
@@ -123,7 +122,7 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		Out:              log,
 		Verify:           verify,
 		Keyring:          o.Keyring,
-		Getters:          getters,
+		Getters:          fetcher.getters(),
 		Options:          access.getterOptions(),
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
@@ -260,13 +259,13 @@ func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	if err != nil {
 		return nil, err
 	}
-	check := newArchiveCheck("", LoadOptions{Settings: opts.Settings, AllowMismatch: opts.AllowMismatch},
-		func(warning string) { fmt.Fprintln(out, warning) })
+	fetcher := newFetcher("", LoadOptions{Settings: opts.Settings, Access: opts.Access, AllowMismatch: opts.AllowMismatch}, out)
+	fetcher.servers = registries
 	return &downloader.Manager{
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          check.wrap(opts.Access.getters(opts.Settings, log, registries...)),
+		Getters:          fetcher.getters(),
 		RegistryClient:   client,
 		SkipUpdate:       opts.SkipRefresh,
 		RepositoryConfig: env.RepositoryConfig,

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
-	"sync/atomic"
 
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/getter"
@@ -72,22 +72,17 @@ func (a Access) RegistryClient(s Settings, progress io.Writer, refs ...string) (
 // newRegistryClient is RegistryClient that also returns the fallback, which knows whether the registry speaks HTTP.
 func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
 	env := s.EnvSettings()
-	sameOrigin, err := a.registryTransport(env.Debug)
+	fallback := &plainHTTPFallback{}
+	guard, err := a.guarded(refs, func(own Access) (http.RoundTripper, error) {
+		transport, err := own.registryTransport(env.Debug)
+		if err != nil || own != a || a.hasTLSSettings() {
+			return transport, err
+		}
+		fallback.RoundTripper = transport
+		return fallback, nil
+	})
 	if err != nil {
 		return nil, nil, err
-	}
-	fallback := &plainHTTPFallback{RoundTripper: sameOrigin}
-	if !a.hasTLSSettings() {
-		sameOrigin = fallback
-	}
-	a.CertFile, a.KeyFile = "", ""
-	otherOrigin, err := a.registryTransport(env.Debug)
-	if err != nil {
-		return nil, nil, err
-	}
-	guard := redirectGuard{sameOrigin: sameOrigin, otherOrigin: otherOrigin, sent: new(atomic.Int32)}
-	if !a.PassCredentials {
-		guard.hosts = registryHosts(refs...)
 	}
 	if a.Username != "" && a.Password != "" {
 		env.RegistryConfig = os.DevNull // Helm's client would read the file all the same
@@ -110,6 +105,47 @@ func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string)
 		return nil, nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
 	}
 	return client, fallback, nil
+}
+
+// Getters returns Helm's getters, which download from URLs. Those for http and https have the TLS settings of a; its client
+// certificate is shown only to server, a URL. Helm's own send credentials on to servers to which they are redirected, and
+// read answers of any size.
+func (s Settings) Getters(a Access, server string, options ...getter.Option) getter.Providers {
+	providers := getter.All(s.EnvSettings(), options...)
+	i := slices.IndexFunc(providers, func(p getter.Provider) bool { return p.Provides("https") })
+	helms := providers[i].New
+	providers[i].New = func(more ...getter.Option) (getter.Getter, error) {
+		own, err := s.httpOptions(a, []string{server})
+		if err != nil {
+			return nil, err
+		}
+		return helms(append(more, own...)...)
+	}
+	return providers
+}
+
+// httpOptions make Helm's getter ask by a transport of our own. The option takes only one of Go's type, so ours is registered in it.
+func (s Settings) httpOptions(a Access, servers []string) ([]getter.Option, error) {
+	guard, err := a.guarded(servers, Access.httpTransport)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // or HTTP/2 would be registered too
+	for _, scheme := range []string{"http", "https"} {
+		transport.RegisterProtocol(scheme, s.TransferStats.count(guard))
+	}
+	return []getter.Option{getter.WithTransport(transport)}, nil
+}
+
+// httpTransport is one as Helm's HTTP getter makes it.
+func (a Access) httpTransport() (http.RoundTripper, error) {
+	transport := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment}
+	if !a.hasTLSSettings() {
+		return transport, nil
+	}
+	config, err := a.tlsConfig()
+	transport.TLSClientConfig = config
+	return transport, err
 }
 
 // Login checks the credentials against a registry and stores them where s says. Messages of

@@ -63,7 +63,7 @@ func Values(ctx context.Context, sources []ValuesSource, from ValuesOptions) (ma
 	if from.Getenv == nil {
 		from.Getenv = os.Getenv
 	}
-	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Getenv}, warn: from.Warn}
+	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(Access{}, ""), decrypter: decrypter{from.Getenv}, warn: from.Warn}
 	values, problems := map[string]any{}, []error(nil)
 	for _, kind := range []ValuesSourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {

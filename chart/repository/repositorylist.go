@@ -214,7 +214,8 @@ func (l RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 	if l.Timeout > 0 {
 		options = append(options, getter.WithTimeout(l.Timeout))
 	}
-	r, err := repo.NewChartRepository(e, l.Settings.Getters(options...))
+	access := chart.Access{PassCredentials: e.PassCredentialsAll, CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}
+	r, err := repo.NewChartRepository(e, l.Settings.Getters(access, e.URL, options...))
 	if err != nil {
 		return &addressError{err}
 	}

@@ -11,9 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"helm.sh/helm/v3/pkg/getter"
 )
 
 // A served repository: web 1.0.0 with whatever its index says of it.
@@ -178,20 +175,6 @@ func TestAChartOfAnotherNameThanItsReferenceIsRefused(t *testing.T) {
 	opts.AllowMismatch = true
 	if c, err := Load(t.Context(), ref, opts); err != nil || c.Name() != "web-1.0.0" {
 		t.Errorf("where it is allowed: %v", err)
-	}
-}
-
-// TestHelmsOptionsAreRead fails when Helm's getter gets other fields.
-func TestHelmsOptionsAreRead(t *testing.T) {
-	got, err := readHTTPOptions([]getter.Option{
-		getter.WithURL("u"), getter.WithAcceptHeader("a"), getter.WithUserAgent("g"), getter.WithBasicAuth("me", "pw"),
-		getter.WithPassCredentialsAll(true), getter.WithTLSClientConfig("c", "k", "ca"), getter.WithInsecureSkipVerifyTLS(true),
-		getter.WithTimeout(time.Minute),
-	})
-	want := httpOptions{url: "u", accept: "a", agent: "g", username: "me", password: "pw", passCredentials: true,
-		tls: Access{CertFile: "c", KeyFile: "k", CAFile: "ca", InsecureSkipTLS: true}, timeout: time.Minute}
-	if err != nil || got != want {
-		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
