@@ -45,33 +45,6 @@ var autoscalerKinds = []schema.GroupKind{
 	{Group: "keda.sh", Kind: "ScaledObject"},
 }
 
-// relinquishReplicas leaves the number of replicas out of the desired object if an
-// autoscaler sets it. It never removes the number from the live object: without a value
-// it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
-// autoscaling").
-func (u *updateDecision) relinquishReplicas() {
-	path, by := u.facts.scaling.path, u.facts.scaling.by
-	if path == nil {
-		return
-	}
-	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
-	live, has := fields.Value(u.live.Object, path)
-	if stated && (by.Manager == "" || by.Subresource == "" && has && fields.Equal(live, int64(0))) {
-		// Zero replicas disable an autoscaler. No scale request has set them, so the
-		// chart's number is applied.
-		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
-		return
-	}
-	u.scaledAt = path
-	u.prediction.RelinquishField(path)
-	if stated && !(has && fields.Equal(live, wanted)) {
-		u.change.Conflicts = append(u.change.Conflicts, FieldConflict{
-			Path: fields.String(path), FieldManager: by, Outcome: OutcomeYielded, FieldPath: path, ScaledReplicas: has,
-			Before: fields.ValueText(live, has), After: fields.ValueText(wanted, true),
-		})
-	}
-}
-
 // replicasPath is where a kind with a scale subresource has its number. For custom
 // resources their definition says it: the release's, or the cluster's.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource

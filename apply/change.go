@@ -105,14 +105,18 @@ type Change struct {
 // A FieldChange is one field that a change adds, removes or gives another value.
 type FieldChange = compare.FieldChange
 
-// FieldOutcome is what becomes of a field with a conflict.
-type FieldOutcome string
+// FieldOutcome is what becomes of a field: see decide.FieldRules.
+type FieldOutcome = decide.FieldOutcome
 
-// The outcomes. A field is refused under FailOnConflict.
+// The outcomes.
 const (
-	OutcomeTaken   FieldOutcome = "taken"
-	OutcomeYielded FieldOutcome = "yielded"
-	OutcomeRefused FieldOutcome = "refused"
+	OutcomeTaken   = decide.OutcomeTaken
+	OutcomeYielded = decide.OutcomeYielded
+	OutcomeRefused = decide.OutcomeRefused
+	OutcomeKept    = decide.OutcomeKept
+	OutcomeSet     = decide.OutcomeSet
+	OutcomeRemoved = decide.OutcomeRemoved
+	OutcomeIgnored = decide.OutcomeIgnored
 )
 
 // A FieldConflict is a field of the chart that another manager set to
@@ -127,9 +131,8 @@ type FieldConflict struct {
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.
 	CollidesWith string
-	FieldPath    fieldpath.Path // Path as structured-merge-diff has it
-	// ScaledReplicas says that it is the number of replicas of an existing object, which an autoscaler sets.
-	ScaledReplicas bool
+	FieldPath    fieldpath.Path // Path as structured-merge-diff has it; nil if the chart's API version has no such field
+	Contest      decide.Contest
 }
 
 func (c FieldConflict) String() string {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
@@ -16,17 +17,34 @@ import (
 	"deployer/internal/hide"
 )
 
-// conflictPolicyOf returns the conflict policy of an object: its annotation's, or else the
-// option's.
-func (o Options) conflictPolicyOf(t *target) (ConflictPolicy, error) {
+// Here is found out which fields are contested, and done what their fate comes to. What it is, decide.FieldRules says.
+
+// fieldRules returns the rules for the fields of an object: the policy for conflicts of its annotation, or else the option's.
+func (p *planning) fieldRules(t *target) (decide.FieldRules, error) {
+	rules := decide.FieldRules{Conflicts: p.a.opts.Conflicts, Undo: p.req.Undo}
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
-	case len(errs) > 0 && !o.rejectNothing:
-		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
-	case !stated, o.rejectNothing && word == string(FailOnConflict):
-		return o.Conflicts, nil
+	case len(errs) > 0:
+		return rules, rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
+	case stated:
+		rules.Conflicts = ConflictPolicy(word)
 	}
-	return ConflictPolicy(word), nil
+	return rules, nil
+}
+
+// contest lists a contested field with its fate.
+func (u *updateDecision) contest(f FieldConflict) FieldOutcome {
+	f.Outcome = u.rules.Fate(decide.Field{Contest: f.Contest, Live: true})
+	u.change.Conflicts = append(u.change.Conflicts, f)
+	return f.Outcome
+}
+
+// contested describes a contested field, by its values in the object of its manager, and in the chart's.
+func (u *updateDecision) contested(why decide.Contest, path fieldpath.Path, by ownership.FieldManager, theirs, ours *unstructured.Unstructured) FieldConflict {
+	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
+	f := FieldConflict{Contest: why, Path: secret.HidePath(fields.String(path), nil), FieldManager: by, FieldPath: path}
+	f.Before, f.After = valueTexts(theirs, ours, path, secret, u.p.a.opts.Hidden)
+	return f
 }
 
 // decideConflicts decides about the fields that other managers set to other values.
@@ -36,33 +54,49 @@ func (u *updateDecision) decideConflicts() error {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
 	for _, con := range conflicts {
-		f := u.describeConflict(con)
-		u.change.Conflicts = append(u.change.Conflicts, f)
-		switch {
-		case f.Outcome == OutcomeYielded:
+		why := decide.SetByOthers
+		if provenance.IsOwnershipMetadata(con.Path) {
+			why = decide.SaysWhoseItIs
+		}
+		f := u.contested(why, con.Path, con.By.FieldManager, u.live, u.prediction.Desired)
+		switch u.contest(f) {
+		case OutcomeYielded:
 			u.prediction.RelinquishField(con.Path)
-			if u.p.req.Undo {
+			if u.rules.Undo {
 				u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
 			}
-		case f.Outcome == OutcomeTaken && con.Repeated:
-			u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
-				con.By.Manager, f.Path, annotation.Conflicts.Name)
+		case OutcomeTaken:
+			if con.Repeated {
+				u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
+					con.By.Manager, f.Path, annotation.Conflicts.Name)
+			}
 		}
 	}
 	return nil
 }
 
-func (u *updateDecision) describeConflict(con predict.Conflict) FieldConflict {
-	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	f := FieldConflict{
-		Path:         secret.HidePath(fields.String(con.Path), nil),
-		FieldManager: con.By.FieldManager, Outcome: u.policy.outcome(), FieldPath: con.Path,
+// relinquishReplicas leaves the number of replicas out of the desired object if an
+// autoscaler sets it. It never removes the number from the live object: without a value
+// it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
+// autoscaling").
+func (u *updateDecision) relinquishReplicas() {
+	path, by := u.facts.scaling.path, u.facts.scaling.by
+	if path == nil {
+		return
 	}
-	if provenance.IsOwnershipMetadata(con.Path) { // an object that may be changed becomes the release's, or stays so
-		f.Outcome = OutcomeTaken
+	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
+	live, has := fields.Value(u.live.Object, path)
+	if stated && (by.Manager == "" || by.Subresource == "" && has && fields.Equal(live, int64(0))) {
+		// Zero replicas disable an autoscaler. No scale request has set them, so the
+		// chart's number is applied.
+		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
+		return
 	}
-	f.Before, f.After = valueTexts(u.live, u.prediction.Desired, con.Path, secret, u.p.a.opts.Hidden)
-	return f
+	u.scaledAt = path
+	if stated && !(has && fields.Equal(live, wanted)) {
+		u.contest(u.contested(decide.Scaled, path, by, u.live, u.prediction.Desired))
+	}
+	u.prediction.RelinquishField(path)
 }
 
 // valueTexts writes the values of a field in two objects for people. Confidential texts are hidden
@@ -71,7 +105,7 @@ func valueTexts(a, b *unstructured.Unstructured, path fieldpath.Path, secret hid
 	var values [2]any
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
-		if values[i], has[i] = fields.Value(obj.Object, path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
+		if values[i], has[i] = fields.Value(objectOf(obj), path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
 			values[i] = hide.Placeholder
 		}
 	}
@@ -87,22 +121,12 @@ func valueText(v any, ok bool) string {
 	return fields.ValueText(v, ok)
 }
 
-// decideCollisions decides about collisions as the policy has it. What goes in any case counts as taken.
+// decideCollisions decides about items of others that can't be there beside the chart's, and about former members of unions.
 func (u *updateDecision) decideCollisions() error {
-	if err := u.applyPolicyToCollisions(); err != nil {
-		return err
-	}
-	for _, col := range u.prediction.Overridden() {
-		u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col, OutcomeTaken)...)
-	}
-	return nil
-}
-
-func (u *updateDecision) applyPolicyToCollisions() error {
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
 		found := u.prediction.Collisions()
 		if len(found) == 0 {
-			return nil
+			break
 		}
 		var seen []fieldpath.Path
 		for _, col := range found {
@@ -110,39 +134,35 @@ func (u *updateDecision) applyPolicyToCollisions() error {
 				continue // the same two items collide in several ways
 			}
 			seen = append(seen, col.Theirs)
-			u.change.Conflicts = append(u.change.Conflicts, u.describeCollision(col, u.policy.outcome())...)
-			switch u.policy.outcome() {
-			case OutcomeYielded:
+			outcome := u.contestItem(decide.SetByOthers, col)
+			if outcome == OutcomeYielded {
 				u.prediction.RelinquishItem(col.Relinquishable)
 				u.prediction.RelinquishField(col.Theirs)
-			case OutcomeTaken:
-				u.prediction.RemoveTheirs(col.Theirs)
+				continue
+			}
+			u.prediction.RemoveTheirs(col.Theirs)
+			if outcome == OutcomeTaken {
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
-		}
-		if u.policy == FailOnConflict {
-			return nil
 		}
 		if err := u.computePrediction(); err != nil {
 			return err
 		}
 	}
+	for _, col := range u.prediction.Overridden() {
+		u.contestItem(decide.FormerMember, col)
+	}
 	return nil
 }
 
-// describeCollision describes a collision, once for each owner of the other manager's item.
-func (u *updateDecision) describeCollision(col predict.Collision, outcome FieldOutcome) []FieldConflict {
-	var out []FieldConflict
-	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	before, after := valueTexts(u.live, &unstructured.Unstructured{}, col.Theirs, secret, u.p.a.opts.Hidden)
+// contestItem lists an item of others with its fate, once for each of its owners.
+func (u *updateDecision) contestItem(why decide.Contest, col predict.Collision) (outcome FieldOutcome) {
 	for _, owner := range col.Owners {
-		out = append(out, FieldConflict{
-			Path: fields.String(col.Theirs), FieldManager: owner,
-			Before: before, After: after,
-			Outcome: outcome, CollidesWith: fields.String(col.Ours), FieldPath: col.Theirs,
-		})
+		f := u.contested(why, col.Theirs, owner, u.live, nil)
+		f.CollidesWith = fields.String(col.Ours)
+		outcome = u.contest(f)
 	}
-	return out
+	return outcome
 }
 
 func managersOf(list []ownership.FieldManager) string {

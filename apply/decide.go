@@ -167,13 +167,13 @@ func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
 		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
 			return ask(p.look(t), func(now observation) (verdict, error) {
 				if now.full == nil {
-					return p.decideRefused(t, c, err)
+					return p.decideRefused(t, c, err, t.rejectedAs)
 				}
 				f.observation = now
 				return p.decideObject(t, f)
 			}), nil
 		}
-		return p.decideRefused(t, c, err)
+		return p.decideRefused(t, c, err, t.rejectedAs)
 	}), nil
 }
 
@@ -191,8 +191,8 @@ func (p *planning) decideUnobserved(t *target, s observation) (verdict, error) {
 	return lookAgain(t.progress.attempts - 1), nil // after a pause if it vanished and came back
 }
 
-// decideRefused decides what a refusal of a dry run means for the plan.
-func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error) {
+// decideRefused decides what a refusal of a dry run means for the plan. What is final goes to reject.
+func (p *planning) decideRefused(t *target, c Change, err error, reject func(error) (verdict, error)) (verdict, error) {
 	refusal := decide.Refusal{
 		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
@@ -237,7 +237,7 @@ func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error
 			if said, ok := errors.AsType[*verify.ServerError](refused); ok {
 				said.Holder = holder
 			}
-			return verdict{}, t.reject(refused)
+			return reject(refused)
 		}), nil
 	}
 	return verdict{change: c}, nil

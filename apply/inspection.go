@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
+	"deployer/apply/fields"
 	"deployer/apply/ordering"
 	"deployer/apply/provenance"
 	"deployer/internal/annotation"
@@ -16,9 +18,9 @@ import (
 )
 
 // An Inspection compares a revision with the cluster: what would applying it again
-// change? It works like Plan, with the server's dry run where that is permitted, and
-// writes nothing. Objects that the server or the policies would reject are compared
-// locally. Package inspect makes reports of it.
+// change? It decides as Plan does, with the server's dry run where that is permitted, but
+// rejects nothing: what the server or the policies would refuse is estimated. It
+// writes nothing. Package inspect makes reports of it.
 type Inspection struct {
 	p       *planning
 	targets []*target
@@ -55,16 +57,14 @@ func (o *Inspected) Owner() Owner {
 // Its CRDs and Hooks are those that the revision has applied and run.
 func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error) {
 	opts := a.opts
-	opts.Gate, opts.AllowRecreate, opts.rejectNothing = GateBestEffort, true, true
-	if opts.Conflicts == FailOnConflict {
-		opts.Conflicts = TakeConflicts
-	}
+	opts.Gate = GateBestEffort // what the account may do isn't asked
 	ran := req.Hooks
 	req.Fingerprints, req.Hooks = nil, nil // a fingerprint doesn't detect fields that others added
 	p, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+	p.inspects = true
 	i := &Inspection{p: p, targets: slices.Concat(p.crds, p.mains), ofHooks: map[kube.ID]bool{}}
 	return i, i.addHooks(ctx, ran)
 }
@@ -167,7 +167,12 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
 		return o, nil
 	}
-	c, err := i.predict(ctx, t, s)
+	f, err := i.p.factsOf(ctx, t, s)
+	var v verdict
+	if err == nil {
+		v, err = i.p.decideUpdate(t, f, false)
+	}
+	c, err := i.p.settle(ctx, t, v, err)
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err
 		return o, nil
@@ -179,36 +184,19 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	return o, nil
 }
 
-// predict computes the change of applying the manifest again: from the server's dry run,
-// or locally if the server has no answer or refuses.
-func (i *Inspection) predict(ctx context.Context, t *target, s observation) (Change, error) {
-	f, err := i.p.factsOf(ctx, t, s)
-	if err != nil {
-		return Change{}, err
-	}
-	v, err := i.p.decideUpdate(t, f, false)
-	c, err := i.p.settle(ctx, t, v, err)
-	unverified := c.Unverified
-	if rejected, ok := errors.AsType[*Rejection](err); ok {
-		if _, immutable := rejected.Err.(*ImmutableError); !immutable {
-			unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
+// FateOf says what becomes of a field of the object when the revision is applied again.
+func (o *Inspected) FateOf(path fieldpath.Path) FieldOutcome {
+	for _, c := range o.Conflicts {
+		if at := c.FieldPath; at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
+			return c.Outcome
 		}
-	} else if err != nil || c.Action != Recreate && c.Predicted != nil {
-		return c, err
 	}
-	v, err = i.p.predictUpdate(t, f, false, func(u *updateDecision) (verdict, error) {
-		diff, err := u.differences(u.prediction.Predicted)
-		if err != nil {
-			return verdict{}, err
-		}
-		c := u.change
-		c.Predicted = u.prediction.Predicted
-		c.Fields = compare.States{Before: u.live, After: c.Predicted, Desired: c.Desired, Managed: u.facts.live.Entries}.Fields(diff)
-		return verdict{change: c}, nil
+	is, has := fields.Value(o.Live.Object, path)
+	will, stays := fields.Value(o.Predicted.Object, path)
+	return decide.FieldRules{}.Fate(decide.Field{
+		Live: has, Predicted: stays, Changes: has != stays || !fields.Equal(is, will),
+		Declared: fields.Has(o.Declared.Object, path), Applied: fields.Has(o.Desired.Object, path),
 	})
-	c, err = i.p.settle(ctx, t, v, err)
-	c.Unverified = unverified
-	return c, err
 }
 
 // An OrphanChange is an object of another revision, and what applying the inspected

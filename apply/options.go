@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"deployer/apply/decide"
 	"deployer/internal/hide"
 )
 
@@ -26,8 +27,6 @@ type Options struct {
 	// GoneTimeout limits each wait for a deleted object to be gone: before its replacement is
 	// created, before the next deletion in order, and for hooks. 0 means no limit.
 	GoneTimeout time.Duration
-
-	rejectNothing bool // ignore policies in annotations that would reject objects: for drift
 
 	// Warn is called, from any goroutine, for failures that are retried, and for warnings that
 	// aren't in the plan because they come later; nil ignores them.
@@ -86,28 +85,15 @@ type Policies struct {
 }
 
 // ConflictPolicy says what to do with a field that the chart states and that another
-// manager has set to another value. The annotation deployer.io/conflicts on an object,
-// with one of the same words, overrides the option. The number of replicas of an
-// autoscaled workload always yields.
-type ConflictPolicy string
+// manager has set to another value: see decide.ConflictPolicy. The zero value is TakeConflicts.
+type ConflictPolicy = decide.ConflictPolicy
 
-// The policies. The zero value is TakeConflicts.
+// The policies.
 const (
-	TakeConflicts  ConflictPolicy = "take"  // the chart's value wins; the plan names who loses what
-	FailOnConflict ConflictPolicy = "fail"  // refuse before the first change
-	YieldConflicts ConflictPolicy = "yield" // leave the field, and its ownership, to whoever set it
+	TakeConflicts  = decide.TakeConflicts
+	FailOnConflict = decide.FailOnConflict
+	YieldConflicts = decide.YieldConflicts
 )
-
-// outcome returns what becomes of a field with a conflict.
-func (p ConflictPolicy) outcome() FieldOutcome {
-	switch p {
-	case FailOnConflict:
-		return OutcomeRefused
-	case YieldConflicts:
-		return OutcomeYielded
-	}
-	return OutcomeTaken
-}
 
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
 type FieldValidation string

@@ -50,6 +50,7 @@ type planning struct {
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
 	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
+	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 

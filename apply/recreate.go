@@ -28,6 +28,9 @@ import (
 // immutable.
 func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (verdict, error) {
 	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group)}
+	if u.p.inspects {
+		return u.refused(immutable)
+	}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
 		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
@@ -66,10 +69,11 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = slices.Clone(u.change.Conflicts)
+	rules := u.rules
+	rules.Recreates = true
 	for i := range c.Conflicts {
-		if f := &c.Conflicts[i]; !f.ScaledReplicas {
-			f.Outcome = OutcomeTaken // the new object has no other managers
-		}
+		f := &c.Conflicts[i]
+		f.Outcome = rules.Fate(decide.Field{Contest: f.Contest, Live: fields.Has(u.live.Object, f.FieldPath)})
 	}
 	var err error
 	c.Fields, err = compare.Fields(u.facts.converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.facts.live.Entries, AfterIsManifest: true})
@@ -97,7 +101,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 		case verify.CannotRenameForDryRun(err):
 			c.Unverified = noDryRunBeside(t, err)
 		default:
-			v, err := p.decideRefused(t, c, err)
+			v, err := p.decideRefused(t, c, err, t.rejectedAs)
 			if err != nil || v.again || v.change.Action != Recreate {
 				return v, err
 			}

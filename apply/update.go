@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
@@ -21,23 +22,9 @@ import (
 	"deployer/apply/verify"
 )
 
-// decideUpdate decides about an existing object that is ours or is being adopted.
+// decideUpdate decides about an existing object that is ours or is being adopted. It leaves to others the fields that
+// the policy, an autoscaler or the cluster gives them, and predicts what an apply makes of the live object.
 func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, error) {
-	return p.predictUpdate(t, f, adopting, func(u *updateDecision) (verdict, error) {
-		if err := u.decideCollisions(); err != nil {
-			return verdict{}, err
-		}
-		refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
-		if len(refused) > 0 {
-			return verdict{}, t.reject(&ConflictError{Fields: refused})
-		}
-		return u.decideByDryRun()
-	})
-}
-
-// predictUpdate predicts what an apply makes of the live object, and goes on with then. It leaves to others the fields that
-// the policy, an autoscaler or the cluster gives them, and lists the conflicts.
-func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*updateDecision) (verdict, error)) (verdict, error) {
 	if !t.isReplacedWhole() && storedWithoutManagedFields(f.full) {
 		t.fullReplace.applicable, t.fullReplace.reason = f.desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
@@ -45,31 +32,50 @@ func (p *planning) predictUpdate(t *target, f facts, adopting bool, then func(*u
 	u := &updateDecision{p: p, t: t, fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, Update)}
 	u.change.Live, u.change.Provenance = f.full, p.history.provenanceOf(t, f.full, p.a.owner, adopting)
 	var err error
-	if u.policy, err = p.a.opts.conflictPolicyOf(t); err != nil {
+	if u.rules, err = p.fieldRules(t); err != nil && !p.inspects {
 		return verdict{}, err
-	}
-	if u.policy == FailOnConflict && p.req.Undo {
-		u.policy = YieldConflicts // the conflict may be why the run failed, and the rest has to be restored
 	}
 	return ask(p.factsOfUpdate(t, f), func(f updateFacts) (verdict, error) {
 		if err := u.begin(f); err != nil {
 			return verdict{}, err
 		}
-		compute := func() (verdict, error) {
-			if err := u.computePrediction(); err != nil {
-				return verdict{}, err
-			}
-			return then(u)
-		}
 		others := u.ownersElsewhere()
 		if len(others) == 0 || t.isReplacedWhole() {
-			return compute()
+			return u.decide()
 		}
 		return ask(p.applyUnforced(t, u.prediction.Desired), func(causes []metav1.StatusCause) (verdict, error) {
 			u.decideConflictsElsewhere(others, causes) // without an answer, the dry run of the change tells
-			return compute()
+			return u.decide()
 		}), nil
 	}), nil
+}
+
+// decide decides about an update whose fields are left to whom they are left.
+func (u *updateDecision) decide() (verdict, error) {
+	if err := u.computePrediction(); err != nil {
+		return verdict{}, err
+	}
+	if err := u.decideCollisions(); err != nil {
+		return verdict{}, err
+	}
+	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
+	if len(refused) > 0 && !u.p.inspects {
+		return verdict{}, u.t.reject(&ConflictError{Fields: refused})
+	}
+	return u.decideByDryRun()
+}
+
+// refused is the verdict on an update that isn't made. An inspection tells what it would come to.
+func (u *updateDecision) refused(why error) (verdict, error) {
+	if !u.p.inspects {
+		return verdict{}, u.t.reject(why)
+	}
+	c := u.change
+	if !errors.As(why, new(*ImmutableError)) {
+		c.Unverified = "the server would not accept the release's manifest now: " + why.Error()
+	}
+	err := u.estimate(&c)
+	return verdict{change: c}, err
 }
 
 // begin leaves fields to others, and lists the conflicts.
@@ -92,7 +98,7 @@ type updateDecision struct {
 	p                    *planning
 	t                    *target
 	facts                updateFacts
-	policy               ConflictPolicy
+	rules                decide.FieldRules
 	prediction           *predict.Prediction
 	fullDesired          *unstructured.Unstructured // before any field was relinquished
 	live                 *unstructured.Unstructured
@@ -115,7 +121,7 @@ func (u *updateDecision) computePrediction() error {
 	u.change.TakenFrom = u.prediction.Migrated.From
 	u.precondition = precondition{uid: u.live.GetUID()}
 	// Applies are forced, so that what others write after the decision would be taken from them.
-	if u.adopting || u.prediction.Migrated.Changed || u.policy != TakeConflicts {
+	if u.adopting || u.prediction.Migrated.Changed || u.rules.Conflicts != TakeConflicts {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	switch from := provenance.OwnerOf(u.live); {
@@ -204,10 +210,11 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 // handleRefusal decides what it means that the server wouldn't accept the update.
 func (u *updateDecision) handleRefusal(refusal error) (verdict, error) {
 	u.change.Predicted = nil
-	v, err := u.p.decideRefused(u.t, u.change, refusal)
-	if c := &v.change; err == nil && !v.again && c.Unverified != "" && c.Deferral == nil {
+	v, err := u.p.decideRefused(u.t, u.change, refusal, u.refused)
+	if c := &v.change; err == nil && !v.again && v.ask == nil && c.Unverified != "" && (c.Deferral == nil || u.p.inspects) {
 		c.writes = u.writes()
-		return verdict{change: *c}, u.estimate(c)
+		err := u.estimate(c)
+		return verdict{change: *c}, err
 	}
 	return v, err
 }

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/verify"
-	"deployer/internal/hide"
 	"deployer/internal/kube"
 )
 
@@ -100,7 +100,7 @@ func (u *updateDecision) decideConflictsElsewhere(others []ownership.Entry, caus
 	for _, cause := range causes {
 		for _, e := range others {
 			if cause.Type == metav1.CauseTypeFieldManagerConflict && blamesEntry(cause.Message, e) {
-				u.change.Conflicts = append(u.change.Conflicts, u.describeConflictElsewhere(cause.Field, e))
+				u.contestElsewhere(cause.Field, e)
 			}
 		}
 	}
@@ -152,25 +152,19 @@ func blamesEntry(message string, e ownership.Entry) bool {
 	return named && (e.Operation == metav1.ManagedFieldsOperationApply || strings.HasPrefix(rest, " using "+e.APIVersion))
 }
 
-func (u *updateDecision) describeConflictElsewhere(field string, e ownership.Entry) FieldConflict {
-	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	f := FieldConflict{Path: strings.TrimPrefix(field, "."), FieldManager: e.FieldManager, Outcome: u.policy.outcome()}
+// contestElsewhere lists a field that the owner of an entry has set in another version.
+func (u *updateDecision) contestElsewhere(field string, e ownership.Entry) {
+	f := FieldConflict{Contest: decide.SetElsewhere, Path: strings.TrimPrefix(field, "."), FieldManager: e.FieldManager}
 	for path := range e.Set.All() {
 		if path.String() == field {
-			f.Path = secret.HidePath(fields.String(path), nil)
-			f.Before, f.After = valueTexts(u.facts.views[e.APIVersion], &unstructured.Unstructured{}, path, secret, u.p.a.opts.Hidden)
+			f = u.contested(decide.SetElsewhere, path, e.FieldManager, u.facts.views[e.APIVersion], nil)
+			f.FieldPath = nil // the chart's version has no field of this name
 		}
 	}
 	f.Path += " of " + e.APIVersion
-	if f.Outcome != OutcomeYielded {
-		return f
-	}
-	f.Outcome = OutcomeRefused
-	if u.p.req.Undo {
-		f.Outcome = OutcomeTaken // the rest of the failed run has to be restored
+	if u.contest(f) == OutcomeTaken && u.rules.Conflicts != TakeConflicts {
 		u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is changed: %s has no field of this name", f.Path, e.Manager, u.live.GetAPIVersion())
 	}
-	return f
 }
 
 // applyUnforced asks which fields of others an apply would change; none without such an answer.

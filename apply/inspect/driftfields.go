@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/annotation"
@@ -160,7 +161,7 @@ func (l *fieldList) addRelinquished() {
 			continue
 		}
 		was, had := fields.Value(l.object.Declared.Object, path)
-		if noted := l.add(path, was, had, true); noted != nil && f.ScaledReplicas {
+		if noted := l.add(path, was, had, true); noted != nil && f.Contest == decide.Scaled {
 			noted.Origin = OriginController
 			noted.Owner = f.FieldManager
 		}

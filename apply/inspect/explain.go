@@ -15,15 +15,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// The outcomes of fields without conflicts when a revision is applied again. See
-// apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
-const (
-	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release declares it
-	OutcomeSet     apply.FieldOutcome = "set"     // it gets the value that the release declares
-	OutcomeRemoved apply.FieldOutcome = "removed" // it goes
-	OutcomeIgnored apply.FieldOutcome = "ignored" // the release doesn't state it, and leaves it
-)
-
 // A Request asks about the fields of one object that a revision applied.
 type Request struct {
 	Applied  apply.Request    // as for DriftOf
@@ -31,8 +22,6 @@ type Request struct {
 	Stored   []apply.Revision // all revisions there are, oldest first; hooks are among their objects
 	Object   string           // KIND/NAME, as people write it
 	Field    string           // a path; empty for all fields except status, identity and bookkeeping
-	// FailOnConflict says that an upgrade is refused over fields that others have set.
-	FailOnConflict bool
 }
 
 // An Explanation says who set the fields of an object.
@@ -159,18 +148,15 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 
 // explainer explains the fields of one object.
 type explainer struct {
-	object           *apply.Inspected
-	deployed         int // the revision it is looked at from
-	entries          []ownership.Entry
-	stored           []apply.DeclaredObject // what each stored revision declares of it
-	leaves           *fieldpath.Set
-	refusesConflicts bool // an upgrade is refused because of conflicts
+	object   *apply.Inspected
+	deployed int // the revision it is looked at from
+	entries  []ownership.Entry
+	stored   []apply.DeclaredObject // what each stored revision declares of it
+	leaves   *fieldpath.Set
 }
 
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
 	x := &explainer{object: o, deployed: req.Deployed}
-	policy, isSet, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations())
-	x.refusesConflicts = policy == string(apply.FailOnConflict) || !isSet && req.FailOnConflict
 	var err error
 	if x.entries, err = entriesOf(o); err != nil {
 		return nil, err
@@ -225,9 +211,9 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 		}
 	}
 	slices.SortStableFunc(f.Owners, func(a, b ownership.FieldManager) int { return b.Time.Compare(a.Time) })
-	f.Outcome = x.outcomeOf(path)
+	f.Outcome = x.object.FateOf(path)
 	switch f.Outcome {
-	case apply.OutcomeTaken, OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:
+	case apply.OutcomeTaken, apply.OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:
 		f.Predicted, f.HasPredicted = fields.Value(x.object.Declared.Object, path)
 		if !f.HasPredicted {
 			f.Predicted, f.HasPredicted = fields.Value(x.object.Predicted.Object, path)
@@ -237,32 +223,6 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 		x.attributeRevision(&f, path)
 	}
 	return f
-}
-
-// outcomeOf returns what applying again would do to a field.
-func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
-	for _, c := range x.object.Conflicts {
-		if at := c.FieldPath; at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
-			if c.Outcome == apply.OutcomeTaken && x.refusesConflicts {
-				return apply.OutcomeRefused
-			}
-			return c.Outcome
-		}
-	}
-	is, has := fields.Value(x.object.Live.Object, path)
-	will, stays := fields.Value(x.object.Predicted.Object, path)
-	declared, isDesired := fields.Has(x.object.Declared.Object, path), fields.Has(x.object.Desired.Object, path)
-	switch {
-	case has && !stays:
-		return OutcomeRemoved
-	case has != stays || !fields.Equal(is, will):
-		return OutcomeSet
-	case declared && !isDesired:
-		return apply.OutcomeYielded
-	case isDesired:
-		return OutcomeKept
-	}
-	return OutcomeIgnored
 }
 
 // attributeRevision finds the revision that first gave a field the value it has. The value comes
@@ -290,5 +250,5 @@ func (x *explainer) isDeclaredIn(r apply.DeclaredObject, f *FieldExplanation, pa
 		return false
 	}
 	desired, kept := fields.Value(x.object.Desired.Object, path)
-	return fields.Equal(declared, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(declared, desired)
+	return fields.Equal(declared, f.Live) || f.Outcome == apply.OutcomeKept && kept && fields.Equal(declared, desired)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"deployer/apply"
 	"deployer/apply/inspect"
 	"deployer/chart/retain"
 	"deployer/internal/hide"
@@ -37,7 +36,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	req := inspect.Request{Deployed: record.Version, Object: object, Field: field, FailOnConflict: d.Settings.Policies.Conflicts == apply.FailOnConflict}
+	req := inspect.Request{Deployed: record.Version, Object: object, Field: field}
 	if req.Applied, err = d.inspectionRequest(ctx, history, record); err != nil {
 		return nil, err
 	}

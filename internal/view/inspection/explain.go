@@ -96,13 +96,13 @@ var upgradeWords = map[apply.FieldOutcome]struct {
 	sign  byte
 	words string
 }{
-	inspect.OutcomeKept:    {'=', "an upgrade keeps it"},
-	inspect.OutcomeSet:     {'~', "an upgrade sets it"},
-	apply.OutcomeTaken:     {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
-	apply.OutcomeYielded:   {'=', "an upgrade leaves it to its owner"},
-	apply.OutcomeRefused:   {'!', "an upgrade is refused because of it"},
-	inspect.OutcomeRemoved: {'-', "an upgrade removes it"},
-	inspect.OutcomeIgnored: {' ', "not set by the release; an upgrade leaves it"},
+	apply.OutcomeKept:    {'=', "an upgrade keeps it"},
+	apply.OutcomeSet:     {'~', "an upgrade sets it"},
+	apply.OutcomeTaken:   {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
+	apply.OutcomeYielded: {'=', "an upgrade leaves it to its owner"},
+	apply.OutcomeRefused: {'!', "an upgrade is refused because of it"},
+	apply.OutcomeRemoved: {'-', "an upgrade removes it"},
+	apply.OutcomeIgnored: {' ', "not set by the release; an upgrade leaves it"},
 }
 
 // heading says who owns a field, since which revision it is declared, and what an upgrade
@@ -145,7 +145,7 @@ func (f explainedField) lines() []page.Line {
 	switch {
 	case f.Hidden:
 		return []page.Line{page.Context("%s: %s", f.Path, hide.Placeholder)}
-	case f.Upgrade == inspect.OutcomeRemoved:
+	case f.Upgrade == apply.OutcomeRemoved:
 		shown.Type = compare.Removed
 	case !f.has:
 		shown.Type = compare.Added

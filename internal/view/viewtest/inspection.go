@@ -52,21 +52,21 @@ func Explanation(t testing.TB) *deploy.Explanation {
 		f.Predicted, f.HasPredicted = will, true
 		return f
 	}
-	earlier := field("spec.selector.matchLabels.app", "web", inspect.OutcomeKept, 2, helm)
+	earlier := field("spec.selector.matchLabels.app", "web", apply.OutcomeKept, 2, helm)
 	earlier.Earlier = true
 	found := &inspect.Explanation{
 		Object: inspect.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb),
 			Unverified: "no permission to patch it, so there was no dry run"},
 		Fields: []inspect.FieldExplanation{
-			field("metadata.labels.app", "web", inspect.OutcomeKept, 5, helm),
+			field("metadata.labels.app", "web", apply.OutcomeKept, 5, helm),
 			earlier,
-			field("spec.minReadySeconds", int64(5), inspect.OutcomeKept, 5, helm, edit),
+			field("spec.minReadySeconds", int64(5), apply.OutcomeKept, 5, helm, edit),
 			becomes(field("spec.paused", true, apply.OutcomeTaken, 0, edit), false),
 			becomes(field("spec.replicas", int64(4), apply.OutcomeYielded, 0, ownership.FieldManager{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
 			becomes(field("spec.strategy.type", "Recreate", apply.OutcomeRefused, 4, edit), "RollingUpdate"),
-			becomes(field("spec.template.metadata.labels.tier", nil, inspect.OutcomeSet, 0), "front"),
-			field("spec.template.spec.hostname", "left", inspect.OutcomeRemoved, 3, helm),
-			field("spec.template.spec.dnsPolicy", "ClusterFirst", inspect.OutcomeIgnored, 0),
+			becomes(field("spec.template.metadata.labels.tier", nil, apply.OutcomeSet, 0), "front"),
+			field("spec.template.spec.hostname", "left", apply.OutcomeRemoved, 3, helm),
+			field("spec.template.spec.dnsPolicy", "ClusterFirst", apply.OutcomeIgnored, 0),
 		},
 	}
 	return &deploy.Explanation{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Explanation: found}

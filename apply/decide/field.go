@@ -1,0 +1,89 @@
+package decide
+
+// ConflictPolicy says what to do with a field that the chart states and that another
+// manager has set to another value. The annotation deployer.io/conflicts on an object,
+// with one of the same words, overrides the option. The number of replicas of an
+// autoscaled workload always yields.
+type ConflictPolicy string
+
+// The policies.
+const (
+	TakeConflicts  ConflictPolicy = "take"  // the chart's value wins; the plan names who loses what
+	FailOnConflict ConflictPolicy = "fail"  // refuse before the first change
+	YieldConflicts ConflictPolicy = "yield" // leave the field, and its ownership, to whoever set it
+)
+
+// A Contest says who else than the chart has a say in a field.
+type Contest int
+
+// The contests.
+const (
+	Uncontested   Contest = iota
+	SetByOthers           // to another value than the chart's, or beside it where only one can be
+	SetElsewhere          // so, in an API version in which it has another name: it can't be left to them
+	Scaled                // it is the number of replicas, which an autoscaler sets
+	SaysWhoseItIs         // the ownership metadata: an object that may be changed becomes the release's, or stays so
+	FormerMember          // of a union: it goes with everything in it, whoever owns that
+)
+
+// A Field is what is known of one field of a live object when a manifest is applied to it.
+type Field struct {
+	Contest   Contest
+	Live      bool // the live object has it
+	Predicted bool // so has what the object becomes
+	Changes   bool // they differ in it
+	Declared  bool // the chart, or the revision that is applied again, states it
+	Applied   bool // it is sent: it wasn't left to others
+}
+
+// A FieldOutcome is what becomes of a field.
+type FieldOutcome string
+
+// The outcomes. The first three are of contested fields.
+const (
+	OutcomeTaken   FieldOutcome = "taken"   // others lose it
+	OutcomeYielded FieldOutcome = "yielded" // it is left to others
+	OutcomeRefused FieldOutcome = "refused" // the object is, because of it
+	OutcomeKept    FieldOutcome = "kept"    // it is as the release declares it
+	OutcomeSet     FieldOutcome = "set"     // it gets the value that the release declares
+	OutcomeRemoved FieldOutcome = "removed" // it goes
+	OutcomeIgnored FieldOutcome = "ignored" // the release doesn't state it, and leaves it
+)
+
+// FieldRules are what the fate of the fields of one object depends on besides.
+type FieldRules struct {
+	Conflicts ConflictPolicy
+	Undo      bool // a failed run is undone: a conflict may be why it failed, and the rest has to be restored
+	Recreates bool // the object is made anew, and has no other managers then
+}
+
+// Fate decides what becomes of a field. Plans, the conflicts in them, drift and explanations go by it.
+func (r FieldRules) Fate(f Field) FieldOutcome {
+	switch {
+	case f.Contest == Uncontested:
+		return f.uncontested()
+	case f.Contest == Scaled && (f.Live || !r.Recreates):
+		return OutcomeYielded
+	case f.Contest == SaysWhoseItIs, f.Contest == FormerMember, r.Recreates, r.Conflicts == TakeConflicts:
+		return OutcomeTaken
+	case f.Contest == SetElsewhere && r.Undo:
+		return OutcomeTaken
+	case f.Contest != SetElsewhere && (r.Undo || r.Conflicts == YieldConflicts):
+		return OutcomeYielded
+	}
+	return OutcomeRefused
+}
+
+func (f Field) uncontested() FieldOutcome {
+	switch {
+	case f.Live && !f.Predicted:
+		return OutcomeRemoved
+	case f.Changes:
+		return OutcomeSet
+	case f.Declared && !f.Applied:
+		return OutcomeYielded
+	case f.Applied:
+		return OutcomeKept
+	}
+	return OutcomeIgnored
+}
