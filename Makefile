@@ -39,12 +39,12 @@ helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
 helm4: ## bin/helm4/helm, the real Helm 4 whose releases tests go on with
 	@$(GO) test -count=1 -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
 
-demo: build devcluster ## the story of a failed release and its rollback, on a cluster of its own (KEEP=1 keeps it)
+demo: build devcluster ## the story of a failed release and its rollback, on a cluster of its own
 	@echo "starting a cluster, which takes about 10 seconds; then the story, about 30" >&2
-	@bin/devcluster run $(if $(KEEP),--keep) -- sh scripts/demo.sh
+	@bin/devcluster run -- sh scripts/demo.sh
 
 cluster: build devcluster ## start a cluster and tell how to use it
-	@kubeconfig=$$(bin/devcluster up) && printf '\nexport KUBECONFIG=%s\nbin/deployer install web testcharts/web\nstop it with: bin/devcluster down\n' "$$kubeconfig"
+	@sh scripts/cluster.sh up
 
 unit: ## tests that need neither a cluster nor another program, in under a minute once built (RACE=1: with the race detector)
 	$(GOTEST) -short -timeout 10m ./...

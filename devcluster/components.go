@@ -3,17 +3,15 @@ package main
 import (
 	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
 )
 
 const (
-	serviceRange   = "10.96.0.0/16"
-	serviceIP      = "10.96.0.1"
-	issuer         = "https://kubernetes.default.svc.cluster.local"
-	frontProxyName = "devcluster-front-proxy"
+	serviceRange = "10.96.0.0/16"
+	serviceIP    = "10.96.0.1"
+	issuer       = "https://kubernetes.default.svc.cluster.local"
 
 	realNodeName = "real-0" // the node that scripts/realnode.sh runs
 
@@ -61,17 +59,10 @@ func apiServer(l layout, p ports) component {
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=" + issuer,
-		"--service-account-key-file=" + l.pki("service-account.key"),
-		"--service-account-signing-key-file=" + l.pki("service-account.key"),
-		"--requestheader-client-ca-file=" + l.pki("front-proxy-ca.crt"),
-		"--requestheader-allowed-names=" + frontProxyName,
-		"--requestheader-username-headers=X-Remote-User",
-		"--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + l.pki("front-proxy-client.crt"),
-		"--proxy-client-key-file=" + l.pki("front-proxy-client.key"),
-		"--kubelet-client-certificate=" + l.pki("kubelet-client.crt"),
-		"--kubelet-client-key=" + l.pki("kubelet-client.key"),
+		"--service-account-key-file=" + l.pki("ca.key"),
+		"--service-account-signing-key-file=" + l.pki("ca.key"),
+		"--kubelet-client-certificate=" + l.pki("apiserver.crt"),
+		"--kubelet-client-key=" + l.pki("apiserver.key"),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 		"--audit-policy-file=" + l.conf("audit-policy.yaml"),
 		"--audit-log-path=" + l.auditLog(),
@@ -89,7 +80,7 @@ func controllerManager(l layout) component {
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file=" + l.pki("service-account.key"),
+		"--service-account-private-key-file=" + l.pki("ca.key"),
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"),
 		"--cluster-signing-key-file=" + l.pki("ca.key"),
@@ -130,13 +121,13 @@ func writeConf(l layout, p ports) error {
 	}
 	var tokens strings.Builder
 	for _, id := range []identity{
-		{"", "admin", "system:masters", ""},
-		{"kube-controller-manager", "system:kube-controller-manager", "system:masters", ""},
-		{"kube-scheduler", "system:kube-scheduler", "system:masters", ""},
-		{"kwok", "kwok", "system:masters", ""},
-		{"kubelet", "system:node:" + realNodeName, "system:nodes", ""},
+		{user: "admin", group: "system:masters"},
+		{file: "kube-controller-manager", user: "system:kube-controller-manager", group: "system:masters"},
+		{file: "kube-scheduler", user: "system:kube-scheduler", group: "system:masters"},
+		{file: "kwok", user: "kwok", group: "system:masters"},
+		{file: "kubelet", user: "system:node:" + realNodeName, group: "system:nodes"},
 	} {
-		id.token = newToken()
+		id.token = rand.Text()
 		fmt.Fprintf(&tokens, "%s,%s,%s,%q\n", id.token, id.user, id.user, id.group)
 		if err := writeKubeconfig(l, p.serverURL(), ca, id); err != nil {
 			return err
@@ -152,10 +143,4 @@ func writeConf(l layout, p ports) error {
 		}
 	}
 	return nil
-}
-
-func newToken() string {
-	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails, see crypto/rand
-	return hex.EncodeToString(random)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -9,13 +10,13 @@ import (
 )
 
 // runKubectl is kubectl as released, for whoever has none. Unless KUBECONFIG or
-// a flag names another cluster it talks to the development cluster: it never
+// a flag names another cluster it talks to the one of scripts/cluster.sh: it never
 // takes the user's own by accident.
 func runKubectl(args []string) int {
 	if os.Getenv("KUBECONFIG") == "" {
-		l, err := newLayout(os.Getenv("DEVCLUSTER_DIR"))
+		cache, err := os.UserCacheDir()
 		if err == nil {
-			err = os.Setenv("KUBECONFIG", l.kubeconfig())
+			err = os.Setenv("KUBECONFIG", layout{filepath.Join(cache, "deployer", "devcluster")}.kubeconfig())
 		}
 		if err != nil {
 			return exitCode(err)

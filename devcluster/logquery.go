@@ -3,68 +3,37 @@ package main
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// logQuery is a request for the log of one container, with the options of
-// PodLogOptions that a simulated log can honour.
+// logQuery is a request for the log of one container.
 type logQuery struct {
-	container  string
-	follow     bool
-	previous   bool
-	timestamps bool
-	since      time.Time // zero: from the beginning
-	tail       int       // negative: all
-	limit      int       // negative: all
+	corev1.PodLogOptions
 }
 
 // parseLogQuery reads the options as the API server passes them on.
 func parseLogQuery(container string, values url.Values) (logQuery, error) {
-	q := logQuery{
-		container:  container,
-		follow:     values.Get("follow") == "true",
-		previous:   values.Get("previous") == "true",
-		timestamps: values.Get("timestamps") == "true",
-		tail:       -1,
-		limit:      -1,
+	var q logQuery
+	if err := legacyscheme.ParameterCodec.DecodeParameters(values, corev1.SchemeGroupVersion, &q.PodLogOptions); err != nil {
+		return q, err
 	}
-	for _, number := range []struct {
-		name string
-		to   func(int)
-	}{
-		{"tailLines", func(n int) { q.tail = n }},
-		{"limitBytes", func(n int) { q.limit = n }},
-		{"sinceSeconds", func(n int) { q.since = time.Now().Add(-time.Duration(n) * time.Second) }},
-	} {
-		value := values.Get(number.name)
-		if value == "" {
-			continue
-		}
-		n, err := strconv.Atoi(value)
-		if err != nil {
-			return q, fmt.Errorf("%s=%q is not a number", number.name, value)
-		}
-		number.to(n)
-	}
-	if value := values.Get("sinceTime"); value != "" {
-		since, err := time.Parse(time.RFC3339, value)
-		if err != nil {
-			return q, fmt.Errorf("sinceTime=%q is not a time: %w", value, err)
-		}
-		q.since = since
+	q.Container = container
+	if q.SinceSeconds != nil {
+		q.SinceTime = &metav1.Time{Time: time.Now().Add(-time.Duration(*q.SinceSeconds) * time.Second)}
 	}
 	return q, nil
 }
 
 // text is all that the container has written.
 func (q logQuery) text(pod *corev1.Pod) string {
-	keys := []string{logsKey + "." + q.container, logsKey}
-	if q.previous {
-		keys = append([]string{logsPreviousKey + "." + q.container, logsPreviousKey}, keys...)
+	keys := []string{logsKey + "." + q.Container, logsKey}
+	if q.Previous {
+		keys = append([]string{logsPreviousKey + "." + q.Container, logsPreviousKey}, keys...)
 	}
 	for _, key := range keys {
 		if text, ok := pod.Annotations[key]; ok {
@@ -86,20 +55,20 @@ func (q logQuery) cut(pod *corev1.Pod, text string) string {
 	var kept []string
 	for i, line := range lines {
 		written := began.Add(time.Duration(i) * time.Millisecond)
-		if written.Before(q.since) {
+		if q.SinceTime != nil && written.Before(q.SinceTime.Time) {
 			continue
 		}
-		if q.timestamps {
+		if q.Timestamps {
 			line = written.UTC().Format(time.RFC3339Nano) + " " + line
 		}
 		kept = append(kept, line)
 	}
-	if q.tail >= 0 && len(kept) > q.tail {
-		kept = kept[len(kept)-q.tail:]
+	if n := q.TailLines; n != nil {
+		kept = kept[max(0, len(kept)-int(*n)):]
 	}
 	all := strings.Join(kept, "")
-	if q.limit >= 0 && len(all) > q.limit {
-		all = all[:q.limit]
+	if n := q.LimitBytes; n != nil {
+		all = all[:min(int(*n), len(all))]
 	}
 	return all
 }
@@ -109,7 +78,7 @@ func (q logQuery) began(pod *corev1.Pod) time.Time {
 	status := q.status(pod)
 	switch {
 	case status == nil:
-	case q.previous && status.LastTerminationState.Terminated != nil:
+	case q.Previous && status.LastTerminationState.Terminated != nil:
 		return status.LastTerminationState.Terminated.StartedAt.Time
 	case status.State.Running != nil:
 		return status.State.Running.StartedAt.Time
@@ -122,13 +91,13 @@ func (q logQuery) began(pod *corev1.Pod) time.Time {
 // problem says why there is no log, in the words of the kubelet, "" for none.
 func (q logQuery) problem(pod *corev1.Pod) string {
 	status := q.status(pod)
-	where := fmt.Sprintf("container %q in pod %q", q.container, pod.Name)
+	where := fmt.Sprintf("container %q in pod %q", q.Container, pod.Name)
 	if status == nil {
 		return where + " is not available"
 	}
 	state, last := status.State, status.LastTerminationState.Terminated
 	switch {
-	case q.previous && last == nil:
+	case q.Previous && last == nil:
 		return "previous terminated " + where + " not found"
 	case state.Running != nil, state.Terminated != nil, last != nil:
 		return ""
@@ -145,7 +114,7 @@ func (q logQuery) problem(pod *corev1.Pod) string {
 // over reports whether the container won't write any more.
 func (q logQuery) over(pod *corev1.Pod) bool {
 	status := q.status(pod)
-	return q.previous || status == nil || status.State.Running == nil
+	return q.Previous || status == nil || status.State.Running == nil
 }
 
 func (q logQuery) status(pod *corev1.Pod) *corev1.ContainerStatus {
@@ -153,7 +122,7 @@ func (q logQuery) status(pod *corev1.Pod) *corev1.ContainerStatus {
 		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
 		for i := range list {
-			if list[i].Name == q.container {
+			if list[i].Name == q.Container {
 				return &list[i]
 			}
 		}

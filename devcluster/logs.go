@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
 )
 
 // Annotations of a simulated pod that hold what its containers have written.
@@ -42,7 +37,12 @@ func serveLogs(ctx context.Context, kubeconfig string) (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	certificate, err := throwawayCertificate()
+	// The API server doesn't verify kubelets unless told to.
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		return 0, fmt.Errorf("making a certificate: %w", err)
+	}
+	certificate, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return 0, fmt.Errorf("making a certificate: %w", err)
 	}
@@ -61,24 +61,6 @@ func serveLogs(ctx context.Context, kubeconfig string) (port int, err error) {
 	}()
 	context.AfterFunc(ctx, func() { listener.Close() })
 	return listener.Addr().(*net.TCPAddr).Port, nil
-}
-
-// throwawayCertificate satisfies the API server, which doesn't verify kubelets
-// unless told to.
-func throwawayCertificate() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "simulated-nodes"},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().AddDate(1, 0, 0),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
 func (s *logServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +89,7 @@ func (s *logServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(w, query.cut(pod, text)); err != nil {
 		return // the client has left
 	}
-	if query.follow {
+	if query.Follow {
 		s.follow(ctx, w, pod, query)
 	}
 }

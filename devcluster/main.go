@@ -18,17 +18,13 @@ import (
 
 const usage = `devcluster runs a real Kubernetes API server, its controllers and nodes.
 
-  devcluster up     [--dir D] [--nodes N]
-  devcluster down   [--dir D]
-  devcluster status [--dir D]
-  devcluster run    [--dir D] [--nodes N] [--keep] [-- COMMAND [ARGUMENT…]]
+  devcluster run     [--dir D] [--nodes N] [-- COMMAND [ARGUMENT…]]
   devcluster kubectl ARGUMENT…
 
 "run" starts an empty cluster for COMMAND, with KUBECONFIG set, and exits as
-COMMAND does; without COMMAND the cluster runs until it is interrupted. "up" does
-that in the background and prints the path of the kubeconfig; on a cluster that is
-already up it only prints the path.
-"kubectl" is kubectl, for the cluster of KUBECONFIG or else the one of "up".
+COMMAND does; without COMMAND the cluster runs until it is interrupted.
+"kubectl" is kubectl, for the cluster of KUBECONFIG or else the one of
+scripts/cluster.sh.
 `
 
 func main() {
@@ -41,44 +37,21 @@ func main() {
 		controlplane.ExitWithSupervisor()
 		os.Exit(role(args))
 	}
-	if name == "kubectl" {
+	switch name {
+	case "kubectl":
 		os.Exit(runKubectl(args))
-	}
-	command, ok := commands()[name]
-	if !ok {
+	case "run":
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		err := runCommand(ctx, args)
+		stop()
+		os.Exit(exitCode(err))
+	case "help", "--help", "-h":
+		fmt.Print(usage)
+	default:
 		fmt.Fprintf(os.Stderr, "devcluster: there is no command %q\n\n%s", name, usage)
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, args)
-	stop()
-	os.Exit(exitCode(err))
 }
-
-// commands are what people call.
-func commands() map[string]func(context.Context, []string) error {
-	return map[string]func(context.Context, []string) error{
-		"up":     upCommand,
-		"down":   downCommand,
-		"run":    runCommand,
-		"status": statusCommand,
-		"help":   helpCommand,
-		"--help": helpCommand,
-		"-h":     helpCommand,
-	}
-}
-
-func helpCommand(context.Context, []string) error {
-	fmt.Print(usage)
-	return nil
-}
-
-// notRunning is the exit code of "status" for a directory without a cluster.
-const notRunning = 3
-
-// errNotRunning is returned by "status" when there is no cluster; what there is
-// to say has been printed.
-var errNotRunning = errors.New("not running")
 
 // errUsage is returned when the command line can't be understood; the flag
 // package has printed why.
@@ -93,8 +66,6 @@ func exitCode(err error) int {
 		return 0
 	case errors.Is(err, errUsage):
 		return 2
-	case errors.Is(err, errNotRunning):
-		return notRunning
 	case errors.As(err, &command):
 		return commandCode(command)
 	case errors.Is(err, context.Canceled):

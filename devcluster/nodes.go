@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +20,8 @@ const (
 
 // createNodes creates the simulated nodes node-0, node-1, …
 func createNodes(ctx context.Context, client kubernetes.Interface, count int) error {
-	capacity, err := nodeCapacity()
-	if err != nil {
-		return err
-	}
 	for i := range count {
-		node := simulatedNode(fmt.Sprintf("node-%d", i), capacity)
+		node := simulatedNode(fmt.Sprintf("node-%d", i))
 		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating Node/%s: %w", node.Name, err)
 		}
@@ -34,7 +29,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, count int) er
 	return nil
 }
 
-func simulatedNode(name string, capacity corev1.ResourceList) *corev1.Node {
+func simulatedNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
@@ -52,30 +47,12 @@ func simulatedNode(name string, capacity corev1.ResourceList) *corev1.Node {
 	}
 }
 
-// nodeCapacity is what each simulated node offers, from the environment or the
-// defaults.
-func nodeCapacity() (corev1.ResourceList, error) {
-	capacity := corev1.ResourceList{}
-	for _, r := range []struct {
-		name                corev1.ResourceName
-		variable, otherwise string
-	}{
-		{corev1.ResourceCPU, "DEVCLUSTER_NODE_CPU", "4"},
-		{corev1.ResourceMemory, "DEVCLUSTER_NODE_MEMORY", "32Gi"},
-		{corev1.ResourcePods, "DEVCLUSTER_NODE_PODS", "200"},
-		{corev1.ResourceEphemeralStorage, "DEVCLUSTER_NODE_STORAGE", "100Gi"},
-	} {
-		value := os.Getenv(r.variable)
-		if value == "" {
-			value = r.otherwise
-		}
-		quantity, err := resource.ParseQuantity(value)
-		if err != nil {
-			return nil, fmt.Errorf("the environment variable %s=%q is not a quantity like %q", r.variable, value, r.otherwise)
-		}
-		capacity[r.name] = quantity
-	}
-	return capacity, nil
+// capacity is what each simulated node offers.
+var capacity = corev1.ResourceList{
+	corev1.ResourceCPU:              resource.MustParse("4"),
+	corev1.ResourceMemory:           resource.MustParse("32Gi"),
+	corev1.ResourcePods:             resource.MustParse("200"),
+	corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
 }
 
 // nodeProblem says what keeps the nodes from taking pods, "" for nothing.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,7 +17,7 @@ const (
 	// defaultNodes is enough for pods that must not share a node.
 	defaultNodes = 3
 
-	// stopTimeout is how long a command, or a cluster, may take to stop when asked.
+	// stopTimeout is how long a command may take to stop when asked.
 	stopTimeout = 10 * time.Second
 
 	// minFree is what a cluster may write in a long test run, mostly its audit log.
@@ -27,9 +28,8 @@ const (
 // cluster until it is interrupted.
 func runCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
-	dir := flags.String("dir", "", "where the cluster is kept (default: a temporary directory)")
-	keep := flags.Bool("keep", false, "keep the temporary directory, for its logs")
-	nodes := nodesFlag(flags)
+	dir := flags.String("dir", "", "where the cluster's files are kept (default: a temporary directory, which is deleted)")
+	nodes := flags.Int("nodes", defaultNodes, "how many simulated nodes")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
@@ -39,27 +39,13 @@ func runCommand(ctx context.Context, args []string) error {
 			return fmt.Errorf("creating the cluster's directory: %w", err)
 		}
 		*dir = temp
-		if *keep {
-			fmt.Fprintln(os.Stderr, "devcluster: the cluster's files are in", temp)
-		} else {
-			defer os.RemoveAll(temp)
-		}
+		defer os.RemoveAll(temp)
 	}
 	l, err := newLayout(*dir)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return fmt.Errorf("creating the cluster's directory: %w", err)
-	}
-	running, err := l.running()
-	if err != nil {
-		return err
-	}
-	if running != nil {
-		return fmt.Errorf("another cluster runs in %s; stop it with: devcluster down --dir %s", l.dir, l.dir)
-	}
-	if err := checkDisk(l); err != nil {
+	if err := cmp.Or(l.take(), checkDisk(l)); err != nil {
 		return err
 	}
 	// See process start: the kernel watches the thread that starts a child.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +42,7 @@ func (s *supervisor) stop() {
 		s.processes[i].kill()
 	}
 	s.processes = nil
-	_ = s.layout.discard() // the next start does it again, and complains
+	_ = os.RemoveAll(s.layout.etcd()) // the next start does it again, and complains. The logs stay, for whoever wonders why.
 }
 
 // boot starts the components until the cluster can be used.
@@ -52,8 +51,7 @@ func (s *supervisor) boot(ctx context.Context) error {
 		fmt.Errorf("the cluster was not ready after %s; the logs are in %s", bootTimeout, filepath.Dir(s.layout.log("x"))))
 	defer cancel()
 	s.began = time.Now()
-	p, err := s.bootServer(ctx)
-	if err != nil {
+	if err := s.bootServer(ctx); err != nil {
 		return err
 	}
 	client, err := newClient(s.layout.kubeconfig())
@@ -69,55 +67,47 @@ func (s *supervisor) boot(ctx context.Context) error {
 	if err := createNodes(ctx, client, s.nodes); err != nil {
 		return err
 	}
-	err = s.waitFor(ctx, func() (string, error) { return usable(ctx, client, s.nodes) })
-	if err != nil {
+	if err := s.waitFor(ctx, func() (string, error) { return usable(ctx, client, s.nodes) }); err != nil {
 		return err
 	}
-	err = s.layout.writeState(state{
-		PID: os.Getpid(), Started: time.Now().UTC(), Server: p.serverURL(), Nodes: s.nodes,
-		Version: version(), BootTook: time.Since(s.began).Seconds(),
-	})
-	if err != nil {
-		return err
-	}
-	s.say("ready")
+	s.say("ready, Kubernetes " + version() + ", KUBECONFIG=" + s.layout.kubeconfig())
 	return nil
 }
 
 // bootServer starts etcd and the API server on free ports, and waits until the
 // API server answers.
-func (s *supervisor) bootServer(ctx context.Context) (ports, error) {
+func (s *supervisor) bootServer(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		s.say("starting etcd and kube-apiserver")
-		p, err := s.tryServer(ctx)
+		err := s.tryServer(ctx)
 		if err == nil || attempt == bootAttempts || !strings.Contains(err.Error(), "address already in use") {
-			return p, err
+			return err
 		}
 		s.stop()
 	}
 }
 
-func (s *supervisor) tryServer(ctx context.Context) (ports, error) {
+func (s *supervisor) tryServer(ctx context.Context) error {
 	if err := s.layout.reset(); err != nil {
-		return ports{}, err
+		return err
 	}
 	p, err := pickPorts()
 	if err != nil {
-		return ports{}, err
+		return err
 	}
 	if err := writeConf(s.layout, p); err != nil {
-		return ports{}, err
+		return err
 	}
 	for _, c := range []component{etcd(s.layout, p), apiServer(s.layout, p)} {
 		if err := s.start(c); err != nil {
-			return ports{}, err
+			return err
 		}
 	}
 	client, err := newClient(s.layout.kubeconfig())
 	if err != nil {
-		return ports{}, err
+		return err
 	}
-	return p, s.waitFor(ctx, func() (string, error) { return serverProblem(ctx, client), nil })
+	return s.waitFor(ctx, func() (string, error) { return serverProblem(ctx, client), nil })
 }
 
 func (s *supervisor) start(c component) error {
@@ -183,13 +173,8 @@ func (s *supervisor) watch(ctx context.Context) error {
 func serverProblem(ctx context.Context, client kubernetes.Interface) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	status := 0
-	result := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
-	if err := result.Error(); err != nil {
+	if err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return "the API server is not ready: " + err.Error()
-	}
-	if status != http.StatusOK {
-		return fmt.Sprintf("the API server is not ready: status %d", status)
 	}
 	return ""
 }
