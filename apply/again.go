@@ -23,9 +23,8 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	for _, wave := range plan.Waves[:done] {
 		settle(wave.Changes)
 	}
-	req.wereOurs = plan.ours(done)
 	a.cluster.ForgetKinds()
-	again, err := a.plan(ctx, req, settled)
+	again, err := a.plan(ctx, req, settled, plan.ours(done))
 	if err == nil {
 		err = again.CheckPermissions()
 	}

@@ -16,13 +16,14 @@ import (
 type verdict struct {
 	change Change
 	ask    func(context.Context) (verdict, error) // asks, and goes on with the answer; nil when there is nothing to ask
-
-	again bool // decide from the beginning about the object as it is then
-	races int  // of again: those that were lost before
+	again  bool                                   // decide from the beginning about the object as it is then
 }
 
-// lookAgain is the verdict that the object has to be read again. Races are those that were lost before; 0 for none.
-func lookAgain(races int) verdict { return verdict{again: true, races: races} }
+// lookAgain is the verdict that the object has to be read again: it has changed while it was decided about.
+func (t *target) lookAgain() verdict {
+	t.progress.attempts++
+	return verdict{again: true}
+}
 
 // decided is the verdict that nothing has to be known any more.
 func decided(c Change) (verdict, error) { return verdict{change: c}, nil }
@@ -63,7 +64,7 @@ func (p *planning) decide(ctx context.Context, t *target, s observation) (Change
 
 // lookAndDecide decides about a target as it is now.
 func (p *planning) lookAndDecide(ctx context.Context, t *target) (Change, error) {
-	return p.settle(p.warnings.withServerWarnings(ctx, t), t, lookAgain(0), nil)
+	return p.settle(p.warnings.withServerWarnings(ctx, t), t, verdict{again: true}, nil)
 }
 
 // settle is the one place where decisions ask the API server: it asks until there is a change. If the release changes the
@@ -74,8 +75,8 @@ func (p *planning) settle(ctx context.Context, t *target, v verdict, err error) 
 			v, err = v.ask(ctx)
 			continue
 		}
-		if v.races > 0 {
-			pauseAfterRace(ctx, v.races)
+		if t.progress.attempts > 0 {
+			pauseAfterRace(ctx, t.progress.attempts)
 		}
 		var now observation
 		if now, err = p.look(t)(ctx); err == nil {
@@ -111,20 +112,14 @@ type trial struct {
 	body   *unstructured.Unstructured // that is written, where the write doesn't have its own
 	beside bool                       // under another name: the object that it replaces is still there
 	final  bool                       // a refusal isn't asked about again when a webhook doesn't answer
-	races  int                        // that were lost before
 }
 
 // try is the verdict that a write of a target has to be tried first; then goes on with what the object would be, or with the
 // refusal.
 func (p *planning) try(t *target, w trial, then func(result *unstructured.Unstructured, refusal error) (verdict, error)) verdict {
 	return verdict{ask: func(ctx context.Context) (verdict, error) {
-		if w.races > 0 {
-			pauseAfterRace(ctx, w.races)
-		}
-		t.progress.refusalIsFinal = w.final
-		defer func() { t.progress.refusalIsFinal = false }()
 		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return p.a.do(ctx, t, w.write, body, asDryRun)
+			return p.a.do(ctx, t, w.write, body, mode{isDryRun: true, isFinal: w.final, quotaChanges: p.changedQuotas[t.id.Namespace]})
 		}
 		if w.beside {
 			return then(underOtherName(t, w.body, try))

@@ -62,7 +62,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	return decide.Existing{
 		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
 		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) ||
-			(p.history.isOnRecord(t.id) || p.req.wereOurs[t.id]) && provenance.IsNobodys(live),
+			(p.history.isOnRecord(t.id) || p.ours[t.id]) && provenance.IsNobodys(live),
 		Provenance: p.history.provenance[t.id],
 	}
 }
@@ -187,8 +187,7 @@ func (p *planning) decideUnobserved(t *target, s observation) (verdict, error) {
 	if t.progress.attempts == maxAttempts {
 		return verdict{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	t.progress.attempts++
-	return lookAgain(t.progress.attempts - 1), nil // after a pause if it vanished and came back
+	return t.lookAgain(), nil
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan. What is final goes to reject.
@@ -222,13 +221,9 @@ func (p *planning) decideRefused(t *target, c Change, err error, reject func(err
 		}
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return lookAgain(0), nil
-	case decide.ReadAgainAfterPause:
-		t.progress.attempts++
-		return lookAgain(t.progress.attempts), nil
+		return verdict{again: true}, nil
 	case decide.ReadAgain:
-		t.progress.attempts++
-		return lookAgain(0), nil
+		return t.lookAgain(), nil
 	case decide.Fail:
 		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:

@@ -71,11 +71,11 @@ func storedWithoutManagedFields(live *unstructured.Unstructured) bool {
 }
 
 // writeLarge writes a whole object after its apply was refused as too large.
-func (r *changeRun) writeLarge(ctx context.Context, c Change, w write, refusal error) (Change, error) {
+func (r *changeRun) writeLarge(ctx context.Context, c Change, w write, how mode, refusal error) (Change, error) {
 	var err error
 	switch {
 	case w.verb == createObject:
-		c.Applied, err = r.a.post(ctx, r.t, c.Desired, asWrite)
+		c.Applied, err = r.a.post(ctx, r.t, c.Desired, how)
 	case c.Predicted == nil || c.Live == nil:
 		return c, refusal // there is no predicted object to write
 	default:
@@ -83,7 +83,7 @@ func (r *changeRun) writeLarge(ctx context.Context, c Change, w write, refusal e
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
 		body.SetResourceVersion(cmp.Or(w.precondition.resourceVersion, c.Live.GetResourceVersion()))
-		c.Applied, err = r.a.put(ctx, r.t, body, asWrite)
+		c.Applied, err = r.a.put(ctx, r.t, body, how)
 	}
 	if verify.TooLarge(err) {
 		err = refusal

@@ -131,7 +131,7 @@ func (a *Applier) writeRestored(ctx context.Context, t *target, r *provenance.Re
 	}
 	ops := jsonPatchOf("", compare.WithoutServerMetadata(t.obj), compare.WithoutServerMetadata(r.Becomes))
 	result, err := a.sendJSONPatch(ctx, t, t.obj.GetResourceVersion(), append(ops, managedFieldsOperation(owners)), m)
-	if err != nil || m == asDryRun || !r.StillOurs(result) {
+	if err != nil || m.isDryRun || !r.StillOurs(result) {
 		return err
 	}
 	return a.removeOurEntry(ctx, t, result, r)

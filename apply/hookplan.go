@@ -26,16 +26,16 @@ func (p *planning) decideCreationOfHook(t *target, f facts, c Change) (verdict, 
 		c.Unverified = "no dry run (--gate off)"
 		return verdict{change: c}, nil
 	}
-	return p.tryHook(t, f, c, 0), nil
+	return p.tryHook(t, f, c), nil
 }
 
 // tryHook asks the server what it would create. If the name is taken by an object that is gone
-// when it is read, such as a Job after its TTL, the server is asked again. Races are those that were lost.
-func (p *planning) tryHook(t *target, f facts, c Change, races int) verdict {
-	create := trial{write: write{verb: createHook}, body: c.Desired, races: races}
+// when it is read, such as a Job after its TTL, the server is asked again.
+func (p *planning) tryHook(t *target, f facts, c Change) verdict {
+	create := trial{write: write{verb: createHook}, body: c.Desired}
 	return p.try(t, create, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		exists := kube.IsAlreadyExists(refusal)
-		if !exists && !verify.IsHeldByAnother(refusal) || races == maxAttempts {
+		if !exists && !verify.IsHeldByAnother(refusal) || t.progress.attempts == maxAttempts {
 			return p.decideTriedHook(t, f, c, result, refusal)
 		}
 		return ask(p.look(t), func(now observation) (verdict, error) {
@@ -47,7 +47,7 @@ func (p *planning) tryHook(t *target, f facts, c Change, races int) verdict {
 			case !exists:
 				return p.decideRefused(t, c, refusal, t.rejectedAs)
 			}
-			return p.tryHook(t, f, c, races+1), nil
+			return t.lookAgain(), nil
 		}), nil
 	})
 }

@@ -183,7 +183,7 @@ func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, 
 
 // read reads one object whole.
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
-	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.failsConversion(err) }, asIs)
+	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.failsConversion(err) })
 	switch {
 	case t.failsConversion(err):
 		return observation{deferral: t.conversionDeferral()}, nil
@@ -237,7 +237,7 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 	var out *metav1.PartialObjectMetadataList
 	err = o.a.tryWhile(ctx, transientButConversion, func() error {
 		out, err = client.List(ctx, opts)
-		return unlessUnconverted(err)
+		return err
 	})
 	return out, err
 }

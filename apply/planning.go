@@ -48,6 +48,7 @@ type planning struct {
 	permissions   *permissions
 	warnings      *warnings
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
+	ours          map[kube.ID]bool    // what the plan had as the release's that is made again
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
 	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
 	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
@@ -58,15 +59,16 @@ type planning struct {
 // nothing. The applier remembers what it takes to decide again while the plan is carried out. The error is a *RejectedError that lists all objects that can't be applied as
 // the chart has them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
-	return a.plan(ctx, req, nil)
+	return a.plan(ctx, req, nil, nil)
 }
 
-// plan is Plan of what isn't settled.
-func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Change) (*Plan, error) {
+// plan is Plan of what isn't settled. ours are the objects that are known to be the release's.
+func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Change, ours map[kube.ID]bool) (*Plan, error) {
 	p, err := a.begin(ctx, req, settled)
 	if err != nil {
 		return nil, err
 	}
+	p.ours = ours
 	if err := p.decideCRDs(ctx); err != nil {
 		return nil, err
 	}
@@ -139,26 +141,24 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 	}
 	p.warnings.reportLater(a.opts.Warn)
 	p.changedQuotas = map[string]bool{}
+	noteQuota := func(c Change) {
+		if c.ID.Group == "" && c.ID.Kind == "ResourceQuota" && c.Action != Unchanged && c.Action != Keep {
+			p.changedQuotas[c.ID.Namespace] = true
+		}
+	}
 	for _, list := range append(plan.lists(), plan.Hooks) {
 		for _, c := range list {
 			if c.MayWrite() {
 				p.pending.Add(1)
-				p.noteQuota(c)
+				noteQuota(c)
 			}
 		}
 	}
 	for _, c := range p.settled {
-		p.noteQuota(*c)
+		noteQuota(*c)
 	}
 	if a.planning = p; p.pending.Load() == 0 {
 		a.planning = nil
-	}
-}
-
-// noteQuota notes a change of a ResourceQuota.
-func (p *planning) noteQuota(c Change) {
-	if c.ID.Group == "" && c.ID.Kind == "ResourceQuota" && c.Action != Unchanged && c.Action != Keep {
-		p.changedQuotas[c.ID.Namespace] = true
 	}
 }
 

@@ -251,9 +251,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		o := *gone[i].orphan
-		o.OnRecord = false // what comes back without ownership is somebody's own
-		if c := a.planning.decideOrphan(o, s.meta); c.Action == Delete && len(c.writes) > 0 {
+		if c := a.planning.decideOrphanNow(ctx, gone[i], s.meta); c.Action == Delete && len(c.writes) > 0 {
 			out = append(out, c)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/verify"
@@ -187,9 +188,7 @@ func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.
 func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
-	o := *c.orphan
-	o.mapping = p.mappingOf(ctx, c)
-	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
+	meta, err := p.a.getMeta(ctx, p.mappingOf(ctx, c), c.ID)
 	if err != nil {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
 	}
@@ -197,6 +196,14 @@ func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error)
 		c.writes = nil // gone
 		return c, nil
 	}
-	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID() // what was made without ownership since the plan is somebody's own
-	return p.decideOrphan(o, meta), nil
+	return p.decideOrphanNow(ctx, c, meta), nil
+}
+
+// decideOrphanNow decides again about an orphan by what has its name now. What was made without ownership since the plan is
+// somebody's own.
+func (p *planning) decideOrphanNow(ctx context.Context, c Change, meta *metav1.PartialObjectMetadata) Change {
+	o := *c.orphan
+	o.mapping = p.mappingOf(ctx, c)
+	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID()
+	return p.decideOrphan(o, meta)
 }

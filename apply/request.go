@@ -64,8 +64,6 @@ type Request struct {
 	Contributions map[string]Contribution
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
-
-	wereOurs map[kube.ID]bool // see PlanAgain
 }
 
 // Key is the name of an object in a release record.

@@ -31,16 +31,17 @@ type requester struct {
 	reported sync.Map // failures that were told of by Options.Warn
 }
 
-// A mode says whether a request is a dry run or a write.
-type mode bool
+// A mode says how a request about an object is made, and when it is repeated.
+type mode struct {
+	isDryRun     bool
+	isFinal      bool // a refusal isn't asked about again when a webhook doesn't answer
+	quotaChanges bool // the run changes a ResourceQuota of the namespace, which a controller has to count
+}
 
-const (
-	asDryRun mode = true
-	asWrite  mode = false
-)
+var asDryRun, asWrite = mode{isDryRun: true}, mode{}
 
 func (m mode) dryRun() []string {
-	if m == asDryRun {
+	if m.isDryRun {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
@@ -48,11 +49,11 @@ func (m mode) dryRun() []string {
 
 // get reads an object; nil when there is none.
 func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
-	return r.getWhile(ctx, m, id, verify.Transient, asIs)
+	return r.getWhile(ctx, m, id, verify.Transient)
 }
 
-// getWhile is get that tries again while what final makes of the error is retriable.
-func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool, final func(error) error) (*unstructured.Unstructured, error) {
+// getWhile is get that tries again while the error is retriable.
+func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*unstructured.Unstructured, error) {
 	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 	var out *unstructured.Unstructured
 	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return final(err)
+		return err
 	})
 	return r.interner.Intern(out), err
 }
@@ -96,12 +97,7 @@ func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}
-	return r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
-		FieldManager:    Manager,
-		FieldValidation: metav1.FieldValidationStrict,
-		Force:           new(true),
-		DryRun:          m.dryRun(),
-	})
+	return r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict, Force: new(true)}, m)
 }
 
 // sendJSONPatch sends a JSON patch that fails with a conflict unless the live object is
@@ -116,7 +112,7 @@ func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}
-	out, err := r.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+	out, err := r.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{}, m)
 	if apierrors.IsInvalid(err) {
 		live, readErr := r.get(ctx, t.mapping, t.id)
 		if readErr == nil && (live == nil || live.GetResourceVersion() != rv) {
@@ -126,26 +122,27 @@ func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops
 	return out, err
 }
 
-func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {
+func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, m mode) (*unstructured.Unstructured, error) {
+	opts.FieldManager, opts.DryRun = Manager, m.dryRun()
 	tries := 0
-	out, err := r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	out, err := r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		tries++
 		return client.Patch(ctx, name, kind, data, opts)
 	})
-	if tries > 1 && len(opts.DryRun) == 0 {
+	if tries > 1 && !m.isDryRun {
 		t.progress.written = true // an earlier try may have been stored, and its answer lost
 	}
 	return r.interner.Intern(out), err
 }
 
 // send makes a request about the object of a target and retries transient failures.
-func (r *requester) send(ctx context.Context, t *target, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (r *requester) send(ctx context.Context, t *target, m mode, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	client, err := r.cluster.ResourceClient(t.mapping, t.id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	err = r.tryFor(ctx, t, func() error {
+	err = r.tryFor(ctx, t, m, func() error {
 		out, err = request(client)
 		return err
 	})
@@ -181,12 +178,10 @@ func (r *requester) metaClient(m kube.Mapping, namespace string) (metadata.Resou
 
 // getMeta reads an object's metadata; nil when there is none.
 func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	return r.getMetaWhile(ctx, m, id, verify.Transient, asIs)
+	return r.getMetaWhile(ctx, m, id, verify.Transient)
 }
 
-func asIs(err error) error { return err }
-
-func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool, final func(error) error) (*metav1.PartialObjectMetadata, error) {
+func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*metav1.PartialObjectMetadata, error) {
 	client, err := r.metaClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
@@ -194,7 +189,7 @@ func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID
 	var out *metav1.PartialObjectMetadata
 	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
-		return final(err)
+		return err
 	})
 	return out, err
 }
@@ -224,7 +219,7 @@ func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Uns
 // is a conflict if the object has changed.
 func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	return r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Update(ctx, obj, opts)
 	})
 }
@@ -232,7 +227,7 @@ func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstru
 // post creates an object by a plain POST, which never updates one.
 func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+	return r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Create(ctx, obj, opts)
 	})
 }

@@ -65,10 +65,8 @@ type progress struct {
 	wasAbsent           bool        // it was observed to be absent
 	provenance          *Provenance // as of the last attempt to write the object
 	written             bool        // an attempt was stored, or may have been
-	quotaChanges        bool        // the run changes a ResourceQuota of its namespace, which a controller has to count
 	oldDeleted          bool        // the object that it replaces was deleted
 	waitedForFinalizers bool        // others had their time to let go the object that is being deleted
-	refusalIsFinal      bool        // of the request that is made now: it isn't repeated when a webhook doesn't answer
 	migrationRefusedAt  string      // resourceVersion at which a policy refused to migrate its ownership
 }
 

@@ -33,14 +33,14 @@ func answerTo[T any](ctx context.Context, r *requester, request func() (T, error
 // tryFor is tryWhile for a request about t. If t had to wait for its kind or namespace, these
 // are new, and the server may not know them yet: that is retried like transient failures. So is a conflict
 // about a ResourceQuota other than t, which admission has and which passes, and a quota that is used up while this release changes it.
-func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
+func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() error) error {
 	began := time.Now()
 	deadline := began.Add(discoveryLagWindow)
 	return r.tryWhile(ctx, func(err error) bool {
 		switch {
-		case t.progress.refusalIsFinal && verify.RefusesWrite(err):
+		case m.isFinal && verify.RefusesWrite(err):
 			return false
-		case t.progress.quotaChanges && verify.KindOf(err) == verify.Quota:
+		case m.quotaChanges && verify.KindOf(err) == verify.Quota:
 			return time.Since(began) < admissionLag
 		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
 			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
@@ -54,8 +54,8 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 }
 
 // failsConversion reports whether an object can't be read or written because the conversion
-// webhook of its kind, which this release brings, doesn't answer. Before the object's turn such
-// an error isn't retried longer than others without a known cause.
+// webhook of its kind, which this release brings, doesn't answer. Before the object's turn that isn't
+// asked again: it is decided when the webhook is there.
 func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }

@@ -68,13 +68,13 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a kind that isn't there", serverAnswer(404, "the server could not find the requested resource", true), 0, target{}},
 		{"a kind just made", serverAnswer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", serverAnswer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", serverAnswer(500, converter, true), unexplainedErrorWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
+		{"a converter that the release is about to mend", serverAnswer(500, converter, true), 0, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
 		{"a converter that runs by now", serverAnswer(500, converter, true), limit, target{deferral: &Deferral{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, began, tries := New(nil, Owner{}, Options{RetryTimeout: limit}), time.Now(), 0
-				err := a.tryFor(t.Context(), &c.target, func() error { tries++; return c.err })
+				err := a.tryFor(t.Context(), &c.target, asWrite, func() error { tries++; return c.err })
 				took := time.Since(began)
 				switch {
 				case !errors.Is(err, c.err):

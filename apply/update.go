@@ -267,8 +267,7 @@ func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (verdic
 		// A dry run returns the version that it started from. Another version means that
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
-		u.t.progress.attempts++
-		return lookAgain(0), nil
+		return u.t.lookAgain(), nil
 	}
 	diff, err := u.differences(result)
 	if err != nil {

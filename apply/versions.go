@@ -46,7 +46,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 		if err != nil {
 			return nil, err
 		}
-		view, err := p.a.getWhile(ctx, m, t.id, transientButConversion, unlessUnconverted)
+		view, err := p.a.getWhile(ctx, m, t.id, transientButConversion)
 		if err != nil {
 			return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
 		}
@@ -69,22 +69,9 @@ func versionless(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// An unconverted answer isn't asked for again: another version of the object has it too.
-type unconverted struct{ answer error }
-
-func (e unconverted) Error() string { return e.answer.Error() }
-
-// unlessUnconverted makes the failure of a conversion final.
-func unlessUnconverted(err error) error {
-	if verify.ConversionFailed(err) {
-		return unconverted{err}
-	}
-	return err
-}
-
-// transientButConversion is verify.Transient of what unlessUnconverted returns.
+// transientButConversion is verify.Transient for what another version of the object has too.
 func transientButConversion(err error) bool {
-	return verify.Transient(err) && !errors.As(err, new(unconverted))
+	return verify.Transient(err) && !verify.ConversionFailed(err)
 }
 
 // ownersElsewhere are the entries of others who have set fields in a version in which these have other names.
@@ -174,8 +161,7 @@ func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func
 		if err != nil {
 			return nil, nil
 		}
-		opts := metav1.PatchOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationStrict, DryRun: asDryRun.dryRun()}
-		_, err = p.a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, opts)
+		_, err = p.a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, asDryRun)
 		var answer *apierrors.StatusError
 		if !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
 			return nil, nil
@@ -187,7 +173,7 @@ func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func
 // metaInAnyVersion reads the metadata of an object, which is the same in all versions of its kind, in another one if
 // nobody converts to that of the mapping.
 func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	meta, err := r.getMetaWhile(ctx, m, id, transientButConversion, unlessUnconverted)
+	meta, err := r.getMetaWhile(ctx, m, id, transientButConversion)
 	if !verify.ConversionFailed(err) {
 		return meta, err
 	}
@@ -201,7 +187,7 @@ func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kub
 		if served, _ := version["served"].(bool); !served || other.Resource == m.Resource {
 			continue
 		}
-		if found, otherErr := r.getMetaWhile(ctx, other, id, transientButConversion, unlessUnconverted); otherErr == nil {
+		if found, otherErr := r.getMetaWhile(ctx, other, id, transientButConversion); otherErr == nil {
 			return found, nil
 		}
 	}

@@ -73,9 +73,9 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		return c, true, nil
 	}
 	if r.t != nil {
-		r.t.progress.quotaChanges = r.p.changedQuotas[r.t.id.Namespace]
-		ctx, r.t.progress.refusalIsFinal = r.p.warnings.withServerWarnings(ctx, r.t), c.changesOnlyOwners()
+		ctx = r.p.warnings.withServerWarnings(ctx, r.t)
 	}
+	how := mode{isFinal: c.changesOnlyOwners(), quotaChanges: r.p.changedQuotas[c.ID.Namespace]}
 	version := "" // resourceVersion after our previous write
 	for _, w := range c.writes {
 		if version != "" {
@@ -94,11 +94,11 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			r.t.progress.waitedForFinalizers = true
 			return c, true, context.Cause(ctx)
 		case patchObject:
-			_, err = r.a.do(ctx, r.t, w, nil, asWrite)
+			_, err = r.a.do(ctx, r.t, w, nil, how)
 			r.t.progress.written = r.t.progress.written || err == nil
 			return c, true, err
 		case migrateOwnership:
-			c.Applied, err = r.sendMigration(ctx, c, w)
+			c.Applied, err = r.sendMigration(ctx, c, w, how)
 			switch {
 			case err == nil && w.isFirst:
 				r.t.progress.written = true
@@ -106,15 +106,15 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			case err == nil:
 				version, r.t.progress.written = c.Applied.GetResourceVersion(), true
 			case !c.changesOnlyOwners() && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
-				return r.applyWithoutMigration(ctx, c, err)
+				return r.applyWithoutMigration(ctx, c, how, err)
 			}
 		case giveBackObject:
 			c, err = r.giveBack(ctx, c)
 		default:
-			c.Applied, err = r.a.do(ctx, r.t, w, c.Desired, asWrite)
+			c.Applied, err = r.a.do(ctx, r.t, w, c.Desired, how)
 		}
 		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
-			c, err = r.writeLarge(ctx, c, w, err)
+			c, err = r.writeLarge(ctx, c, w, how, err)
 		}
 		switch {
 		case err != nil && c.changesOnlyOwners() && verify.RefusesWrite(err):
@@ -149,7 +149,7 @@ func (p *planning) mappingOf(ctx context.Context, c Change) kube.Mapping {
 }
 
 // sendMigration writes managedFields, and nothing else of the object.
-func (r *changeRun) sendMigration(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
+func (r *changeRun) sendMigration(ctx context.Context, c Change, w write, how mode) (*unstructured.Unstructured, error) {
 	list, err := ownership.Encode(w.entries)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (r *changeRun) sendMigration(ctx context.Context, c Change, w write) (*unst
 		// If it stayed, a later kubectl apply would remove our fields.
 		operations = append(operations, patchOperation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
 	}
-	return r.a.sendJSONPatch(ctx, r.t, w.precondition.resourceVersion, operations, asWrite)
+	return r.a.sendJSONPatch(ctx, r.t, w.precondition.resourceVersion, operations, how)
 }
 
 // dropsLastApplied reports whether the last-applied annotation of kubectl is removed,
@@ -175,7 +175,7 @@ func dropsLastApplied(c Change) bool {
 //
 // An object of another release isn't applied: both releases use the same field manager,
 // so our apply would remove the fields that only the other one states.
-func (r *changeRun) applyWithoutMigration(ctx context.Context, c Change, refusal error) (Change, bool, error) {
+func (r *changeRun) applyWithoutMigration(ctx context.Context, c Change, how mode, refusal error) (Change, bool, error) {
 	if provenance.OwnerOf(c.Live) != r.a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), ownership.IsOurApply) {
 		return c, false, refusal
 	}
@@ -184,7 +184,7 @@ func (r *changeRun) applyWithoutMigration(ctx context.Context, c Change, refusal
 		return c, false, nil
 	}
 	var err error
-	if c.Applied, err = r.a.apply(ctx, r.t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, asWrite); err != nil {
+	if c.Applied, err = r.a.apply(ctx, r.t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, how); err != nil {
 		return c, false, err
 	}
 	r.t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()

@@ -355,7 +355,7 @@ func TestRefusal(t *testing.T) {
 		"gone again and again":               {Refusal{ID: id, Err: gone}, Reject}, // or something else is
 		"its namespace is missing":           {Refusal{ID: id, Err: noNamespace, MayReadAgain: true}, Reject},
 		"a Namespace that is gone":           {Refusal{ID: kube.ID{Kind: "Namespace", Name: "n"}, Err: noNamespace, MayReadAgain: true}, ReadAgain},
-		"written since it was read":          {Refusal{ID: id, Err: modified, MayReadAgain: true}, ReadAgainAfterPause},
+		"written since it was read":          {Refusal{ID: id, Err: modified, MayReadAgain: true}, ReadAgain},
 		"written again and again":            {Refusal{ID: id, Err: modified}, Reject},
 		"unknown field, by our schema":       {Refusal{ID: id, Err: unknownField, BuiltinSchema: true}, AskForSchema},
 		"unknown field, by the server's own": {Refusal{ID: id, Err: unknownField}, Reject},

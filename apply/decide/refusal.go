@@ -26,15 +26,14 @@ type Reaction int
 
 // The reactions.
 const (
-	Reject              Reaction = iota // the object, as it is
-	Fail                                // nothing is known about the object
-	LeaveUnverified                     // the real request may be fine
-	EstimateLocally                     // the account may not ask
-	AwaitConverter                      // decide again when the kind's converter is ready
-	AwaitKind                           // decide again when the definition of the kind is written
-	ReadAgain                           // the object has changed since it was read
-	ReadAgainAfterPause                 // so, and its writer may go on writing it
-	AskForSchema                        // decide again by the server's own schema
+	Reject          Reaction = iota // the object, as it is
+	Fail                            // nothing is known about the object
+	LeaveUnverified                 // the real request may be fine
+	EstimateLocally                 // the account may not ask
+	AwaitConverter                  // decide again when the kind's converter is ready
+	AwaitKind                       // decide again when the definition of the kind is written
+	ReadAgain                       // the object has changed since it was read
+	AskForSchema                    // decide again by the server's own schema
 )
 
 // Next says how to go on.
@@ -50,12 +49,10 @@ func (r Refusal) Next() Reaction {
 		return AwaitKind
 	case r.ComesLater:
 		return LeaveUnverified
-	case r.MayReadAgain && verify.IsVanished(r.Err, r.ID):
-		return ReadAgain // such as a Job by its TTL
+	case r.MayReadAgain && (verify.IsVanished(r.Err, r.ID) || kube.IsConflict(r.Err)):
+		return ReadAgain // a Job is gone by its TTL, or a controller has written the status
 	case r.BuiltinSchema && verify.LacksField(r.Err):
 		return AskForSchema // ours is of a newer Kubernetes than the server
-	case r.MayReadAgain && kube.IsConflict(r.Err):
-		return ReadAgainAfterPause // such as by a controller that writes its status
 	case !errors.As(r.Err, new(apierrors.APIStatus)):
 		return Fail
 	}

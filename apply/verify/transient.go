@@ -31,10 +31,10 @@ var transientMessages = []string{
 }
 
 // Unexplained reports whether an answer of code 500 has no known cause, be it permanent or a
-// webhook: it may come from a proxy or an overloaded server.
+// webhook of any kind: it may come from a proxy or an overloaded server.
 func Unexplained(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages) && !strings.Contains(err.Error(), "failed calling webhook") && !kube.IsDenial(err)
+	return ok && answer.ErrStatus.Code == 500 && !contains(err.Error(), permanentMessages) && !contains(err.Error(), []string{"failed calling webhook", conversionFailed}) && !kube.IsDenial(err)
 }
 
 // Transient reports whether the same request may succeed later.
