@@ -10,6 +10,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 	"deployer/track/pods"
 )
 
@@ -134,7 +135,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	pod := waits.pod(s.startedAt)
 	pod.Volumes.Claims = []string{"other", "data"}
 	s.objects[0].updatePod(pod)
-	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
+	s.objects[1].addEvent(finding.Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
 	run(70 * time.Second)
 	causes := diagnosis{session: s.session}.causes()
 	if len(causes) != 1 || causes[0].Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
@@ -214,7 +215,7 @@ func TestVolumeOfASecretThatSomebodyWrites(t *testing.T) {
 			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"))
 			web := s.objects[0]
 			missed := func(count int) {
-				web.addEvent(Event{Reason: "FailedMount", Object: "Pod/web-1", Count: count, Message: `MountVolume.SetUp failed for volume "c" : secret "db" not found`}, "web-1", s.opts.Now())
+				web.addEvent(finding.Event{Reason: "FailedMount", Object: "Pod/web-1", Count: count, Message: `MountVolume.SetUp failed for volume "c" : secret "db" not found`}, "web-1", s.opts.Now())
 			}
 			web.updatePod((&actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ContainerCreating"}}).pod(s.startedAt))
 			missed(1)
@@ -328,9 +329,9 @@ func TestPullSecretThatAnOperatorWrites(t *testing.T) {
 			web, external := s.objects[0], s.objects[1]
 			pull := func(count int) {
 				web.updatePod((&actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "pull access denied, repository does not exist or may require authorization"}}).pod(s.startedAt))
-				web.addEvent(Event{Reason: "Failed", Object: "Pod/web-1", Count: count, Message: `Failed to pull image "r/x:1": pull access denied, repository does not exist or may require authorization`}, "web-1", s.opts.Now())
+				web.addEvent(finding.Event{Reason: "Failed", Object: "Pod/web-1", Count: count, Message: `Failed to pull image "r/x:1": pull access denied, repository does not exist or may require authorization`}, "web-1", s.opts.Now())
 				if test.missing != "" {
-					web.addEvent(Event{Reason: "FailedToRetrieveImagePullSecret", Object: "Pod/web-1", Count: count,
+					web.addEvent(finding.Event{Reason: "FailedToRetrieveImagePullSecret", Object: "Pod/web-1", Count: count,
 						Message: "Unable to retrieve some image pull secrets (" + test.missing + "); attempting to pull the image may not succeed."}, "web-1", s.opts.Now())
 				}
 				s.updateStatus(web, s.opts.Now())

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
+	"deployer/track/finding"
 	"deployer/track/rules"
 	"deployer/track/watch"
 )
@@ -32,14 +33,14 @@ type eventWatches struct {
 	namespaces   map[string]bool // with slow rollouts
 	open         map[string]bool // watched; the empty name stands for all namespaces
 	owners       map[types.UID]eventOwner
-	unowned      map[types.UID][]Event // of pods that are not known yet
+	unowned      map[types.UID][]finding.Event // of pods that are not known yet
 	unownedCount int
 	queued       map[eventQuery]map[types.UID]*trackedObject
 }
 
 func newEventWatches(s *session) eventWatches {
 	return eventWatches{session: s, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
-		unowned: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
+		unowned: map[types.UID][]finding.Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
 }
 
 type eventOwner struct {
@@ -111,14 +112,14 @@ func (w *eventWatches) handle(e watch.Event) {
 	}
 	if owner.object.addEvent(event, owner.pod, now) {
 		owner.object.schedule.isDue = true
-		w.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.target.ID}, Event: &event, ShowEvent: owner.object.settings.showEvents})
+		w.onEvent(Event{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.target.ID}, Seen: &event, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 
 // eventOf reads an event in its old and its new form.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
-func eventOf(e *corev1.Event) Event {
-	out := Event{Type: e.Type, Reason: e.Reason, Message: strings.TrimSpace(e.Message),
+func eventOf(e *corev1.Event) finding.Event {
+	out := finding.Event{Type: e.Type, Reason: e.Reason, Message: strings.TrimSpace(e.Message),
 		Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Count: max(int(e.Count), 1), Last: e.LastTimestamp.Time}
 	if e.Series != nil {
 		out.Count = max(out.Count, int(e.Series.Count))
@@ -133,13 +134,13 @@ func eventOf(e *corev1.Event) Event {
 // An eventLog has the events about an object and its pods.
 type eventLog struct {
 	counts rules.EventCounts // of those about the object itself
-	kept   []Event           // newest last, at most maxEvents
+	kept   []finding.Event   // newest last, at most maxEvents
 }
 
 // add keeps an event, in place of an earlier one about the same. It returns false when the
 // event is known.
-func (l *eventLog) add(e Event) bool {
-	i := slices.IndexFunc(l.kept, func(old Event) bool {
+func (l *eventLog) add(e finding.Event) bool {
+	i := slices.IndexFunc(l.kept, func(old finding.Event) bool {
 		return old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message)
 	})
 	if i < 0 {

@@ -54,26 +54,26 @@ var explainedByLogs = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 	class.PodFailed, class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // eventsAbout are the newest events about a problem.
-func (t *trackedObject) eventsAbout(p *Finding) []Event {
+func (t *trackedObject) eventsAbout(p *Finding) []finding.Event {
 	about := map[string]bool{t.target.ID.Kind + "/" + t.target.ID.Name: true}
 	for _, name := range p.Pods {
 		about["Pod/"+name] = true
 	}
-	var out []Event
+	var out []finding.Event
 	for _, e := range t.events.kept {
 		if about[e.Object] || len(p.Pods) == 0 {
 			out = append(out, e)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Event) int { return a.Last.Compare(b.Last) })
+	slices.SortStableFunc(out, func(a, b finding.Event) int { return a.Last.Compare(b.Last) })
 	return out[max(0, len(out)-eventsShown):]
 }
 
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Finding) []Event {
+func (d diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Finding) []finding.Event {
 	pod, _ := d.examplePod(ctx, obj, p)
-	var out []Event
+	var out []finding.Event
 	for _, name := range pod.Volumes.Claims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
 		found, err := d.typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})

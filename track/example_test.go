@@ -43,7 +43,7 @@ func Example() {
 		GVK: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	}
 	ready := false
-	err := track.New(kube.New(config, namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Report) {
+	err := track.New(kube.New(config, namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Event) {
 		ready = ready || r.Status.State == track.Ready
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
+	"deployer/track/finding"
 	"deployer/track/pods"
 )
 
@@ -48,7 +49,7 @@ func FuzzComputeStatus(f *testing.F) {
 				case 4:
 					s.update(later.DeepCopy(), at)
 				case 6:
-					s.addEvent(Event{Reason: reason, Message: message, Count: i}, p.UID, at)
+					s.addEvent(finding.Event{Reason: reason, Message: message, Count: i}, p.UID, at)
 				}
 				status, _ := s.evaluate(at)
 				s.status = status

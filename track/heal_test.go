@@ -28,7 +28,7 @@ func TestWhatHealsIsNoFailure(t *testing.T) {
 	t.Run("Secret that is there before the kubelet looks again", func(t *testing.T) {
 		w := newWorld(t)
 		written := false
-		w.waitWith(track.Options{}, time.Minute, func(r track.Report) {
+		w.waitWith(track.Options{}, time.Minute, func(r track.Event) {
 			if written || r.Kind != track.ProblemSeen {
 				return
 			}

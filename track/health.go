@@ -63,7 +63,7 @@ func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 	}
 	if h.outages++; h.outages == 1 {
 		h.outagesSince = h.opts.Now()
-		h.onReport(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
+		h.onEvent(Event{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
 	}
 }
 
@@ -78,7 +78,7 @@ func (h *apiHealth) end(o *outage) {
 		obj.resumeTimers(now)
 	}
 	if h.outages--; h.outages == 0 {
-		h.onReport(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
+		h.onEvent(Event{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
 	}
 }
 

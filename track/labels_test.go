@@ -45,7 +45,7 @@ func TestAnObjectWithoutItsLabelsIsWatchedOnce(t *testing.T) {
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return relisting{rt} })
 	w.cluster = w.connect(config)
 	stripped := false
-	o := w.waitWith(track.Options{}, 60*time.Second, func(track.Report) {
+	o := w.waitWith(track.Options{}, 60*time.Second, func(track.Event) {
 		if stripped {
 			return
 		}

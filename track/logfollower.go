@@ -29,7 +29,7 @@ const (
 // turn, in the order in which their containers have begun.
 type logFollower struct {
 	*session
-	lines           chan *LogLine
+	lines           chan Event
 	followed        map[containerRun]bool
 	followedObjects map[*trackedObject]bool
 	lastLine        sync.Map      // of time.Time, by containerRun without restarts: the time of the last line that was read
@@ -48,7 +48,7 @@ type containerRun struct {
 }
 
 func newLogFollower(s *session) *logFollower {
-	return &logFollower{session: s, lines: make(chan *LogLine, maxQueue), followed: map[containerRun]bool{},
+	return &logFollower{session: s, lines: make(chan Event, maxQueue), followed: map[containerRun]bool{},
 		followedObjects: map[*trackedObject]bool{}, totalLimit: rate.NewLimiter(totalRate, totalBurst)}
 }
 
@@ -113,8 +113,9 @@ func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 }
 
 // report reports a line.
-func (f *logFollower) report(line *LogLine) {
-	f.onReport(Report{Kind: LogWritten, Time: f.opts.Now(), Status: Status{ID: line.Object}, Log: line})
+func (f *logFollower) report(e Event) {
+	e.Time = f.opts.Now()
+	f.onEvent(e)
 }
 
 // flush reports the lines that have come so far.

@@ -44,7 +44,7 @@ type logReader struct {
 }
 
 func (r *logReader) sampler(pod, container string) *lineSampler {
-	s := &lineSampler{lines: r.follower.lines, line: LogLine{Object: r.id, Pod: pod, Container: container}}
+	s := &lineSampler{lines: r.follower.lines, id: r.id, line: LogLine{Pod: pod, Container: container}}
 	if r.isSampled {
 		s.limits = []*rate.Limiter{rate.NewLimiter(lineRate, lineBurst), r.follower.totalLimit}
 	}
@@ -149,7 +149,8 @@ func (s *session) podsOfJob(ctx context.Context, namespace string, uid types.UID
 // A lineSampler passes on the lines of one container within its rate limits, and never waits for
 // a slow view. Each line says how many lines were dropped before it.
 type lineSampler struct {
-	lines   chan<- *LogLine
+	lines   chan<- Event
+	id      kube.ID // of the object
 	line    LogLine // but for its time and text
 	limits  []*rate.Limiter
 	skipped *logs.Line // the last one that was dropped
@@ -172,7 +173,7 @@ func (s *lineSampler) send(l logs.Line) bool {
 	line := s.line
 	line.Time, line.Text, line.Dropped = l.Time, l.Text, s.dropped
 	select {
-	case s.lines <- &line:
+	case s.lines <- Event{Kind: LogWritten, Status: Status{ID: s.id}, Log: &line}:
 		s.skipped, s.dropped = nil, 0
 		return true
 	default:

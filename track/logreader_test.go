@@ -23,16 +23,16 @@ func TestSamplerPassesTheFirstLinesAndThenSomeEachSecond(t *testing.T) {
 }
 
 func TestLinesAreDroppedAndCountedWhileTheViewIsSlow(t *testing.T) {
-	lines := make(chan *LogLine, 2)
+	lines := make(chan Event, 2)
 	sampler := lineSampler{lines: lines}
 	for i := range 5 {
 		sampler.add(logs.Line{Text: strconv.Itoa(i)})
 	}
-	if a, b := <-lines, <-lines; a.Text != "0" || b.Text != "1" || len(lines) > 0 {
-		t.Errorf("%q and %q were passed on, want the first two lines alone", a.Text, b.Text)
+	if a, b := <-lines, <-lines; a.Log.Text != "0" || b.Log.Text != "1" || len(lines) > 0 {
+		t.Errorf("%q and %q were passed on, want the first two lines alone", a.Log.Text, b.Log.Text)
 	}
 	sampler.end()
-	if last := <-lines; last.Text != "4" || last.Dropped != 2 {
-		t.Errorf("the end is %q with %d lines dropped before, want the last line and 2", last.Text, last.Dropped)
+	if last := <-lines; last.Log.Text != "4" || last.Log.Dropped != 2 {
+		t.Errorf("the end is %q with %d lines dropped before, want the last line and 2", last.Log.Text, last.Log.Dropped)
 	}
 }

@@ -70,7 +70,7 @@ func TestLogsOfWhatIsReadyMakeRoom(t *testing.T) {
 	shown := map[string]int{}
 	for _, r := range o.reports {
 		if r.Log != nil {
-			shown[r.Log.Object.Name]++
+			shown[r.Status.ID.Name]++
 		}
 	}
 	if shown["ready"] != 20 || shown["slow"] != 1 {
@@ -92,7 +92,7 @@ func TestSettingsOfARecreatedObjectAreItsOwn(t *testing.T) {
 	target.MayAppearLater = true
 	pods := map[string]string{}
 	var none []string
-	w.waitWith(track.Options{}, 60*time.Second, func(r track.Report) {
+	w.waitWith(track.Options{}, 60*time.Second, func(r track.Event) {
 		switch {
 		case r.Log == nil:
 		case r.Log.Text == "old":

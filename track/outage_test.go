@@ -74,7 +74,7 @@ func (w *world) waitThrough(begin func(), end func() error) *outcome {
 	var once sync.Once
 	var ended sync.WaitGroup
 	defer ended.Wait()
-	return w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
+	return w.waitWith(track.Options{}, 2*time.Minute, func(r track.Event) {
 		if r.Kind != track.ProblemSeen {
 			return
 		}
@@ -122,7 +122,7 @@ func TestLogIsReadOnAfterACut(t *testing.T) {
 	hook := w.apply(job("migrate", script, "first", ""))
 	hook.Until = track.UntilComplete
 	var lines []string
-	w.waitWith(track.Options{}, time.Minute, func(r track.Report) {
+	w.waitWith(track.Options{}, time.Minute, func(r track.Event) {
 		if r.Log == nil {
 			return
 		}
@@ -246,7 +246,7 @@ func TestUnservedIsNotGone(t *testing.T) {
 			w.cluster = w.connect(config)
 			discoveries.Store(0)
 			released := false
-			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Event) {
 				if r.Kind != track.APIRegained {
 					return
 				}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/internal/kube"
+	"deployer/track/finding"
 	"deployer/track/pods"
 )
 
@@ -48,7 +49,7 @@ type step struct {
 	At     metav1.Duration
 	Object map[string]any // merged into the object
 	Pod    *actor
-	Event  *Event
+	Event  *finding.Event
 	// Revision is the one whose pods are looked at from now on.
 	Revision string
 	Gone     bool

@@ -56,7 +56,7 @@ func (w *world) track(image string, deployments, pods, others int) {
 		targets = append(targets, w.apply(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c-%d}, data: {a: %q}}", i, image)))
 	}
 	highest := uint64(0)
-	o := w.waitWith(track.Options{}, 40*time.Minute, func(track.Report) {
+	o := w.waitWith(track.Options{}, 40*time.Minute, func(track.Event) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		highest = max(highest, m.HeapInuse)

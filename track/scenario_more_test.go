@@ -25,6 +25,7 @@ import (
 	"deployer/internal/kubetest"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 func TestUninstall(t *testing.T) {
@@ -42,7 +43,7 @@ func TestUninstall(t *testing.T) {
 	}
 	w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: anew}}")
 	named := false
-	o := w.waitWith(track.Options{}, 20*time.Second, func(r track.Report) {
+	o := w.waitWith(track.Options{}, 20*time.Second, func(r track.Event) {
 		if len(r.Status.Finalizers) == 0 || named {
 			return
 		}
@@ -80,7 +81,7 @@ func TestNamespaceHeldByAFinalizer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = release() }) // if the test fails before
 	named := false
-	o := w.waitWith(track.Options{}, time.Minute, func(r track.Report) {
+	o := w.waitWith(track.Options{}, time.Minute, func(r track.Event) {
 		if named || !strings.Contains(r.Status.Message, "configmaps. has 1 resource instances") || !strings.Contains(r.Status.Message, "example.com/wait in 1 resource instances") {
 			return
 		}
@@ -136,7 +137,7 @@ func TestLoadBalancerAddress(t *testing.T) {
 	w := newWorld(t)
 	edge := w.apply("{apiVersion: v1, kind: Service, metadata: {name: edge}, spec: {type: LoadBalancer, ports: [{port: 80}]}}")
 	given := false
-	w.waitWith(track.Options{}, 20*time.Second, func(r track.Report) {
+	w.waitWith(track.Options{}, 20*time.Second, func(r track.Event) {
 		if given {
 			return
 		}
@@ -209,7 +210,7 @@ func TestDefinitionAndItsObject(t *testing.T) {
 	step := 0
 	steps := []string{`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Creating","observedGeneration":1}]}}`,
 		`{"status":{"observedGeneration":"1","conditions":[{"type":"Ready","status":"True","reason":"Made","observedGeneration":1}]}}`}
-	w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+	w.waitWith(track.Options{}, 30*time.Second, func(r track.Event) {
 		if step == len(steps) || r.Kind != track.StatusChanged {
 			return
 		}
@@ -337,7 +338,7 @@ func TestRuleInTheDefinitionForAnObjectOfOthers(t *testing.T) {
 				create()
 			}
 			said := ""
-			w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+			w.waitWith(track.Options{}, 30*time.Second, func(r track.Event) {
 				switch {
 				case r.Kind != track.StatusChanged:
 				case r.Status.State == track.Waiting && !existsBefore:
@@ -455,7 +456,7 @@ func TestKindGoesWhileAwaited(t *testing.T) {
 				w.awaitUnserved(things[0].GVK)
 				w.cluster.ForgetKinds()
 			}
-			o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
+			o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Event) {
 				if r.Status.State == track.Progressing {
 					deleteKind()
 				}
@@ -595,7 +596,7 @@ func TestConnectionComesBack(t *testing.T) {
 			web.Baseline.SetResourceVersion("1") // long gone: the watch must find its own way
 			off.Store(early)
 			cutOnce := sync.OnceFunc(func() { off.Store(true) }) // a second time before the connection is back, nothing would end it
-			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Event) {
 				if r.Kind == track.APILost {
 					time.AfterFunc(2*time.Second, func() { off.Store(false) })
 				} else if r.Kind == track.StatusChanged && r.Status.Rollout != nil && r.Status.Rollout.Available == 0 {
@@ -647,7 +648,7 @@ func TestNoNodeFits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var seen *track.Finding
-	err := track.New(w.cluster, track.Options{}).Wait(ctx, []track.Target{web}, func(r track.Report) {
+	err := track.New(w.cluster, track.Options{}).Wait(ctx, []track.Target{web}, func(r track.Event) {
 		if r.Kind == track.ProblemSeen {
 			seen = r.Status.Finding
 			stop()
@@ -735,7 +736,7 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 		t.Fatalf("Wait = %v, want a report; it saw %s", o.err, o.story())
 	}
 	p := failure.Causes[0]
-	if failure.Causes[0].Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
+	if failure.Causes[0].Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e finding.Event) bool {
 		return e.Object == "PersistentVolumeClaim/data-db-0" && strings.Contains(e.Message, "nobody")
 	}) {
 		t.Errorf("cause = %+v, problem = %+v, want that of the claim with its event", failure.Causes[0], p)

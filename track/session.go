@@ -15,15 +15,15 @@ import (
 // reports and the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
 // their results through tasks.
 type session struct {
-	cluster  *kube.Cluster
-	typed    kubernetes.Interface // of the cluster; set when the wait begins
-	opts     *Options
-	objects  []*trackedObject
-	onReport func(Report)
-	warned   map[string]bool // texts, each reported once
-	tasks    tasks
-	health   apiHealth
-	fatal    error // ends the wait: credentials refused, or a watch that can't be opened
+	cluster *kube.Cluster
+	typed   kubernetes.Interface // of the cluster; set when the wait begins
+	opts    *Options
+	objects []*trackedObject
+	onEvent func(Event)
+	warned  map[string]bool // texts, each reported once
+	tasks   tasks
+	health  apiHealth
+	fatal   error // ends the wait: credentials refused, or a watch that can't be opened
 	// allNamespaces says that pods and events of all namespaces are watched at once, because the
 	// objects are in many.
 	allNamespaces bool
@@ -33,7 +33,7 @@ type session struct {
 func (s *session) warn(text string) {
 	if !s.warned[text] {
 		s.warned[text] = true
-		s.onReport(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
+		s.onEvent(Event{Kind: Warned, Time: s.opts.Now(), Text: text})
 	}
 }
 

@@ -62,7 +62,7 @@ func TestRestartIsNoRecovery(t *testing.T) {
 	for i, step := range []struct {
 		at    time.Duration
 		ready bool
-		want  ReportKind
+		want  EventKind
 	}{
 		{1 * time.Second, false, ProblemSeen},
 		{20 * time.Second, true, ""}, // it runs again

@@ -55,13 +55,8 @@ type Status struct {
 // IsFinal reports whether the status won't change any more.
 func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 
-// What an object lacks, and what the cluster says about it, as in package finding.
-type (
-	// A Finding is one reason why objects aren't ready.
-	Finding = finding.Finding
-	// An Event is a Kubernetes event about an object or one of its pods.
-	Event = finding.Event
-)
+// A Finding is one reason why objects aren't ready.
+type Finding = finding.Finding
 
 // Rollout counts the pods of a workload, as its controller counts them. NewReady is 0 while its
 // pods aren't watched.

@@ -56,8 +56,8 @@ func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
 // *UnreachableError when the API server was unreachable for two minutes.
 //
 // Targets that are ready by their baselines cost no request; with all of them
-// ready Wait returns at once. onReport is called for each change, by one goroutine
+// ready Wait returns at once. onEvent is called for each change, by one goroutine
 // at a time; nil is fine. All goroutines of Wait have ended when it returns.
-func (t *Tracker) Wait(ctx context.Context, targets []Target, onReport func(Report)) error {
-	return newWait(t, targets, onReport).run(ctx)
+func (t *Tracker) Wait(ctx context.Context, targets []Target, onEvent func(Event)) error {
+	return newWait(t, targets, onEvent).run(ctx)
 }

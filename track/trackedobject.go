@@ -14,6 +14,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -165,7 +166,7 @@ func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 
 // addEvent adds an event about the object or one of its pods and reports whether it is new.
 // Events from before the apply are ignored.
-func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
+func (t *trackedObject) addEvent(e finding.Event, pod types.UID, now time.Time) bool {
 	isEarlier := t.target.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second))
 	if isEarlier || !t.events.add(e) {
 		return false
@@ -190,7 +191,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 
 // writtenAt is when an event was written, by our clock and not before the apply: it is seen later, if events are watched
 // later.
-func (t *trackedObject) writtenAt(e Event, now time.Time) time.Time {
+func (t *trackedObject) writtenAt(e finding.Event, now time.Time) time.Time {
 	if e.Last.IsZero() || t.observed.serverAppliedAt.IsZero() {
 		return now
 	}

@@ -33,16 +33,16 @@ type wait struct {
 	failedAt  time.Time // when the first object failed; zero before
 }
 
-func newWait(t *Tracker, targets []Target, onReport func(Report)) *wait {
-	if onReport == nil {
-		onReport = func(Report) {}
+func newWait(t *Tracker, targets []Target, onEvent func(Event)) *wait {
+	if onEvent == nil {
+		onEvent = func(Event) {}
 	}
 	now := t.opts.Now()
 	var workloads rules.Workloads
 	if at := t.workloadsReadyAt.Load(); at != nil {
 		workloads.ReadySince = *at
 	}
-	s := &session{cluster: t.cluster, opts: &t.opts, onReport: onReport, warned: map[string]bool{}}
+	s := &session{cluster: t.cluster, opts: &t.opts, onEvent: onEvent, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, workloads: workloads, startedAt: now}
 	release := releaseView{w.willAppear, w.missing.ensureReference, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
@@ -211,12 +211,12 @@ func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 		w.failedAt = now
 	}
 	if kind, news := changeOf(before, after); news {
-		w.onReport(Report{Kind: kind, Time: now, Status: after})
+		w.onEvent(Event{Kind: kind, Time: now, Status: after})
 	}
 }
 
-// changeOf returns the kind of report for a status change; false when nothing is reported.
-func changeOf(before, after Status) (ReportKind, bool) {
+// changeOf returns the kind of event for a status change; false when nothing is reported.
+func changeOf(before, after Status) (EventKind, bool) {
 	was, is := problemClass(before), problemClass(after)
 	switch {
 	case after.State.IsFinal() && before.State != after.State:

@@ -124,7 +124,7 @@ func (w *world) apply(manifest string) track.Target {
 type outcome struct {
 	*world
 	err     error
-	reports []track.Report
+	reports []track.Event
 	took    time.Duration
 }
 
@@ -137,7 +137,7 @@ func (w *world) wait(opts track.Options, limit time.Duration, targets ...track.T
 	return w.waitWith(opts, limit, nil, targets...)
 }
 
-func (w *world) waitWith(opts track.Options, limit time.Duration, onReport func(track.Report), targets ...track.Target) *outcome {
+func (w *world) waitWith(opts track.Options, limit time.Duration, onEvent func(track.Event), targets ...track.Target) *outcome {
 	w.Helper()
 	if limit >= patience {
 		limit += slack
@@ -146,10 +146,10 @@ func (w *world) waitWith(opts track.Options, limit time.Duration, onReport func(
 	defer cancel()
 	out := &outcome{world: w}
 	start := time.Now()
-	out.err = track.New(w.cluster, opts).Wait(ctx, targets, func(r track.Report) {
+	out.err = track.New(w.cluster, opts).Wait(ctx, targets, func(r track.Event) {
 		out.reports = append(out.reports, r)
-		if onReport != nil {
-			onReport(r)
+		if onEvent != nil {
+			onEvent(r)
 		}
 	})
 	out.took = time.Since(start)
@@ -166,8 +166,8 @@ func (o *outcome) story() string {
 		if r.Log != nil {
 			fmt.Fprintf(&b, " log %s/%s: %s", r.Log.Pod, r.Log.Container, r.Log.Text)
 		}
-		if r.Event != nil {
-			fmt.Fprintf(&b, " event %s: %s", r.Event.Reason, r.Event.Message)
+		if r.Seen != nil {
+			fmt.Fprintf(&b, " event %s: %s", r.Seen.Reason, r.Seen.Message)
 		}
 		b.WriteString(" " + r.Text)
 	}

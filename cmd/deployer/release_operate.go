@@ -178,8 +178,8 @@ func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deploy
 			return o.announceInstall(e, op, format)
 		},
 		OnEvent: func(event deploy.Event) {
-			if logged, ok := event.(deploy.PodLogged); ok { // to be shown at the end
-				o.podLogs = append(o.podLogs, logged.Log)
+			if event.Kind == deploy.PodLogged { // to be shown at the end
+				o.podLogs = append(o.podLogs, event.PodLog)
 			}
 			e.view.HandleEvent(event)
 		},

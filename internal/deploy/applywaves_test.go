@@ -110,7 +110,7 @@ type diary struct {
 }
 
 func (d *diary) observe(e deploy.Event) {
-	switch e := e.(type) {
+	switch e.Kind {
 	case deploy.StepBegan:
 		d.steps = append(d.steps, string(e.Step))
 	case deploy.Applied:
@@ -275,7 +275,7 @@ func TestOutsideDependencies(t *testing.T) {
 			d := s.diary()
 			s.must(s.run(config("app", how)+config("other"), func(e deploy.Event) {
 				d.observe(e)
-				if saw, ok := e.(deploy.Tracked); ok && saw.Report.Status.ID.Name == "made" {
+				if e.Status.ID.Name == "made" {
 					once.Do(func() {
 						if s.exists("app") || !s.exists("other") {
 							t.Errorf("order: %v", d.order)
@@ -352,8 +352,8 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	s.must(err)
 	var recorded []string
 	err = s.observed(op, func(e deploy.Event) {
-		if r, ok := e.(deploy.Recorded); ok {
-			recorded = append(recorded, r.Record.Info.Status.String())
+		if e.Kind == deploy.Recorded {
+			recorded = append(recorded, e.Record.Info.Status.String())
 		}
 	})
 	if want := []string{"uninstalling", "failed"}; !slices.Equal(recorded, want) {

@@ -11,70 +11,34 @@ import (
 	"deployer/track"
 )
 
-// An Event is something that has happened. Adding a kind of event changes our interface:
-// programs that read the JSON switch on them.
-type Event interface{ event() }
-
-// The events, in the order of a run.
-type (
-	// Began comes first; the operation is decided and about to be carried out.
-	Began struct{ Operation *Operation }
-	// Replanned tells that the operation's plan was made again for what isn't carried out yet, because hooks or others
-	// may have changed its objects.
-	Replanned struct{ Operation *Operation }
-	// StepBegan opens a step.
-	StepBegan struct {
-		Step    Step
-		Objects int // number of objects in the step
-	}
-	// Applied reports one object that was created, updated or deleted, or needed no
-	// change.
-	Applied struct {
-		Step   Step
-		Change apply.Change
-	}
-	// HookRan tells how one hook ended.
-	HookRan struct {
-		Hook *helmrelease.Hook
-		Took time.Duration
-		Err  error // nil: succeeded
-	}
-	// PodLogged tells what a container of a test has written, after all tests
-	// have ended.
-	PodLogged struct{ Log PodLog }
-	// Tracked tells of one object's new status, or of a line of its log.
-	Tracked struct{ Report track.Report }
-	// StepEnded closes a step.
-	StepEnded struct {
-		Step    Step
-		Objects int
-		Took    time.Duration
-		Err     error
-	}
-	// Warned reports a problem that stops nothing.
-	Warned struct{ Text string }
-	// Recorded tells that the record of a revision was written.
-	Recorded struct{ Record *release.Record }
-	// Ended comes last, always.
-	Ended struct {
-		Operation *Operation
-		Record    *release.Record // as last written; nil when none was
-		Took      time.Duration
-		Err       error
-	}
+// The kinds of event beside those of package track, in the order of a run.
+const (
+	Began     track.EventKind = "began"      // Operation: it is decided and about to be carried out; comes first
+	Replanned track.EventKind = "replanned"  // Operation: its plan was made again for what isn't carried out yet, because hooks or others may have changed its objects
+	StepBegan track.EventKind = "step_began" // Step, Objects
+	Applied   track.EventKind = "applied"    // Step, Change: an object was created, updated or deleted, or needed no change
+	HookRan   track.EventKind = "hook_ran"   // Hook, Took, Err
+	PodLogged track.EventKind = "pod_logged" // PodLog: what a container of a test has written, after all tests have ended
+	StepEnded track.EventKind = "step_ended" // Step, Objects, Took, Err
+	Recorded  track.EventKind = "recorded"   // Record: the record of a revision was written
+	Ended     track.EventKind = "ended"      // Operation, Record, Took, Err; comes last, always
 )
 
-func (Began) event()     {}
-func (Replanned) event() {}
-func (StepBegan) event() {}
-func (Applied) event()   {}
-func (HookRan) event()   {}
-func (PodLogged) event() {}
-func (Tracked) event()   {}
-func (StepEnded) event() {}
-func (Warned) event()    {}
-func (Recorded) event()  {}
-func (Ended) event()     {}
+// An Event is something that has happened: what the wait for objects tells, or the run itself. Which fields are set follows from its
+// kind. Adding a kind changes our interface: programs that read the JSON switch on them.
+type Event struct {
+	track.Event
+
+	Operation *Operation
+	Step      Step
+	Objects   int // of the step
+	Change    *apply.Change
+	Hook      *helmrelease.Hook
+	PodLog    PodLog
+	Record    *release.Record // as last written; nil when none was
+	Took      time.Duration
+	Err       error // nil: succeeded
+}
 
 // An EventHandler is called in order and by one goroutine at a time. It must
 // return soon and must not call the Deployer.
@@ -92,3 +56,12 @@ func Serial(o EventHandler) EventHandler {
 		o(e)
 	}
 }
+
+// tell tells of an event of a kind.
+func (r *run) tell(kind track.EventKind, e Event) {
+	e.Kind = kind
+	r.emit(e)
+}
+
+// warn tells of a problem that stops nothing.
+func (r *run) warn(text string) { r.tell(track.Warned, Event{Event: track.Event{Text: text}}) }

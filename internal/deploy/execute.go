@@ -27,16 +27,16 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 		Deployer: d, op: op, lock: lock, emit: Serial(onEvent), began: time.Now(), journal: journal,
 		applier: applier, tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
-	r.emit(Began{Operation: op})
+	r.tell(Began, Event{Operation: op})
 	if op.MadeNamespace {
-		r.emit(Applied{Step: StepNamespace, Change: apply.Change{ID: op.namespaceID(), Action: apply.Create}})
+		r.tell(Applied, Event{Step: StepNamespace, Change: &apply.Change{ID: op.namespaceID(), Action: apply.Create}})
 	}
 	var record *release.Record
 	err := op.CheckPermissions()
 	if err == nil {
 		record, err = r.underLock(ctx)
 	}
-	r.emit(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
+	r.tell(Ended, Event{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return record, err
 }
 
@@ -75,7 +75,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
-	r.emit(Recorded{Record: r.op.Next})
+	r.tell(Recorded, Event{Record: r.op.Next})
 	record, err := r.finish(ctx, r.deployObjects(ctx))
 	return record, cmp.Or(err, r.pruneLast(ctx, err))
 }
@@ -137,9 +137,9 @@ func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Chang
 func (r *run) reportApplied(step Step) func(*apply.Change) {
 	return func(c *apply.Change) {
 		r.journal.applied[c.ID] = c
-		r.emit(Applied{Step: step, Change: *c})
+		r.tell(Applied, Event{Step: step, Change: c})
 		if c.Warning != "" {
-			r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
+			r.warn(c.ID.String() + ": " + c.Warning)
 		}
 	}
 }
@@ -189,11 +189,11 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 		}
 		return next, errors.Join(err, ferr)
 	}
-	r.emit(Recorded{Record: next})
+	r.tell(Recorded, Event{Record: next})
 	if err == nil {
 		if perr := r.lock.TrimHistory(ctx, r.Settings.MaxHistory); perr != nil {
 			// The release is deployed; old records are tidied by the next one.
-			r.emit(Warned{Text: "removing old revisions: " + perr.Error()})
+			r.warn("removing old revisions: " + perr.Error())
 		}
 	}
 	return next, err

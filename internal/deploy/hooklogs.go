@@ -35,7 +35,7 @@ func (r *hookRunner) reportLogs(ctx context.Context, hooks []ranHook) {
 		for _, obj := range h.objects {
 			pods, err := podsOf(ctx, typed.CoreV1().Pods(obj.GetNamespace()), obj)
 			if err != nil {
-				r.emit(Warned{Text: fmt.Sprintf("finding the pods of %s: %v", kube.IDOf(obj), err)})
+				r.warn(fmt.Sprintf("finding the pods of %s: %v", kube.IDOf(obj), err))
 			}
 			for _, pod := range pods {
 				r.reportLogsOf(ctx, typed.CoreV1().Pods(pod.Namespace), &pod)
@@ -49,14 +49,14 @@ func (r *hookRunner) reportLogsOf(ctx context.Context, client corev1client.PodIn
 	for _, c := range pod.Spec.Containers {
 		text, err := client.GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, LimitBytes: &limit}).DoRaw(ctx)
 		if err != nil {
-			r.emit(Warned{Text: fmt.Sprintf("reading the log of Pod/%s/%s: %v", pod.Namespace, pod.Name, err)})
+			r.warn(fmt.Sprintf("reading the log of Pod/%s/%s: %v", pod.Namespace, pod.Name, err))
 			continue
 		}
 		log := PodLog{Pod: pod.Name, Container: c.Name, Text: string(text)}
 		if len(pod.Spec.Containers) == 1 {
 			log.Container = ""
 		}
-		r.emit(PodLogged{Log: log})
+		r.tell(PodLogged, Event{PodLog: log})
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *run) lookAgain(ctx context.Context, done int) (err error) {
 	if err := r.applier.PlanAgain(ctx, *r.op.request, r.op.Plan, done); err != nil {
 		return err
 	}
-	r.emit(Replanned{Operation: r.op})
+	r.tell(Replanned, Event{Operation: r.op})
 	return nil
 }
 

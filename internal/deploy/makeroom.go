@@ -26,9 +26,9 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 	stuck := &stuckObjects{lacks: map[kube.ID]track.Finding{}}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.tracker.Wait(ctx, targets, func(report track.Report) {
-			stuck.note(report)
-			r.emit(Tracked{Report: report})
+		ended <- r.tracker.Wait(ctx, targets, func(e track.Event) {
+			stuck.note(e)
+			r.emit(Event{Event: e})
 		})
 	}()
 	ticker := time.NewTicker(time.Second)
@@ -56,15 +56,15 @@ type stuckObjects struct {
 	lacks map[kube.ID]track.Finding
 }
 
-// note takes in what is reported of an object.
-func (s *stuckObjects) note(report track.Report) {
-	id, f := report.Status.ID, report.Status.Finding
+// note takes in what has happened to an object.
+func (s *stuckObjects) note(e track.Event) {
+	id, f := e.Status.ID, e.Status.Finding
 	shortages := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case report.Kind != track.StatusChanged && report.Kind != track.ProblemSeen && report.Kind != track.Recovered:
-	case f == nil || report.Status.State.IsFinal() || !slices.Contains(shortages, f.Class):
+	case !e.Kind.IsStatus():
+	case f == nil || e.Status.State.IsFinal() || !slices.Contains(shortages, f.Class):
 		delete(s.lacks, id)
 	default:
 		s.lacks[id] = *f

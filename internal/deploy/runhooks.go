@@ -64,7 +64,7 @@ func (r *hookRunner) hasFinished(h *helmrelease.Hook) bool {
 	if !r.op.hasPendingRecord() || r.op.Next.Journal.Hooks[hookKey(r.event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
-	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", r.event, h.Path)})
+	r.warn(fmt.Sprintf("%s hook %s finished in the killed run and is not run again", r.event, h.Path))
 	return true
 }
 
@@ -128,7 +128,7 @@ func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, 
 	if ran.failed = err != nil; ran.failed {
 		h.LastRun.Phase = helmrelease.HookPhaseFailed
 	}
-	r.emit(HookRan{Hook: h, Took: time.Since(began), Err: err})
+	r.tell(HookRan, Event{Hook: h, Took: time.Since(began), Err: err})
 	return ran, err
 }
 
@@ -143,7 +143,7 @@ func (r *hookRunner) create(ctx context.Context, h *helmrelease.Hook, ran *ranHo
 			return err
 		}
 		ran.objects = append(ran.objects, obj)
-		r.emit(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Applied: obj}})
+		r.tell(Applied, Event{Step: StepHook, Change: &apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Applied: obj}})
 	}
 	return nil
 }

@@ -71,12 +71,12 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 		return nil
 	}
 	began := time.Now()
-	r.emit(StepBegan{Step: step, Objects: objects})
+	r.tell(StepBegan, Event{Step: step, Objects: objects})
 	err := r.recordStep(ctx, step)
 	if err == nil {
 		err = body()
 	}
-	r.emit(StepEnded{Step: step, Objects: objects, Took: time.Since(began), Err: err})
+	r.tell(StepEnded, Event{Step: step, Objects: objects, Took: time.Since(began), Err: err})
 	return err
 }
 

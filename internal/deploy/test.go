@@ -95,6 +95,6 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	if rerr != nil {
 		return r.op.Next, errors.Join(err, rerr)
 	}
-	r.emit(Recorded{Record: record})
+	r.tell(Recorded, Event{Record: record})
 	return record, err
 }

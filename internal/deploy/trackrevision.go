@@ -19,12 +19,12 @@ import (
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.place(), Next: record, Plan: &apply.Plan{}}
 	r := &run{Deployer: d, op: op, emit: Serial(onEvent), began: time.Now(), tracker: d.newTracker()}
-	r.emit(Began{Operation: op})
+	r.tell(Began, Event{Operation: op})
 	err := r.trackRevision(ctx)
 	if err != nil {
 		err = r.stoppedError(ctx, err)
 	}
-	r.emit(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
+	r.tell(Ended, Event{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return err
 }
 
@@ -40,7 +40,7 @@ func (r *run) trackRevision(ctx context.Context) error {
 	}
 	pending := record.Info.Status.IsPending()
 	if pending {
-		r.emit(Warned{Text: fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status)})
+		r.warn(fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status))
 	}
 	missing := &MissingError{Release: record.Name}
 	var targets []track.Target

@@ -57,20 +57,20 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		if err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); err != nil {
 			return nil, err
 		}
-		r.emit(Recorded{Record: record})
+		r.tell(Recorded, Event{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
 			// The journal stays as it was recorded before the step that failed: a rollback needs it to
 			// adopt again what this step has given back.
 			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
 			if ferr == nil {
-				r.emit(Recorded{Record: record})
+				r.tell(Recorded, Event{Record: record})
 			}
 			return record, errors.Join(err, ferr)
 		}
 	}
 	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
 	if err == nil {
-		r.emit(Recorded{Record: record})
+		r.tell(Recorded, Event{Record: record})
 	}
 	return record, err
 }
@@ -118,7 +118,7 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 		}
 		// The release is uninstalled as far as that is for us to do, as with Helm, which doesn't look.
 		for _, s := range timeout.NotReady {
-			r.emit(Warned{Text: fmt.Sprintf("%s: still exists, %s: %s", s.ID, s.Message, apply.HowToLetGo(s.ID))})
+			r.warn(fmt.Sprintf("%s: still exists, %s: %s", s.ID, s.Message, apply.HowToLetGo(s.ID)))
 		}
 		return nil
 	})

@@ -49,7 +49,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 		defer cancel()
 	}
 	if r.op.Plan == nil || len(r.op.Plan.Prune) == 0 {
-		return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
+		return r.tracker.Wait(ctx, targets, func(e track.Event) { r.emit(Event{Event: e}) })
 	}
 	return r.trackAndMakeRoom(ctx, targets)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"deployer/internal/view/textfmt"
-	"deployer/track"
 	"deployer/track/finding"
 )
 
@@ -122,7 +121,7 @@ func (c Cause) events() []string {
 
 // A distinctEvent is an event about one object and as many others.
 type distinctEvent struct {
-	track.Event
+	finding.Event
 	others int
 }
 

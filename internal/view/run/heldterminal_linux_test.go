@@ -31,13 +31,13 @@ func TestTerminalThatIsHeld(t *testing.T) {
 			ran := make(chan struct{})
 			go func() {
 				defer close(ran)
-				e.HandleEvent(deploy.Began{Operation: op})
+				e.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 				for i := range 20_000 {
-					e.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
-						Object: viewtest.WebID(), Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
+					e.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: viewtest.WebID()}, Log: &track.LogLine{
+						Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
 					}}})
 				}
-				e.HandleEvent(deploy.Ended{Operation: op, Err: errors.New("the end of it")})
+				e.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Err: errors.New("the end of it")}))
 			}()
 			select {
 			case <-ran:

@@ -20,9 +20,9 @@ type jsonRenderer struct {
 // A jsonEvent is any event. Which fields it has follows from its name; they are
 // described in docs/json.md.
 type jsonEvent struct {
-	Format int    `json:"format"`
-	Event  string `json:"event"`
-	Time   string `json:"time"`
+	Format int             `json:"format"`
+	Event  track.EventKind `json:"event"`
+	Time   string          `json:"time"`
 
 	Verb      deploy.Verb `json:"verb,omitempty"`
 	Release   string      `json:"release,omitempty"`
@@ -70,7 +70,7 @@ type StatusFields struct {
 func (n *jsonRenderer) tick()  {}
 func (n *jsonRenderer) close() {}
 
-func (n *jsonRenderer) warn(text string) { n.write(jsonEvent{Event: "warned", Text: text}) }
+func (n *jsonRenderer) warn(text string) { n.write(jsonEvent{Event: track.Warned, Text: text}) }
 
 func (n *jsonRenderer) stopping(text string) { n.write(jsonEvent{Event: "stopping", Text: text}) }
 
@@ -82,42 +82,52 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	n.outputs.writeJSON(rewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
 }
 
-func (n *jsonRenderer) handle(event deploy.Event) {
-	switch e := event.(type) {
+func (n *jsonRenderer) handle(e deploy.Event) {
+	out := jsonEvent{Event: e.Kind, Step: e.Step, Text: e.Text}
+	if !e.Time.IsZero() {
+		out.Time = e.Time.UTC().Format(time.RFC3339Nano)
+	}
+	if e.Err != nil {
+		out.Error = e.Err.Error()
+	}
+	if id := e.Status.ID; id.Kind != "" {
+		out.Object, out.Group = id.String(), id.Group
+	}
+	switch e.Kind {
 	case deploy.Began:
 		n.began(e.Operation)
+		return
 	case deploy.StepBegan:
-		n.write(jsonEvent{Event: "step_began", Step: e.Step, Objects: &e.Objects})
-	case deploy.Applied:
-		n.applied(e)
-	case deploy.HookRan:
-		names, _ := n.runs.current.namesOfHook(e.Hook)
-		for _, name := range names {
-			out := jsonEvent{Event: "hook_ran", Object: name, Source: e.Hook.Path, Seconds: new(roundedSeconds(e.Took)), Status: "succeeded"}
-			if e.Err != nil {
-				out.Status, out.Error = "failed", e.Err.Error()
-			}
-			n.write(out)
-		}
-	case deploy.Tracked:
-		n.writeTracked(e.Report)
+		out.Objects = &e.Objects
 	case deploy.StepEnded:
-		out := jsonEvent{Event: "step_ended", Step: e.Step, Objects: &e.Objects, Seconds: new(roundedSeconds(e.Took))}
+		out.Objects, out.Seconds = &e.Objects, new(roundedSeconds(e.Took))
+	case deploy.Applied:
+		out.applied(*e.Change)
+	case deploy.HookRan:
+		out.Source, out.Seconds, out.Status = e.Hook.Path, new(roundedSeconds(e.Took)), "succeeded"
 		if e.Err != nil {
-			out.Error = e.Err.Error()
+			out.Status = "failed"
 		}
-		n.write(out)
-	case deploy.Warned:
-		n.warn(e.Text)
-	case deploy.Recorded:
-		if r := e.Record; r != nil {
-			out := jsonEvent{Event: "recorded", Revision: r.Version}
-			if r.Info != nil {
-				out.Status = r.Info.Status.String()
-			}
+		names, _ := n.runs.current.namesOfHook(e.Hook)
+		for _, out.Object = range names {
 			n.write(out)
 		}
+		return
+	case deploy.Recorded:
+		out.Revision, out.Status = e.Record.Version, e.Record.Info.Status.String()
+	case track.StatusChanged, track.ProblemSeen, track.Recovered:
+		out.StatusFields = StatusFieldsOf(e.Status)
+	case track.LogWritten:
+		out.Pod, out.Container, out.Line, out.Dropped = e.Log.Pod, e.Log.Container, e.Log.Text, e.Log.Dropped
+	case track.EventSeen:
+		out.Reason, out.Message, out.Count, out.Text = e.Seen.Reason, e.Seen.Message, e.Seen.Count, e.Seen.Object
+	case track.APIRegained:
+		out.Seconds = new(roundedSeconds(e.Lost))
+	case track.Warned, track.APILost:
+	default: // not for programs
+		return
 	}
+	n.write(out)
 }
 
 func (n *jsonRenderer) began(op *deploy.Operation) {
@@ -127,7 +137,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{
-		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Place: d.Place, Chart: d.Chart, Revision: d.Revision,
+		Event: deploy.Began, Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Place: d.Place, Chart: d.Chart, Revision: d.Revision,
 		Target: d.TargetRevision, Plan: &d.Summary,
 	})
 	for _, w := range d.Warnings {
@@ -135,45 +145,11 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 }
 
-func (n *jsonRenderer) applied(e deploy.Applied) {
-	c := e.Change
-	out := jsonEvent{Event: "applied", Step: e.Step, Object: c.ID.String(), Group: c.ID.Group, Action: c.Action, Source: c.Source, Reason: c.Reason}
+func (e *jsonEvent) applied(c apply.Change) {
+	e.Object, e.Group, e.Action, e.Source, e.Reason = c.ID.String(), c.ID.Group, c.Action, c.Source, c.Reason
 	for _, f := range c.Conflicts {
-		out.Conflicts = append(out.Conflicts, plan.ConflictOf(c, f))
+		e.Conflicts = append(e.Conflicts, plan.ConflictOf(c, f))
 	}
-	n.write(out)
-}
-
-func (n *jsonRenderer) writeTracked(r track.Report) {
-	out := jsonEvent{Event: string(r.Kind)}
-	if !r.Time.IsZero() {
-		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
-	}
-	if r.Status.ID.Kind != "" {
-		out.Object, out.Group = r.Status.ID.String(), r.Status.ID.Group
-	}
-	switch r.Kind {
-	case track.StatusChanged, track.ProblemSeen, track.Recovered:
-		out.StatusFields = StatusFieldsOf(r.Status)
-	case track.LogWritten:
-		if r.Log == nil {
-			return
-		}
-		out.Object, out.Group = r.Log.Object.String(), r.Log.Object.Group
-		out.Pod, out.Container, out.Line, out.Dropped = r.Log.Pod, r.Log.Container, r.Log.Text, r.Log.Dropped
-	case track.EventSeen:
-		if r.Event == nil {
-			return
-		}
-		out.Reason, out.Message, out.Count, out.Text = r.Event.Reason, r.Event.Message, r.Event.Count, r.Event.Object
-	case track.Warned, track.APILost:
-		out.Text = r.Text
-	case track.APIRegained:
-		out.Seconds = new(roundedSeconds(r.Lost))
-	default:
-		return
-	}
-	n.write(out)
 }
 
 // StatusFieldsOf gives the fields of a status.

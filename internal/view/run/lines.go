@@ -56,10 +56,11 @@ func newLines(d *display, r *runs, out func(string)) *lineRenderer {
 	return &lineRenderer{display: d, runs: r, out: out, last: d.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
-func (l *lineRenderer) handle(event deploy.Event) {
-	switch e := event.(type) {
+func (l *lineRenderer) handle(e deploy.Event) {
+	id := e.Status.ID.String()
+	switch e.Kind {
 	case deploy.Began:
-		l.began(e)
+		l.began(e.Operation)
 	case deploy.StepBegan:
 		if e.Step == deploy.StepWait {
 			l.waitAnnounced, l.waitFrom = false, l.display.now()
@@ -68,31 +69,46 @@ func (l *lineRenderer) handle(event deploy.Event) {
 		l.applied(e)
 	case deploy.HookRan:
 		l.hookRan(e)
-	case deploy.Tracked:
-		l.handleReport(e.Report)
+	case track.StatusChanged:
+		l.status(e.Status)
+	case track.ProblemSeen:
+		l.problem(e.Status)
+	case track.Recovered:
+		delete(l.problems, e.Status.ID)
+		l.say("recovered", strings.TrimSpace(id+" "+e.Status.Message))
+	case track.LogWritten:
+		l.log(id, e.Log)
+	case track.EventSeen:
+		if e.ShowEvent {
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, e.Seen.Reason, e.Seen.Message, e.Seen.Object))
+		}
+	case track.APILost:
+		l.warn("API server unreachable; failure timers paused: " + e.Text)
+	case track.APIRegained:
+		l.say("recovered", "the API server is back after "+textfmt.Duration(e.Lost))
 	case deploy.StepEnded:
 		l.stepEnded(e)
-	case deploy.Warned:
+	case track.Warned:
 		l.warn(e.Text)
 	case deploy.Ended:
 		l.flush()
 	}
 }
 
-func (l *lineRenderer) began(e deploy.Began) {
+func (l *lineRenderer) began(op *deploy.Operation) {
 	release, namespace, revision := l.runs.current.name()
-	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, e.Operation.Place.Context))
-	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
+	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, op.Place.Context))
+	if revision > 0 && op.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}
-	switch e.Operation.Verb {
+	switch op.Verb {
 	case deploy.Test:
-		l.say("test", fmt.Sprintf("%s: %s", text, textfmt.Count(len(e.Operation.Hooks.Before), "test")))
+		l.say("test", fmt.Sprintf("%s: %s", text, textfmt.Count(len(op.Hooks.Before), "test")))
 	case deploy.Watch:
 		l.say("watch", text)
 	default:
-		sentence := strings.TrimPrefix(plan.Outline(e.Operation).Conclusion(), "Plan: ")
-		l.say("plan", fmt.Sprintf("%s of %s: %s", e.Operation.Verb, text, sentence))
+		sentence := strings.TrimPrefix(plan.Outline(op).Conclusion(), "Plan: ")
+		l.say("plan", fmt.Sprintf("%s of %s: %s", op.Verb, text, sentence))
 	}
 	for _, w := range l.runs.current.warnings {
 		if len(l.runs.failed) == 0 && !l.warned[w] {
@@ -101,7 +117,7 @@ func (l *lineRenderer) began(e deploy.Began) {
 	}
 }
 
-func (l *lineRenderer) applied(e deploy.Applied) {
+func (l *lineRenderer) applied(e deploy.Event) {
 	c := e.Change
 	switch {
 	case e.Step == deploy.StepHook || c.Action == apply.Unchanged:
@@ -116,7 +132,7 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 	}
 }
 
-func (l *lineRenderer) hookRan(e deploy.HookRan) {
+func (l *lineRenderer) hookRan(e deploy.Event) {
 	names, failureReported := l.runs.current.namesOfHook(e.Hook)
 	switch {
 	case e.Err == nil:
@@ -136,7 +152,7 @@ func whyHookFailed(err error) string {
 	return strings.TrimSuffix(textfmt.FirstLine(err.Error()), ":")
 }
 
-func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
+func (l *lineRenderer) stepEnded(e deploy.Event) {
 	switch {
 	case e.Err != nil:
 		l.flush()
@@ -146,31 +162,6 @@ func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
 	case e.Step == deploy.StepWait:
 		l.flush()
 		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", allObjectsText(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))
-	}
-}
-
-func (l *lineRenderer) handleReport(r track.Report) {
-	id := r.Status.ID.String()
-	switch r.Kind {
-	case track.StatusChanged:
-		l.status(r.Status)
-	case track.ProblemSeen:
-		l.problem(r.Status)
-	case track.Recovered:
-		delete(l.problems, r.Status.ID)
-		l.say("recovered", strings.TrimSpace(id+" "+r.Status.Message))
-	case track.LogWritten:
-		l.log(r.Log)
-	case track.EventSeen:
-		if r.ShowEvent && r.Event != nil {
-			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, r.Event.Reason, r.Event.Message, r.Event.Object))
-		}
-	case track.Warned:
-		l.warn(r.Text)
-	case track.APILost:
-		l.warn("API server unreachable; failure timers paused: " + r.Text)
-	case track.APIRegained:
-		l.say("recovered", "the API server is back after "+textfmt.Duration(r.Lost))
 	}
 }
 
@@ -226,11 +217,8 @@ func (l *lineRenderer) problem(s track.Status) {
 	l.say("problem", s.ID.String()+" "+problemText(s))
 }
 
-func (l *lineRenderer) log(entry *track.LogLine) {
-	if entry == nil {
-		return
-	}
-	name := entry.Object.String() + " " + entry.Pod + "/" + entry.Container
+func (l *lineRenderer) log(id string, entry *track.LogLine) {
+	name := id + " " + entry.Pod + "/" + entry.Container
 	l.flush()
 	l.openGroup(name)
 	if entry.Dropped > 0 {

@@ -23,22 +23,22 @@ func (s *studio) hookFails(t testing.TB) {
 	op := viewtest.Upgrade(t)
 	migrate := viewtest.ID("batch", "Job", "migrate")
 	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
-	s.HandleEvent(deploy.Began{Operation: op})
-	s.HandleEvent(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
-	s.HandleEvent(deploy.Applied{Step: "hook", Change: apply.Change{ID: migrate, Action: apply.Create}})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "pre-upgrade hooks", Objects: 1}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: migrate, Action: apply.Create}}))
 	s.after(time.Second)
 	for i, text := range []string{"applying 0042_orders.sql", `relation "orders" does not exist`} {
-		s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
-			Object: migrate, Pod: "migrate-x7k2p", Container: "app", Text: text, Dropped: 17 * i,
+		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: migrate}, Log: &track.LogLine{
+			Pod: "migrate-x7k2p", Container: "app", Text: text, Dropped: 17 * i,
 		}}})
 	}
 	s.after(time.Second)
 	p := track.Finding{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
 	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Finding: &p})
-	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
-	s.HandleEvent(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err})
+	s.HandleEvent(told(deploy.HookRan, deploy.Event{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err}))
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
 }
 
 // timesOut is a run in which one container isn't ready in time, the API server
@@ -57,9 +57,9 @@ func (s *studio) timesOut(t testing.TB) {
 	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
 	s.saw(track.ProblemSeen, web)
 	s.after(2 * time.Second)
-	s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
+	s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
 	s.after(4 * time.Second)
-	s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
+	s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
 	late := foundAt(p, false, viewtest.WebID())
 	late.Rollout = &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}
@@ -67,9 +67,9 @@ func (s *studio) timesOut(t testing.TB) {
 		Causes:   []track.Finding{late},
 		NotReady: []track.Status{web, foo}, Total: 7, Goal: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
-	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
 }
 
 // TestOutcomes shows one success and three failures on a terminal, in the log
@@ -108,11 +108,11 @@ func TestUninstallSaysGone(t *testing.T) {
 	} {
 		s := newStudio(Options{}, false)
 		op := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Plan: &apply.Plan{}}
-		s.HandleEvent(deploy.Began{Operation: op})
-		s.HandleEvent(deploy.StepBegan{Step: deploy.StepWait, Objects: 2})
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+		s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: deploy.StepWait, Objects: 2}))
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"})
-		s.HandleEvent(deploy.StepEnded{Step: deploy.StepWait, Objects: 2, Took: time.Second, Err: err})
-		s.HandleEvent(deploy.Ended{Operation: op, Took: time.Second, Err: err})
+		s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: deploy.StepWait, Objects: 2, Took: time.Second, Err: err}))
+		s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Took: time.Second, Err: err}))
 		if got := string(s.closed(t)); !strings.Contains(got, want) || strings.Contains(got, "ready") {
 			t.Errorf("it wrote %q, want %q in it", got, want)
 		}
@@ -169,8 +169,8 @@ func TestCauseIsNotSaidTwiceAtTheEnd(t *testing.T) {
 func TestWantedEvents(t *testing.T) {
 	s := newStudio(Options{}, false)
 	for _, wanted := range []bool{true, false} {
-		s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, ShowEvent: wanted, Status: track.Status{ID: viewtest.WebID()},
-			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
+		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.EventSeen, ShowEvent: wanted, Status: track.Status{ID: viewtest.WebID()},
+			Seen: &finding.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
 	}
 	if got := s.err.String(); !strings.Contains(got, "event     Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {
 		t.Errorf("it wrote %q", got)

@@ -32,7 +32,7 @@ type runState struct {
 	tracked  map[kube.ID]*awaitedObject
 	order    []kube.ID // of tracked, as first seen
 	warnings []string
-	ended    *deploy.Ended
+	ended    *deploy.Event
 }
 
 // A changeSummary is what reports need of a change. A release may have thousands, so only those
@@ -81,7 +81,7 @@ func newState(now func() time.Time) *runState {
 
 // handle takes an event in.
 func (t *runState) handle(e deploy.Event) {
-	switch e := e.(type) {
+	switch e.Kind {
 	case deploy.Began:
 		t.start(e.Operation)
 		t.step = deploy.StepRecord
@@ -99,14 +99,14 @@ func (t *runState) handle(e deploy.Event) {
 		if e.Err == nil {
 			t.finish(true, track.Ready) // hooks run one after another, so all unfinished ones are its own
 		}
-	case deploy.Tracked:
-		t.recordReport(e.Report)
+	case track.StatusChanged, track.ProblemSeen, track.Recovered:
+		t.recordStatus(e.Status)
 	case deploy.StepEnded:
 		if e.Err == nil && e.Step == deploy.StepWait {
 			t.finish(false, t.goal())
 		}
 		t.step = deploy.StepRecord
-	case deploy.Warned:
+	case track.Warned:
 		t.warn(e.Text)
 	case deploy.Ended:
 		t.ended = &e
@@ -145,9 +145,9 @@ func (t *runState) takePlan(op *deploy.Operation) {
 	}
 }
 
-func (t *runState) recordApplied(e deploy.Applied) {
+func (t *runState) recordApplied(e deploy.Event) {
 	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
-		t.changes[e.Change.ID] = summaryOf(e.Change)
+		t.changes[e.Change.ID] = summaryOf(*e.Change)
 	}
 	switch e.Step {
 	case deploy.StepHook:
@@ -200,23 +200,12 @@ func (t *runState) isHook(id kube.ID) bool {
 	return o != nil && o.hook
 }
 
-func (t *runState) recordReport(r track.Report) {
-	switch r.Kind {
-	case track.StatusChanged, track.ProblemSeen, track.Recovered:
-	case track.Warned:
-		t.warn(r.Text)
-		return
-	default:
-		return
+func (t *runState) recordStatus(s track.Status) {
+	o := t.ensureTracked(s.ID)
+	if s.State.IsFinal() && !o.status.State.IsFinal() {
+		o.took = cmp.Or(max(s.Waited, 0), t.now().Sub(o.began))
 	}
-	o := t.ensureTracked(r.Status.ID)
-	if r.Status.State.IsFinal() && !o.status.State.IsFinal() {
-		o.took = t.now().Sub(o.began)
-		if r.Status.Waited > 0 {
-			o.took = r.Status.Waited
-		}
-	}
-	o.status = r.Status
+	o.status = s
 }
 
 // goal is the state that the awaited objects are expected to reach.

@@ -62,10 +62,9 @@ func newTerminal(d *display, r *runs, o *outputs) *terminalRenderer {
 }
 
 func (t *terminalRenderer) handle(event deploy.Event) {
-	if saw, ok := event.(deploy.Tracked); ok && saw.Report.Kind == track.ProblemSeen {
-		return // the region shows what can still heal
+	if event.Kind != track.ProblemSeen { // the region shows what can still heal
+		t.lines.handle(event)
 	}
-	t.lines.handle(event)
 }
 
 func (t *terminalRenderer) warn(text string) { t.lines.warn(text) }

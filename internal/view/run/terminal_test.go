@@ -29,7 +29,7 @@ func TestTerminal(t *testing.T) {
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
-	s.HandleEvent(deploy.Ended{Operation: s.runs.current.op, Record: s.runs.current.op.Next, Err: err, Took: 12 * time.Second})
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: s.runs.current.op, Record: s.runs.current.op.Next, Err: err, Took: 12 * time.Second}))
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func TestTerminalSizes(t *testing.T) {
 			ids = append(ids, viewtest.ID("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
 			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: apply.Update})
 		}
-		s.HandleEvent(deploy.Began{Operation: op})
-		s.HandleEvent(deploy.StepBegan{Step: "wait", Objects: 50})
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+		s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 50}))
 		p := viewtest.Pull()
 		for i, name := range ids {
 			status := track.Status{ID: name, State: track.Progressing, Message: "0 of 3 pods ready", Total: 3}
@@ -68,7 +68,7 @@ func TestTerminalSizes(t *testing.T) {
 			s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready, Done: 3, Total: 3})
 			s.after(tickEvery)
 		}
-		s.HandleEvent(deploy.Ended{Operation: op, Took: time.Minute})
+		s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Took: time.Minute}))
 		if err := s.end(); err != nil {
 			t.Fatal(err)
 		}
@@ -89,9 +89,9 @@ func TestTerminalLive(t *testing.T) {
 			e.Warn(fmt.Sprintf("warning %d", i))
 		}
 	}()
-	e.HandleEvent(deploy.Began{Operation: viewtest.Upgrade(t)})
+	e.HandleEvent(told(deploy.Began, deploy.Event{Operation: viewtest.Upgrade(t)}))
 	<-done
-	e.HandleEvent(deploy.Ended{})
+	e.HandleEvent(told(deploy.Ended, deploy.Event{}))
 	for range 2 {
 		if err := e.end(); err != nil {
 			t.Fatal(err)

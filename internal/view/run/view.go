@@ -13,6 +13,7 @@ import (
 	"deployer/internal/hide"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
+	"deployer/track"
 )
 
 // Options say how a run is shown. The zero value shows it in place on a
@@ -160,7 +161,7 @@ func (v *View) HandleEvent(event deploy.Event) {
 	if v.closed {
 		return
 	}
-	if _, ok := event.(deploy.Began); ok && v.runs.current.ended != nil {
+	if event.Kind == deploy.Began && v.runs.current.ended != nil {
 		failed := v.runs.current
 		v.runs.failed = append(v.runs.failed, failed)
 		v.runs.current = newState(v.display.now)
@@ -307,8 +308,8 @@ type warningsOnly struct {
 }
 
 func (w *warningsOnly) handle(event deploy.Event) {
-	if e, ok := event.(deploy.Warned); ok {
-		w.warn(e.Text)
+	if event.Kind == track.Warned {
+		w.warn(event.Text)
 	}
 }
 

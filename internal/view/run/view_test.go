@@ -65,40 +65,46 @@ func (s *studio) after(d time.Duration) {
 	}
 }
 
-func (s *studio) saw(kind track.ReportKind, status track.Status) {
-	s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: kind, Time: s.clock, Status: status}})
+// told is an event of a kind.
+func told(kind track.EventKind, e deploy.Event) deploy.Event {
+	e.Kind = kind
+	return e
+}
+
+func (s *studio) saw(kind track.EventKind, status track.Status) {
+	s.HandleEvent(deploy.Event{Event: track.Event{Kind: kind, Time: s.clock, Status: status}})
 }
 
 // play is a run up to the wait, with the rest of it left to the caller.
 func (s *studio) play(t testing.TB) *deploy.Operation {
 	op := viewtest.Upgrade(t)
-	s.HandleEvent(deploy.Began{Operation: op})
-	s.HandleEvent(deploy.Recorded{Record: op.Next})
-	s.HandleEvent(deploy.StepBegan{Step: "crds", Objects: 1})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.Recorded, deploy.Event{Record: op.Next}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "crds", Objects: 1}))
 	for _, c := range op.Plan.CRDs {
-		s.HandleEvent(deploy.Applied{Step: "crds", Change: c})
+		s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "crds", Change: &c}))
 	}
-	s.HandleEvent(deploy.StepEnded{Step: "crds", Objects: 1})
-	s.HandleEvent(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
-	s.HandleEvent(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "crds", Objects: 1}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "pre-upgrade hooks", Objects: 1}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}}))
 	s.after(time.Second)
 	for _, text := range []string{"applying 0042_orders.sql", "done"} {
-		s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
-			Object: viewtest.ID("batch", "Job", "migrate"), Pod: "migrate-x7k2p", Container: "app", Text: text,
+		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: viewtest.ID("batch", "Job", "migrate")}, Log: &track.LogLine{
+			Pod: "migrate-x7k2p", Container: "app", Text: text,
 		}}})
 	}
 	s.after(time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
-	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
-	s.HandleEvent(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second})
-	s.HandleEvent(deploy.StepBegan{Step: "apply", Objects: 7})
+	s.HandleEvent(told(deploy.HookRan, deploy.Event{Hook: op.Hooks.Before[0], Took: 2 * time.Second}))
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "apply", Objects: 7}))
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
-			s.HandleEvent(deploy.Applied{Step: "apply", Change: c})
+			s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "apply", Change: &c}))
 		}
 	}
-	s.HandleEvent(deploy.StepEnded{Step: "apply", Objects: 7})
-	s.HandleEvent(deploy.StepBegan{Step: "wait", Objects: 7})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "apply", Objects: 7}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 7}))
 	for _, name := range []kube.ID{viewtest.ID("", "ServiceAccount", "web"), viewtest.ID("", "ConfigMap", "web"), viewtest.ID("", "Secret", "db"), viewtest.ID("", "Secret", "new")} {
 		s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready})
 	}
@@ -121,16 +127,16 @@ func (s *studio) succeed(t testing.TB) {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 3, Total: 3})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
-	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 49 * time.Second})
-	s.HandleEvent(deploy.StepBegan{Step: "prune", Objects: 2})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "wait", Objects: 7, Took: 49 * time.Second}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "prune", Objects: 2}))
 	for _, c := range op.Plan.Prune {
-		s.HandleEvent(deploy.Applied{Step: "prune", Change: c})
+		s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "prune", Change: &c}))
 	}
-	s.HandleEvent(deploy.StepEnded{Step: "prune", Objects: 2})
-	s.HandleEvent(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "prune", Objects: 2}))
+	s.HandleEvent(told(deploy.HookRan, deploy.Event{Hook: op.Hooks.After[0], Took: time.Second}))
 	op.Next.Info.Status = helmrelease.StatusDeployed
-	s.HandleEvent(deploy.Recorded{Record: op.Next})
-	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)})
+	s.HandleEvent(told(deploy.Recorded, deploy.Event{Record: op.Next}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)}))
 }
 
 func failedError() error {
@@ -160,9 +166,9 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p})
 	s.after(15 * time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
-	s.HandleEvent(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
+	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
 	return op
 }
 
@@ -348,19 +354,19 @@ func TestHeartbeat(t *testing.T) {
 	}
 	step := func(name string, err error) {
 		t.Helper()
-		s.HandleEvent(deploy.StepBegan{Step: deploy.Step(name), Objects: 1})
+		s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: deploy.Step(name), Objects: 1}))
 		if name == "wait" {
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "slow"})
 			want("1 left: Deployment/prod/web (slow)")
 		} else {
 			want("for the step " + name)
 		}
-		s.HandleEvent(deploy.StepEnded{Step: deploy.Step(name), Objects: 1, Err: err})
+		s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: deploy.Step(name), Objects: 1, Err: err}))
 		want("for the record of the release")
 	}
 	want("for the plan and the lock of the release")
 	op := viewtest.Upgrade(t)
-	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 	want("for the record of the release")
 	for _, name := range []string{"crds", "pre-upgrade hooks", "apply"} {
 		step(name, nil)
@@ -410,8 +416,8 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 func TestNoWayBackFromNothing(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := viewtest.Upgrade(t)
-	s.HandleEvent(deploy.Began{Operation: op})
-	s.HandleEvent(deploy.Ended{Operation: op, Err: &release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Err: &release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}}))
 	got := string(s.closed(t))
 	if !strings.Contains(got, "REJECTED, nothing was changed") || strings.Contains(got, "rollback web") {
 		t.Errorf("it wrote:\n%s", got)
@@ -438,8 +444,8 @@ func TestNoWayBackFromSuccess(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := viewtest.Upgrade(t)
 	op.Next.Info.Status = helmrelease.StatusDeployed
-	s.HandleEvent(deploy.Began{Operation: op})
-	s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: errors.New("everything was deployed, but that couldn't be recorded: forbidden")})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Err: errors.New("everything was deployed, but that couldn't be recorded: forbidden")}))
 	if got := string(s.closed(t)); !strings.Contains(got, "FAILED") || strings.Contains(got, "rollback web") {
 		t.Errorf("it wrote:\n%s", got)
 	}
@@ -452,9 +458,9 @@ func TestNoWayBackToTheSame(t *testing.T) {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
 		err := &track.FailedError{Causes: []track.Finding{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}
-		s.HandleEvent(deploy.Began{Operation: op})
-		s.HandleEvent(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
-		s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+		s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "apply", Change: &apply.Change{ID: viewtest.WebID(), Action: action}}))
+		s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Err: err}))
 		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
 			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
 		}
@@ -478,9 +484,9 @@ func TestEventsUndo(t *testing.T) {
 			if rollback != nil {
 				back.Next.Info.Status = helmrelease.StatusFailed
 			}
-			s.HandleEvent(deploy.Began{Operation: back})
+			s.HandleEvent(told(deploy.Began, deploy.Event{Operation: back}))
 			s.after(time.Second)
-			s.HandleEvent(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
+			s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: back, Record: back.Next, Took: time.Second, Err: rollback}))
 			if err := s.Close(rolled); err != nil {
 				t.Fatal(err)
 			}
@@ -497,7 +503,7 @@ func TestEventsInjection(t *testing.T) {
 		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "CI": "1"})} {
 			s := newStudio(Options{Getenv: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
 			op := viewtest.HostileOperation(t)
-			s.HandleEvent(deploy.Began{Operation: op})
+			s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
 			p := track.Finding{
 				Class:     "x",
@@ -506,16 +512,16 @@ func TestEventsInjection(t *testing.T) {
 				Advice:    evil,
 				Container: evil, Image: evil, Reason: evil,
 				Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1,
-				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []finding.Log{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}},
+				Events: []finding.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []finding.Log{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}},
 			}
-			s.HandleEvent(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
+			s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: viewtest.WebID()}, Log: &track.LogLine{Pod: evil, Container: evil, Text: "\r" + evil}}})
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)
 			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Finding: &p})
 			s.after(35 * time.Second)
 			s.Warn(evil)
 			err := errors.Join(&track.FailedError{Causes: []track.Finding{foundAt(p, true, viewtest.WebID())}}, errors.New(evil))
-			s.HandleEvent(deploy.Ended{Operation: op, Record: op.Next, Err: err})
+			s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Err: err}))
 			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
 			}
@@ -587,7 +593,7 @@ func TestEventsHide(t *testing.T) {
 			Class:   "x",
 			Title:   "it says " + secret,
 			Message: strings.Repeat("words ", 12) + secret,
-			Events:  []track.Event{{Message: secret}}, Logs: []finding.Log{{Pod: "p", Lines: []string{"with " + secret + "."}}},
+			Events:  []finding.Event{{Message: secret}}, Logs: []finding.Log{{Pod: "p", Lines: []string{"with " + secret + "."}}},
 		}
 		s.Warn("beware of " + secret)
 		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Finding{foundAt(p, true, viewtest.WebID())}}, errors.New("and "+secret)))
@@ -618,8 +624,8 @@ func TestWarningsHidePasswordsOfURLs(t *testing.T) {
 		s.Warn("before: " + text)
 		op := viewtest.Upgrade(t)
 		op.Warnings = []string{"at the plan: " + text}
-		s.HandleEvent(deploy.Began{Operation: op})
-		s.HandleEvent(deploy.Warned{Text: "in the run: " + text})
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.Warned, Text: "in the run: " + text}})
 		out := string(s.closed(t))
 		if strings.Contains(out, "hunter2") || strings.Count(out, "me:xxxxx@charts.example.com") < 2 {
 			t.Errorf("%s:\n%s", name, out)
@@ -646,23 +652,23 @@ func TestReportsHide(t *testing.T) {
 	hidden := &hide.Texts{}
 	hidden.AddValues(map[string]any{"password": secret})
 	problem := track.Finding{Class: "x", Title: "title " + secret, Message: "message " + secret, Advice: "advice " + secret}
-	event := track.Event{Reason: "Odd", Message: "event " + secret, Object: "Pod/web"}
+	event := finding.Event{Reason: "Odd", Message: "event " + secret, Object: "Pod/web"}
 	for name, o := range map[string]Options{"lines": {Progress: "plain"}, "terminal": {}, "json": {Format: output.FormatJSON}} {
 		o.Hidden = hidden
 		s := newStudio(o, name == "terminal")
-		s.HandleEvent(deploy.Began{Operation: viewtest.Upgrade(t)})
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: viewtest.Upgrade(t)}))
 		status := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "status " + secret, Finding: &problem}
 		s.saw(track.ProblemSeen, status)
 		s.after(time.Second)
 		s.saw(track.Recovered, track.Status{ID: status.ID, State: track.Progressing, Message: status.Message})
 		s.saw(track.StatusChanged, track.Status{ID: status.ID, State: track.Ready, Notes: []string{"note " + secret}})
-		for _, r := range []track.Report{
-			{Kind: track.LogWritten, Log: &track.LogLine{Object: status.ID, Pod: "web-1", Text: "log " + secret}},
-			{Kind: track.EventSeen, Status: track.Status{ID: status.ID}, Event: &event, ShowEvent: true},
+		for _, r := range []track.Event{
+			{Kind: track.LogWritten, Status: track.Status{ID: status.ID}, Log: &track.LogLine{Pod: "web-1", Text: "log " + secret}},
+			{Kind: track.EventSeen, Status: track.Status{ID: status.ID}, Seen: &event, ShowEvent: true},
 			{Kind: track.Warned, Text: "warning " + secret},
 			{Kind: track.APILost, Text: "lost " + secret},
 		} {
-			s.HandleEvent(deploy.Tracked{Report: r})
+			s.HandleEvent(deploy.Event{Event: r})
 		}
 		out := string(s.closed(t))
 		if strings.Contains(out, secret) {
@@ -684,14 +690,14 @@ func TestEventsSilence(t *testing.T) {
 	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
 		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
 	}}
-	s.HandleEvent(deploy.Began{Operation: op})
-	s.HandleEvent(deploy.StepBegan{Step: "wait", Objects: 1})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 1}))
 	for i := range 9 {
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
 		s.after(10 * time.Second)
 	}
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 9, Total: 9})
-	s.HandleEvent(deploy.Ended{Operation: op, Took: 90 * time.Second})
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Took: 90 * time.Second}))
 	viewtest.Golden(t, "run-silence.txt.golden", s.closed(t))
 	if n := strings.Count(s.err.String(), "\n"); n > 12 {
 		t.Errorf("%d lines are too many:\n%s", n, s.err.String())
@@ -743,7 +749,7 @@ func TestEarlyWarningsAreToldOnce(t *testing.T) {
 	s.Warn("revision 6 was left pending")
 	op := viewtest.Upgrade(t)
 	op.Warnings = []string{"the chart is deprecated"}
-	s.HandleEvent(deploy.Began{Operation: op})
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 	for _, want := range []string{"revision 6 was left pending", "the chart is deprecated"} {
 		if got := strings.Count(s.err.String(), want); got != 1 {
 			t.Errorf("%q is told %d times:\n%s", want, got, s.err.String())

@@ -16,16 +16,12 @@ func (d *display) hideWarning(s string) string { return output.WithoutPasswords(
 // withoutHidden returns an event without confidential text. Errors aren't changed: their
 // messages are filtered when they are written.
 func (d *display) withoutHidden(event deploy.Event) deploy.Event {
-	switch event := event.(type) {
-	case deploy.Warned:
-		event.Text = d.hideWarning(event.Text)
-		return event
-	case deploy.Applied:
-		event.Change.Reason = d.hideText(event.Change.Reason)
-		return event
-	case deploy.Tracked:
-		event.Report = rewriteTagged(event.Report, d.hideText, d.streams.WithProgramName)
-		return event
+	event.Event = rewriteTagged(event.Event, d.hideText, d.streams.WithProgramName)
+	event.Text = output.WithoutPasswords(event.Text)
+	if event.Change != nil {
+		change := *event.Change
+		change.Reason = d.hideText(change.Reason)
+		event.Change = &change
 	}
 	return event
 }

@@ -30,6 +30,7 @@ import (
 	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -334,7 +335,7 @@ func Pull() track.Finding {
 		Message:   `failed to resolve reference "registry.example/web:1.9.9": not found`,
 		Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2,
 		Pods: []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
-		Events: []track.Event{
+		Events: []finding.Event{
 			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
 			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
 			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
