@@ -3,6 +3,7 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -91,11 +92,12 @@ func (n *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	return text, ok
 }
 
-// onlyRandom reports whether a text differs from before only in its random parts.
+// onlyRandom reports whether a text differs from before only in its random parts: what all renderings have in common must stand there too,
+// in the same order.
 func onlyRandom(before, first string, others []string) bool {
 	words := tokens(first)
-	made := make([]bool, len(words)+1) // by gap of the words: before each, and at the end
-	random := make([]bool, len(words))
+	random := make([]bool, len(words)+1) // by word; the last is the end
+	made := make([]bool, len(words)+1)   // others have something before the word
 	for _, other := range others {
 		for _, g := range tokenGaps(tokens(other), words) {
 			for i := g.b0; i < g.b1; i++ {
@@ -104,40 +106,24 @@ func onlyRandom(before, first string, others []string) bool {
 			made[g.b0] = true
 		}
 	}
-	bridge(words, random)
-	for _, g := range tokenGaps(tokens(before), words) {
-		if g.b0 == g.b1 && !made[g.b0] && !(g.b0 < len(random) && random[g.b0]) && !(g.b0 > 0 && random[g.b0-1]) {
-			return false
-		}
-		for i := g.b0; i < g.b1; i++ {
-			if !random[i] {
-				return false
+	pattern, fixed := `(?s)^`, ""
+	for i := range random {
+		if made[i] || random[i] {
+			if len(fixed) >= shortest || !strings.HasSuffix(pattern, ".*") {
+				pattern += regexp.QuoteMeta(fixed) + ".*"
 			}
+			fixed = ""
+		}
+		if i < len(words) && !random[i] {
+			fixed += words[i]
 		}
 	}
-	return true
+	return regexp.MustCompile(pattern + regexp.QuoteMeta(fixed) + "$").MatchString(before)
 }
 
 // shortest is how long text between two random parts must be, in bytes, to count as text of
 // the template: random texts have some characters in common by chance.
 const shortest = 4
-
-// bridge marks short text between two random tokens as random, too.
-func bridge(words []string, random []bool) {
-	last, size := -1, 0
-	for i, word := range words {
-		if !random[i] {
-			size += len(word)
-			continue
-		}
-		if last >= 0 && size < shortest {
-			for j := last + 1; j < i; j++ {
-				random[j] = true
-			}
-		}
-		last, size = i, 0
-	}
-}
 
 func tokenGaps(a, b []string) []gap {
 	return gaps(len(a), len(b), func(i, j int) bool { return a[i] == b[j] })

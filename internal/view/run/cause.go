@@ -253,7 +253,7 @@ func (t *runState) cause(from track.Finding) Cause {
 	from.BeforeRelease = from.BeforeRelease && !watching
 	id := from.Objects[0]
 	change := t.changes[id]
-	out := Cause{Finding: inUTC(from), Source: change.source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
+	out := Cause{Finding: inUTC(from), Source: change.Source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
 		Changed: t.changesToBlame(id, from.Container, from.Class)}
 	if watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
@@ -265,7 +265,7 @@ func (t *runState) cause(from track.Finding) Cause {
 }
 
 // impact says how much of a failed object still works.
-func (t *runState) impact(from track.Finding, change changeSummary) string {
+func (t *runState) impact(from track.Finding, change apply.Change) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:
@@ -278,7 +278,7 @@ func (t *runState) impact(from track.Finding, change changeSummary) string {
 		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Desired, textfmt.Count(r.OldServing, "pod"))
 	case r.Available > 0:
 		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Desired)
-	case !change.existed:
+	case change.Live == nil:
 		return newObject
 	}
 	return nothingAvailable

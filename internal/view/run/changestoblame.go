@@ -92,8 +92,8 @@ var ofConfiguration = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 // that fails, in those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods
 // read. An unknown container means all of them.
 func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) []string {
-	c := t.changes[id].update
-	if c == nil || hide.IsSecretKind(id.GroupKind()) {
+	c := t.changes[id]
+	if hide.IsSecretKind(id.GroupKind()) {
 		return nil
 	}
 	hasPods := podKinds[id.GroupKind()]
@@ -105,8 +105,8 @@ func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) 
 	})
 	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	if hasPods && ofConfiguration.Has(of) {
-		for _, config := range configurationOf(*c) {
-			fields = append(fields, t.changedFields(t.changes[config].update, func(path string) (string, bool) {
+		for _, config := range configurationOf(c) {
+			fields = append(fields, t.changedFields(t.changes[config], func(path string) (string, bool) {
 				return config.Kind + "/" + config.Name + " " + path, !strings.HasPrefix(path, "metadata.")
 			})...)
 		}
@@ -128,12 +128,12 @@ func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) 
 }
 
 // changedFields are the fields of an update that matter, by the names under which they are shown; none without an update.
-func (t *runState) changedFields(c *apply.Change, shown func(path string) (name string, matters bool)) []diff.Field {
-	if c == nil {
+func (t *runState) changedFields(c apply.Change, shown func(path string) (name string, matters bool)) []diff.Field {
+	if c.Action != apply.Update && c.Action != apply.Recreate {
 		return nil
 	}
 	var out []diff.Field
-	for _, f := range plan.FieldsOf(*c, deploy.Nondeterminism{}) {
+	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
 		if name, matters := shown(f.Path); matters {
 			f = f.WithoutHidden(t.op.Hidden)
 			f.Path = name

@@ -45,7 +45,7 @@ func TestWhatPodsReadIsToBlame(t *testing.T) {
 		live, desired := viewtest.Object(t, before), viewtest.Object(t, after)
 		id := kube.IDOf(desired)
 		op := &deploy.Operation{Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: id, Action: apply.Update, Live: live, Desired: desired}}})}}
-		state.changes[id] = summaryOf(viewtest.Compare(t, op, 1).Plan.Waves[0].Changes[0])
+		state.changes[id] = viewtest.Compare(t, op, 1).Plan.Waves[0].Changes[0]
 	}
 	config := "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: prod}, %s: {key: %s}}"
 	for kind, data := range map[string]string{"ConfigMap": "data", "Secret": "stringData"} {

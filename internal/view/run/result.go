@@ -254,7 +254,7 @@ func (t *runState) objects() []ObjectResult {
 	}
 	for id := range t.tracked {
 		if _, planned := t.changes[id]; !planned {
-			out = append(out, t.objectResult(id, changeSummary{}))
+			out = append(out, t.objectResult(id, apply.Change{}))
 		}
 	}
 	slices.SortFunc(out, func(a, b ObjectResult) int {
@@ -263,8 +263,8 @@ func (t *runState) objects() []ObjectResult {
 	return out
 }
 
-func (t *runState) objectResult(id kube.ID, c changeSummary) ObjectResult {
-	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.action, Source: c.source}
+func (t *runState) objectResult(id kube.ID, c apply.Change) ObjectResult {
+	out := ObjectResult{Object: id.String(), Group: id.Group, Action: c.Action, Source: c.Source}
 	o := t.tracked[id]
 	if o == nil {
 		return out

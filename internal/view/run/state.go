@@ -24,32 +24,15 @@ type runState struct {
 	began    time.Time // when it was first heard of
 	now      func() time.Time
 
-	changes  map[kube.ID]changeSummary // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step               // the current step; deploy.StepRecord between the others
-	actions  map[apply.Action]int      // carried out
+	changes  map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
+	step     deploy.Step              // the current step; deploy.StepRecord between the others
+	actions  map[apply.Action]int     // carried out
 	progress progress
 
 	tracked  map[kube.ID]*awaitedObject
 	order    []kube.ID // of tracked, as first seen
 	warnings []string
 	ended    *deploy.Event
-}
-
-// A changeSummary is what reports need of a change. A release may have thousands, so only those
-// whose fields may explain a failure are kept whole.
-type changeSummary struct {
-	action  apply.Action
-	source  string
-	existed bool          // before the run
-	update  *apply.Change // nil for a change that isn't an update or a recreation
-}
-
-func summaryOf(c apply.Change) changeSummary {
-	out := changeSummary{action: c.Action, source: c.Source, existed: c.Live != nil}
-	if c.Action == apply.Update || c.Action == apply.Recreate {
-		out.update = new(c)
-	}
-	return out
 }
 
 // progress is how much is done of how much.
@@ -76,7 +59,7 @@ func (o *awaitedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]changeSummary{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}}
+	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}}
 }
 
 // handle takes an event in.
@@ -134,20 +117,20 @@ func (t *runState) takePlan(op *deploy.Operation) {
 	t.progress.applied.total = len(op.Plan.CRDs)
 	if op.MadeNamespace {
 		t.progress.applied.total++
-		t.changes[kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}] = changeSummary{action: apply.Create}
+		t.changes[kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}] = apply.Change{Action: apply.Create}
 	}
 	for _, wave := range op.Plan.Waves {
 		t.progress.applied.total += len(wave.Changes)
 	}
 	t.progress.pruned.total = len(slices.Concat(op.Plan.Orphans()...))
 	for c := range op.Plan.Changes() {
-		t.changes[c.ID] = summaryOf(c)
+		t.changes[c.ID] = c
 	}
 }
 
 func (t *runState) recordApplied(e deploy.Event) {
 	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
-		t.changes[e.Change.ID] = summaryOf(*e.Change)
+		t.changes[e.Change.ID] = *e.Change
 	}
 	switch e.Step {
 	case deploy.StepHook:
