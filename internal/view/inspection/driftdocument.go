@@ -9,30 +9,14 @@ import (
 	"deployer/internal/view/diff"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
-	"deployer/release"
 )
-
-// A head is how documents about the objects of a release begin.
-type head struct {
-	Format    int    `json:"format"`
-	Document  string `json:"document"` // "drift" or "explanation"
-	Release   string `json:"release"`
-	Namespace string `json:"namespace"`
-	deploy.Place
-	Chart    string `json:"chart,omitempty"`
-	Revision int    `json:"revision"`
-}
-
-func headOf(documentName, releaseName, namespace string, place deploy.Place, r *release.Record) head {
-	return head{
-		Format: output.JSONVersion, Document: documentName, Release: releaseName, Namespace: namespace, Place: place, Chart: page.ChartName(r), Revision: r.Version,
-	}
-}
 
 // A driftDocument is a drift as all its formats show it. Its JSON is a promise,
 // see docs/json.md. No confidential value is in it.
 type driftDocument struct {
-	head
+	Format   int    `json:"format"`
+	Document string `json:"document"` // "drift"
+	page.Subject
 	LatestRevision int            `json:"latest_revision"`
 	LatestStatus   string         `json:"latest_status"`
 	HasDrift       bool           `json:"has_drift"`
@@ -84,7 +68,7 @@ type driftField struct {
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
-		head:           headOf("drift", f.Release, f.Namespace, f.Place, f.Record),
+		Format: output.JSONVersion, Document: "drift", Subject: page.SubjectAt(f.Release, f.Namespace, f.Place, f.Record),
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []page.Warning{},
 	}

@@ -18,7 +18,9 @@ import (
 // An explanation says who set the fields of an object, as all formats show it.
 // Its JSON is a promise, see docs/json.md. No confidential value is in it.
 type explanation struct {
-	head
+	Format   int    `json:"format"`
+	Document string `json:"document"` // "explanation"
+	page.Subject
 	Object     string           `json:"object"`
 	Group      string           `json:"group"`
 	Source     string           `json:"source,omitempty"`
@@ -58,7 +60,7 @@ func ShowExplanation(s output.Streams, e *deploy.Explanation, o page.Options) er
 func newExplanation(e *deploy.Explanation) explanation {
 	o := e.Object
 	d := explanation{
-		head:   headOf("explanation", e.Release, e.Namespace, e.Place, e.Record),
+		Format: output.JSONVersion, Document: "explanation", Subject: page.SubjectAt(e.Release, e.Namespace, e.Place, e.Record),
 		Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"deployer/internal/view/textfmt"
 )
 
 //go:embed page.html
@@ -52,7 +54,7 @@ func (p HTMLPage) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p.Page = p.Page.harmless()
+	p.Page = textfmt.Harmless(p.Page)
 	var b bytes.Buffer
 	if err := t.Execute(&b, p); err != nil {
 		return err

@@ -57,7 +57,7 @@ func MarkdownWarnings(warnings []string, inAnyCase, room int) string {
 
 // Markdown is the entry as a line, or as a part to unfold when there is more to it.
 func (e Entry) Markdown() string {
-	e = e.harmless()
+	e = textfmt.Harmless(e)
 	h := e.Heading
 	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.Sign))+" "+textfmt.EscapeMarkdownHTML(h.Name), textfmt.EscapeMarkdownHTML(h.Words))
 	if h.Source != "" {

@@ -5,7 +5,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fatih/color"
@@ -43,37 +42,13 @@ type Heading struct {
 
 // A Line is one line of an entry.
 type Line struct {
-	Sign byte // '+' '-' '~' of fields, '?' of remarks, ' ' of context
-	Text string
-}
-
-// harmless returns the page without what would control a terminal or look like another line.
-func (p Page) harmless() Page {
-	p.Title = textfmt.CleanLine(p.Title)
-	p.Sections = slices.Clone(p.Sections)
-	for i := range p.Sections {
-		section := &p.Sections[i]
-		section.Title, section.Entries = textfmt.CleanLine(section.Title), slices.Clone(section.Entries)
-		for j := range section.Entries {
-			section.Entries[j] = section.Entries[j].harmless()
-		}
-	}
-	return p
-}
-
-func (e Entry) harmless() Entry {
-	h := &e.Heading
-	h.Name, h.Words, h.Source = textfmt.CleanLine(h.Name), textfmt.CleanLine(h.Words), textfmt.CleanLine(h.Source)
-	e.Lines = slices.Clone(e.Lines)
-	for i := range e.Lines {
-		e.Lines[i].Text = textfmt.CleanIndentedLine(e.Lines[i].Text)
-	}
-	return e
+	Sign byte   // '+' '-' '~' of fields, '?' of remarks, ' ' of context
+	Text string `text:"indented"`
 }
 
 // Text is the page for a terminal or a file.
 func (p Page) Text(palette output.Palette) string {
-	p = p.harmless()
+	p = textfmt.Harmless(p)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", palette.Bold.Sprint(p.Title))
 	for _, section := range p.Sections {
@@ -98,7 +73,7 @@ func (e Entry) Text(palette output.Palette) string {
 	paint := map[byte]*color.Color{
 		'+': palette.Good, '-': palette.Bad, '~': palette.Warn, '!': palette.Bad, '=': palette.Faint, ' ': palette.Faint,
 	}
-	e = e.harmless()
+	e = textfmt.Harmless(e)
 	h := e.Heading
 	sign, words, source := string(h.Sign), h.Words, ""
 	if c := paint[h.Sign]; c != nil {

@@ -24,14 +24,9 @@ import (
 // A Document is an operation as all formats of a plan show it. Its JSON is
 // a promise, see docs/json.md. No value of a Secret is in it.
 type Document struct {
-	Format    int         `json:"format"`
-	Document  string      `json:"document"` // "plan"
-	Verb      deploy.Verb `json:"verb"`
-	Release   string      `json:"release"`
-	Namespace string      `json:"namespace"`
-	deploy.Place
-	Chart            string         `json:"chart,omitempty"`
-	Revision         int            `json:"revision,omitempty"`
+	Format   int    `json:"format"`
+	Document string `json:"document"` // "plan"
+	page.Subject
 	BaseRevision     int            `json:"base_revision,omitempty"`
 	TargetRevision   int            `json:"target_revision,omitempty"`
 	HasChanges       bool           `json:"has_changes"`
@@ -133,13 +128,9 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
-		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Place: op.Place,
-		Chart: page.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
+		Format: output.JSONVersion, Document: "plan", Subject: page.SubjectOf(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
 		Steps:   []step{}, Warnings: []page.Warning{},
-	}
-	if op.Next != nil {
-		d.Revision = op.Next.Version
 	}
 	if op.Basis.Latest != nil {
 		d.BaseRevision = op.Basis.Latest.Revision

@@ -41,7 +41,7 @@ func (rep *finalReport) text(r Result) string {
 func (rep *finalReport) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	verb := cmp.Or(map[deploy.Verb]string{deploy.Uninstall: "uninstalled from", deploy.Rollback: "rolled back in", deploy.Test: "tested in", deploy.Watch: "ready in"}[r.Verb], "deployed to")
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.where(), took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.Where(), took(r))
 	what, n := "object", len(r.Objects)-rep.state.hookObjects()
 	if r.Verb == deploy.Test {
 		what, n = "test", rep.state.progress.hooked.done

@@ -6,7 +6,9 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -24,14 +26,9 @@ type jsonEvent struct {
 	Event  track.EventKind `json:"event"`
 	Time   string          `json:"time"`
 
-	Verb      deploy.Verb `json:"verb,omitempty"`
-	Release   string      `json:"release,omitempty"`
-	Namespace string      `json:"namespace,omitempty"`
-	deploy.Place
-	Chart    string        `json:"chart,omitempty"`
-	Revision int           `json:"revision,omitempty"`
-	Target   int           `json:"target_revision,omitempty"`
-	Plan     *plan.Summary `json:"plan,omitempty"`
+	page.Subject
+	Target int           `json:"target_revision,omitempty"`
+	Plan   *plan.Summary `json:"plan,omitempty"`
 
 	Step    deploy.Step `json:"step,omitempty"`
 	Objects *int        `json:"objects,omitempty"`
@@ -79,7 +76,7 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(rewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
+	n.outputs.writeJSON(textfmt.RewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
 }
 
 func (n *jsonRenderer) handle(e deploy.Event) {
@@ -133,13 +130,10 @@ func (n *jsonRenderer) handle(e deploy.Event) {
 func (n *jsonRenderer) began(op *deploy.Operation) {
 	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
 		last := n.runs.failed[len(n.runs.failed)-1]
-		n.write(jsonEvent{Event: "undo_began", Verb: op.Verb, Error: last.ended.Err.Error()})
+		n.write(jsonEvent{Event: "undo_began", Subject: page.Subject{Verb: op.Verb}, Error: last.ended.Err.Error()})
 	}
 	d := plan.Outline(op)
-	n.write(jsonEvent{
-		Event: deploy.Began, Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Place: d.Place, Chart: d.Chart, Revision: d.Revision,
-		Target: d.TargetRevision, Plan: &d.Summary,
-	})
+	n.write(jsonEvent{Event: deploy.Began, Subject: d.Subject, Target: d.TargetRevision, Plan: &d.Summary})
 	for _, w := range d.Warnings {
 		n.warn(w.String())
 	}

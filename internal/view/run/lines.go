@@ -9,6 +9,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -96,19 +97,19 @@ func (l *lineRenderer) handle(e deploy.Event) {
 }
 
 func (l *lineRenderer) began(op *deploy.Operation) {
-	release, namespace, revision := l.runs.current.name()
-	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, textfmt.WithNotes(namespace, op.Place.Context))
-	if revision > 0 && op.Verb != deploy.Uninstall {
-		text += fmt.Sprintf(" revision %d", revision)
+	of := page.SubjectOf(op)
+	text := fmt.Sprintf("%s %s %s", of.Release, l.display.glyphs.Arrow, of.Where())
+	if of.Revision > 0 && of.Verb != deploy.Uninstall {
+		text += fmt.Sprintf(" revision %d", of.Revision)
 	}
-	switch op.Verb {
+	switch of.Verb {
 	case deploy.Test:
 		l.say("test", fmt.Sprintf("%s: %s", text, textfmt.Count(len(op.Hooks.Before), "test")))
 	case deploy.Watch:
 		l.say("watch", text)
 	default:
 		sentence := strings.TrimPrefix(plan.Outline(op).Conclusion(), "Plan: ")
-		l.say("plan", fmt.Sprintf("%s of %s: %s", op.Verb, text, sentence))
+		l.say("plan", fmt.Sprintf("%s of %s: %s", of.Verb, text, sentence))
 	}
 	for _, w := range l.runs.current.warnings {
 		if len(l.runs.failed) == 0 && !l.warned[w] {

@@ -21,14 +21,9 @@ import (
 // A Result is the outcome of a run as programs read it: --result-file, -o yaml,
 // and the last event of -o json. Its JSON is a promise, see docs/json.md.
 type Result struct {
-	Format    int         `json:"format"`
-	Document  string      `json:"document"` // "result"
-	Verb      deploy.Verb `json:"verb,omitempty"`
-	Release   string      `json:"release,omitempty"`
-	Namespace string      `json:"namespace,omitempty"`
-	deploy.Place
-	Chart    string  `json:"chart,omitempty"`
-	Revision int     `json:"revision,omitempty"`
+	Format   int    `json:"format"`
+	Document string `json:"document"` // "result"
+	page.Subject
 	Status   string  `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
 	ExitCode int     `json:"exit_code"`
 	Began    string  `json:"began"`
@@ -47,9 +42,6 @@ type Result struct {
 
 	verdict string // one of the verdicts
 }
-
-// where is the namespace, and the context of the kubeconfig where there is one.
-func (r Result) where() string { return textfmt.WithNotes(r.Namespace, r.Context) }
 
 // ResultSummary counts objects.
 type ResultSummary struct {
@@ -89,7 +81,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return rewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
+	return textfmt.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
 }
 
 // summedUp sums up everything that happened.
@@ -185,7 +177,7 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 	}
 	if !ran {
 		r := Result{
-			Format: output.JSONVersion, Document: "result", Verb: rolled.Verb, Release: rolled.Release, Status: "failed",
+			Format: output.JSONVersion, Document: "result", Subject: page.Subject{Verb: rolled.Verb, Release: rolled.Release}, Status: "failed",
 			Causes: []Cause{}, Objects: []ObjectResult{}, Warnings: []string{},
 		}
 		if err != nil {
@@ -206,11 +198,10 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
 	r := Result{
-		Format: output.JSONVersion, Document: "result", Verb: t.op.Verb, Release: t.op.Release, Namespace: t.op.Namespace, Place: t.op.Place, Chart: page.ChartName(t.op.Next),
+		Format: output.JSONVersion, Document: "result", Subject: page.SubjectOf(t.op),
 		Status: cmp.Or(successStatuses[t.op.Verb], "deployed"), Causes: []Cause{}, Objects: t.objects(), Warnings: append([]string{}, t.warnings...),
 		Began: page.Timestamp(t.began), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
-	_, _, r.Revision = t.name()
 	if t.ended != nil {
 		r.Seconds = roundedSeconds(t.ended.Took)
 	}

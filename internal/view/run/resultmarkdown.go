@@ -13,7 +13,7 @@ func resultMarkdown(r Result) string {
 	g := textfmt.UnicodeGlyphs
 	var b strings.Builder
 	if r.Error == "" {
-		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", textfmt.EscapeMarkdown(r.Release), textfmt.EscapeMarkdown(r.Status), textfmt.EscapeMarkdown(r.where()), took(r))
+		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", textfmt.EscapeMarkdown(r.Release), textfmt.EscapeMarkdown(r.Status), textfmt.EscapeMarkdown(r.Where()), took(r))
 		b.WriteString(r.Summary.markdown())
 	} else {
 		fmt.Fprintf(&b, "### ✗ %s\n", textfmt.EscapeMarkdown(headlineOf(r, g)))

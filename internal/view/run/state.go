@@ -292,11 +292,3 @@ func (t *runState) age(o *awaitedObject) time.Duration {
 	}
 	return t.now().Sub(o.began)
 }
-
-// name returns the release, namespace and revision of the operation.
-func (t *runState) name() (release, namespace string, revision int) {
-	if t.op.Next != nil {
-		revision = t.op.Next.Version
-	}
-	return t.op.Release, t.op.Namespace, revision
-}

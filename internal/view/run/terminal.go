@@ -9,6 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
@@ -163,13 +164,12 @@ func (t *terminalRenderer) compose(columns, rows int) string {
 
 // header is the bar behind the name of the operation.
 func (t *terminalRenderer) header(columns int) string {
-	release, namespace, number := t.runs.current.name()
-	revision := ""
-	if number > 0 {
-		revision = fmt.Sprintf("revision %d", number)
+	of, revision := page.SubjectOf(t.runs.current.op), ""
+	if of.Revision > 0 {
+		revision = fmt.Sprintf("revision %d", of.Revision)
 	}
-	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.display.glyphs.Arrow, namespace)
-	name = textfmt.WithNotes(name, t.runs.current.op.Place.Context, revision)
+	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(of.Verb)), of.Release, t.display.glyphs.Arrow, of.Namespace)
+	name = textfmt.WithNotes(name, of.Context, revision)
 	name += "  " + clock(t.display.now().Sub(t.display.began))
 	room := columns - t.barWidth - 10
 	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {

@@ -250,7 +250,7 @@ func (v *View) conclude() {
 	if w, ok := v.renderer.(*warningsOnly); ok && v.outcome.err != nil {
 		w.release()
 	}
-	shown := harmless(result)
+	shown := textfmt.Harmless(result)
 	if ran && v.display.opts.Format != output.FormatJSON {
 		v.outputs.write((&finalReport{display: v.display, state: v.runs.current, err: v.outcome.err}).text(shown))
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // hideText is text from elsewhere without what is hidden, and with the name that the
@@ -16,7 +17,7 @@ func (d *display) hideWarning(s string) string { return output.WithoutPasswords(
 // withoutHidden returns an event without confidential text. Errors aren't changed: their
 // messages are filtered when they are written.
 func (d *display) withoutHidden(event deploy.Event) deploy.Event {
-	event.Event = rewriteTagged(event.Event, d.hideText, d.streams.WithProgramName)
+	event.Event = textfmt.RewriteTagged(event.Event, d.hideText, d.streams.WithProgramName)
 	event.Text = output.WithoutPasswords(event.Text)
 	if event.Change != nil {
 		change := *event.Change

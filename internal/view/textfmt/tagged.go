@@ -1,24 +1,20 @@
-package run
+package textfmt
 
-import (
-	"reflect"
+import "reflect"
 
-	"deployer/internal/view/textfmt"
-)
-
-// rewriteTagged returns a copy of doc with its tagged text fields rewritten. Fields tagged
+// RewriteTagged returns a copy of doc with its tagged text fields rewritten. Fields tagged
 // `text:"free"` hold text that people or other programs wrote; free rewrites them. Fields
 // tagged `text:"command"` hold command lines; command rewrites them. Other fields hold
 // names, numbers and our own words, and stay the same. A tag on a list applies to its
 // items. Nested structs have their own tags.
-func rewriteTagged[T any](doc T, free, command func(string) string) T {
+func RewriteTagged[T any](doc T, free, command func(string) string) T {
 	return rewriteByTag(doc, map[string]func(string) string{"free": free, "command": command})
 }
 
-// harmless returns a copy of doc that people can be shown: without escape sequences and other control characters, and
-// with line ends only in text.
-func harmless[T any](doc T) T {
-	return rewriteByTag(doc, map[string]func(string) string{"": textfmt.CleanLine, "free": textfmt.CleanText, "command": textfmt.CleanText})
+// Harmless returns a copy of doc that people can be shown: without escape sequences and other control characters, and
+// with line ends only in text. Fields tagged `text:"indented"` keep the blanks before them.
+func Harmless[T any](doc T) T {
+	return rewriteByTag(doc, map[string]func(string) string{"": CleanLine, "indented": CleanIndentedLine, "free": CleanText, "command": CleanText})
 }
 
 // rewriteByTag rewrites each text field by the function for its tag; empty is for fields without a tag.
