@@ -15,6 +15,8 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/chart/internal/limits"
 )
 
 // Chart is a loaded chart with its dependencies, ready to be rendered.
@@ -56,7 +58,8 @@ type Input struct {
 	// templates, and not if they have failed. May be nil.
 	WhileRendering func(context.Context, *Chart)
 
-	renderings int // how many are under way at once and share limits of memory; 0 means 1
+	renderings int                       // how many are under way at once and share limits of memory; 0 means 1
+	endless    func(limits.Limit) string // names the template that has exceeded a limit, if it is known
 }
 
 // Rendered is the result of rendering a chart for one revision.

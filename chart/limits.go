@@ -17,9 +17,9 @@ type LimitError = limits.Error
 const outputLimit = 128 << 20
 
 // renderWithinLimits calls work, which renders a chart, and returns an error when a limit is exceeded.
-func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, work func() (map[string]string, error)) (map[string]string, error) {
+func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, in Input, work func() (map[string]string, error)) (map[string]string, error) {
 	var files map[string]string
-	err := limits.Run(ctx, helm.Name(), renderings, nil, func() (err error) {
+	err := limits.Run(ctx, helm.Name(), in.renderings, in.endless, func() (err error) {
 		files, err = work()
 		return err
 	})

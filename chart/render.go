@@ -42,6 +42,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 		return nil, err
 	}
 	warnings := lostAliases(helm, c.Helm) // templates may change values, but not the charts
+	in.endless = func(limit limits.Limit) string { return c.endlessTemplate(limit, in, capabilities) }
 	files, err := executeTemplatesAndMeanwhile(ctx, helm, values, in)
 	if err != nil {
 		return nil, templateError(helm, err)
@@ -106,7 +107,7 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 	}
 	merged, _ := values["Values"].(chartutil.Values)
 	// References in schemas can refer to each other in exponentially many ways.
-	err = limits.Run(ctx, helm.Name(), in.renderings, func() string { return limits.SchemaFile }, func() error {
+	err = limits.Run(ctx, helm.Name(), in.renderings, func(limits.Limit) string { return limits.SchemaFile }, func() error {
 		return ValidateValues(helm, merged)
 	})
 	if err != nil {
@@ -139,10 +140,10 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 			e = engine.New(in.Lookup.contextConfig(ctx))
 		}
 		e.EnableDNS = true
-		return renderWithinLimits(ctx, helm, in.renderings, func() (map[string]string, error) { return e.Render(helm, values) })
+		return renderWithinLimits(ctx, helm, in, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
 	clients := &lookupProvider{Lookup: in.Lookup, ctx: ctx}
-	return renderWithinLimits(ctx, helm, in.renderings, func() (map[string]string, error) {
+	return renderWithinLimits(ctx, helm, in, func() (map[string]string, error) {
 		return engine.RenderWithClientProvider(helm, values, clients)
 	})
 }

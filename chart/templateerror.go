@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -69,7 +70,7 @@ func templateError(helm *helmchart.Chart, err error) error {
 		if m == nil {
 			return e
 		}
-		if e.At != "" {
+		if e.At != "" && !slices.Contains(e.Via, e.At) {
 			e.Via = append(e.Via, e.At)
 		}
 		e.At, e.Expr, e.Reason = m[1], m[2], rest[len(m[0]):]

@@ -29,6 +29,16 @@ const (
 	limitCheckInterval = time.Millisecond
 )
 
+// A Limit is what a rendering may exceed.
+type Limit int
+
+// The limits.
+const (
+	Time   Limit = iota
+	Stack        // it calls itself endlessly
+	Memory       // what it has made takes too much
+)
+
 // An Error says that a rendering took too much.
 type Error struct {
 	Chart    string
@@ -61,7 +71,7 @@ const SchemaFile = "values.schema.json"
 // exceeded, it returns an *Error with the template that at names, and work continues: what it writes may be read only if
 // there is no error. at may be nil, if the template isn't known. renderings is how many renderings are under way at
 // once. Their memory can't be told apart, so each of them may take what all together may.
-func Run(ctx context.Context, chart string, renderings int, at func() string, work func() error) error {
+func Run(ctx context.Context, chart string, renderings int, at func(Limit) string, work func() error) error {
 	done := make(chan error, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
@@ -70,22 +80,16 @@ func Run(ctx context.Context, chart string, renderings int, at func() string, wo
 	tooLong := time.After(renderLimit)
 	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
-	exceeded := func(what string) error {
-		e := &Error{Chart: chart, What: what}
-		if at != nil {
-			e.Template = at()
-		}
-		return e
-	}
+	exceeded := func(limit Limit, what string) error { return &Error{Chart: chart, What: what, Template: at(limit)} }
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-tooLong:
-			return exceeded(fmt.Sprintf("took more than %s", renderLimit))
+			return exceeded(Time, fmt.Sprintf("took more than %s", renderLimit))
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return errors.Join(exceeded("didn't finish in time"), ctx.Err())
+				return errors.Join(exceeded(Time, "didn't finish in time"), ctx.Err())
 			}
 			return ctx.Err()
 		case <-ticker.C:
@@ -93,9 +97,9 @@ func Run(ctx context.Context, chart string, renderings int, at func() string, wo
 		nowHeap, nowStacks := memoryInUse()
 		switch {
 		case nowStacks > stacks+stackLimit*atOnce:
-			return exceeded("calls itself endlessly")
+			return exceeded(Stack, "calls itself endlessly")
 		case nowHeap > mostHeap:
-			return exceeded(needsMore)
+			return exceeded(Memory, needsMore)
 		}
 	}
 }
