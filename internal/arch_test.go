@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"internal/planfile":      {"internal/agekey", "internal/deploy", "chart", "release", "apply", "internal/kube", "internal/hide", "internal/program"},
 	"internal/view":          {"internal/deploy", "chart", "release", "apply", "track", "internal/kube", "internal/hide", "internal/lcs", "internal/program", "internal/lazyregexp"},
 	"cmd/deployer":           {"internal/agekey", "internal/interruptible", "internal/deploy", "internal/planfile", "internal/plugin", "internal/view", "internal/kube", "internal/hide", "chart", "release", "apply", "track", "internal/program", "internal/collector", "internal/lazyregexp"},
-	"internal/bench":         {"internal/helmtest"},
+	"internal/bench":         {"internal/kubetest"},
 	"internal/sbom":          {},
 	"internal/e2e":           {"testcharts"},
 	"testcharts":             {},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -14,7 +13,7 @@ import (
 // run has the library run the command of a command line: this is the only place that knows it. The library gets the
 // flags that are given, in their order. All values that can't be read are reported together.
 func (l commandLine) run(ctx context.Context, e *env) error {
-	path := strings.Join(l.words, " ")
+	path := l.command()
 	problems := e.readEnvironment(l.leaf.flags)
 	e.warnOfMisspelt(os.Environ())
 	c := &cli.Command{Name: l.leaf.name, HideHelp: true, Action: func(c *cli.Context) error {

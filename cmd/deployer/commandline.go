@@ -21,6 +21,14 @@ type commandLine struct {
 	help      helpLevel // asked for by a flag
 }
 
+// command is what runs, with its group, such as "repo add".
+func (l commandLine) command() string { return strings.Join(l.words, " ") }
+
+// hasFlag reports whether a flag is on the command line. One in the environment isn't.
+func (l commandLine) hasFlag(name string) bool {
+	return slices.ContainsFunc(l.flags, func(given givenFlag) bool { return given.flag.name == name })
+}
+
 // A givenFlag is a flag on the command line.
 type givenFlag struct {
 	flag  *flag
@@ -69,7 +77,7 @@ func parse(commands []*command, words []string) (commandLine, error) {
 		words = rest
 	}
 	if len(problems) > 0 {
-		return p.commandLine, &usageError{err: errors.Join(problems...), command: strings.Join(p.words, " ")}
+		return p.commandLine, &usageError{err: errors.Join(problems...), command: p.command()}
 	}
 	if p.help == noHelp && p.leaf == nil && len(p.arguments) > 0 {
 		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
@@ -214,7 +222,7 @@ func upcomingCommand(commands []*command, rest []string) *command {
 func (p *parser) unknownFlag(written string) error {
 	err := fmt.Errorf("unknown flag %s", written)
 	if p.leaf != nil {
-		err = fmt.Errorf("unknown flag %s of %s", written, strings.Join(p.words, " "))
+		err = fmt.Errorf("unknown flag %s of %s", written, p.command())
 	}
 	known := maps.Clone(p.known)
 	if p.leaf == nil {
@@ -311,9 +319,4 @@ func (e *env) warnOfMisspelt(environment []string) {
 			e.warn(fmt.Sprintf("the variable %s%s has no effect: did you mean %s%s?", prefix, name, prefix, similar))
 		}
 	}
-}
-
-// hasFlag reports whether a flag is on the command line. One in the environment isn't.
-func (c call) hasFlag(name string) bool {
-	return slices.ContainsFunc(c.flags, func(given givenFlag) bool { return given.flag.name == name })
 }

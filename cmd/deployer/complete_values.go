@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -159,9 +158,6 @@ func (q completionRequest) namespaces() []string {
 // releases names the releases of the namespace. The labels that Helm gives to
 // their records are enough, so no record is read.
 func (q completionRequest) releases() []string {
-	if os.Getenv("HELM_DRIVER") == "memory" {
-		return releasesInFiles(os.Getenv("HELM_MEMORY_DRIVER_DATA"), q.e.offlineNamespace())
-	}
 	return q.names("secrets", q.e.offlineNamespace(), metav1.ListOptions{LabelSelector: "owner=helm"},
 		func(m metav1.ObjectMeta) string { return m.Labels["name"] })
 }

@@ -103,7 +103,7 @@ func (c *console) outputFormat(parse func(string) (output.Format, error)) (outpu
 			_, err := parse(name)
 			return err != nil
 		})
-		return "", &usageError{err: program.Suggest(err, c.format, formats), command: c.call.command}
+		return "", &usageError{err: program.Suggest(err, c.format, formats), command: c.call.command()}
 	}
 	return f, nil
 }

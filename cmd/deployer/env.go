@@ -30,13 +30,10 @@ type env struct {
 
 // A call is how the program was called.
 type call struct {
-	name      string   // deployer or helm
-	path      string   // a path, or a name to be found in PATH
-	asHelm    bool     // by the name helm: defaults and texts are Helm's
-	command   string   // the words of the command, such as "repo add"
-	leaf      *command // which that is; nil for a group, or if there is no such command
-	flags     []givenFlag
-	arguments []string
+	name   string // deployer or helm
+	path   string // a path, or a name to be found in PATH
+	asHelm bool   // by the name helm: defaults and texts are Helm's
+	commandLine
 }
 
 func newEnv(streams output.Streams, path string) *env {

@@ -68,9 +68,9 @@ func (c call) moveUnreachableFirst(text string) string {
 // (helm.sh/helm/v3/pkg/action/uninstall.go and rollback.go)
 func (c call) helmNotFound(missing *release.NotFoundError) string {
 	switch {
-	case c.command == "uninstall":
+	case c.command() == "uninstall":
 		return fmt.Sprintf("uninstall: Release not loaded: %s: release: not found", missing.Name)
-	case c.command == "rollback" && missing.Revision > 0:
+	case c.command() == "rollback" && missing.Revision > 0:
 		return fmt.Sprintf("release has no %d version", missing.Revision)
 	}
 	return "release: not found"

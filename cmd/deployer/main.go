@@ -8,7 +8,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -43,7 +42,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 		return e.finish(ctx, complete(ctx, e, args[2:], args[1] == completionCommandName))
 	}
 	line, err := e.parseCommandLine(args[1:])
-	e.call.command, e.call.leaf, e.call.flags, e.call.arguments = strings.Join(line.words, " "), line.leaf, line.flags, line.arguments
+	e.call.commandLine = line
 	switch {
 	case err != nil:
 	case line.help != noHelp || line.leaf == nil:

@@ -33,7 +33,7 @@ func (o *operationFlags) rollbackAction(e *env, description *string) action {
 		if len(args) == 2 {
 			var err error
 			if request.Revision, err = strconv.Atoi(args[1]); err != nil || request.Revision < 0 {
-				return usagef(e.call.command, "%q is not a revision: give its number, as "+program.Name+" history %s lists it", args[1], args[0])
+				return usagef(e.call.command(), "%q is not a revision: give its number, as "+program.Name+" history %s lists it", args[1], args[0])
 			}
 		}
 		return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {

@@ -8,13 +8,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,33 +21,34 @@ import (
 
 // options are the command line.
 type options struct {
-	sizes    []int
-	only     []string // names of sections; empty means all
-	charts   []string // directories with charts
-	lives    int      // 0: as often as the section says
-	deployer string
-	helm     string
-	auditLog string
+	sizes []int
+	only  []string // names of sections; empty means all
+	lives int      // 0: as often as the section says
 }
 
 func main() {
-	o := options{sizes: []int{100, 1000, 5000}, charts: filepath.SplitList(cmp.Or(os.Getenv("DEPLOYER_TEST_CHARTS"), "../shared/charts"))}
-	flag.Func("n", "objects in the releases of the section sizes; several with commas (default 100,1000,5000)", func(text string) (err error) {
-		o.sizes, err = sizesOf(text)
-		return err
+	o := options{sizes: []int{100, 1000, 5000}}
+	flag.Func("n", "objects in the releases of the section sizes; several with commas (default 100,1000,5000)", func(text string) error {
+		o.sizes = nil
+		for word := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < len(kinds) {
+				return fmt.Errorf("%q is not a number of objects (%d or more)", word, len(kinds))
+			}
+			o.sizes = append(o.sizes, n)
+		}
+		return nil
 	})
 	flag.Func("only", "names of sections, with commas: "+strings.Join(sectionNames, ", ")+" (default all)", func(text string) error {
-		o.only = strings.Split(text, ",")
-		return checkNames(o.only)
-	})
-	flag.Func("charts", "directories with public charts, separated as in PATH (default ../shared/charts, or $DEPLOYER_TEST_CHARTS)", func(text string) error {
-		o.charts = filepath.SplitList(text)
+		for name := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(sectionNames, name) {
+				return fmt.Errorf("%q is not a section: %s", name, strings.Join(sectionNames, ", "))
+			}
+			o.only = append(o.only, name)
+		}
 		return nil
 	})
 	flag.IntVar(&o.lives, "repeat", 0, "how often everything is measured, of which the median counts; 0: as each section says")
-	flag.StringVar(&o.deployer, "deployer", "bin/deployer", "the deployer binary")
-	flag.StringVar(&o.helm, "helm", "bin/helm3/helm", "the Helm 3 binary")
-	flag.StringVar(&o.auditLog, "audit-log", os.Getenv("DEPLOYER_TEST_AUDIT_LOG"), "audit log of the API server; without it requests aren't counted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := bench(ctx, o)
@@ -58,26 +57,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-func sizesOf(text string) (sizes []int, err error) {
-	for word := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < len(kinds) {
-			return nil, fmt.Errorf("%q is not a number of objects (%d or more)", word, len(kinds))
-		}
-		sizes = append(sizes, n)
-	}
-	return sizes, nil
-}
-
-func checkNames(names []string) error {
-	for _, name := range names {
-		if !slices.Contains(sectionNames, name) {
-			return fmt.Errorf("%q is not a section: %s", name, strings.Join(sectionNames, ", "))
-		}
-	}
-	return nil
 }
 
 // bench measures the sections that were asked for, and fails when a target is missed.
@@ -91,7 +70,7 @@ func bench(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWorld(ctx, o, dir)
+	w, err := newWorld(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -9,46 +10,45 @@ import (
 
 // A target is what a number of a step must not exceed.
 type target struct {
-	step  string
 	what  string // the number
 	most  float64
 	value func(r results, step string) float64
 }
 
 // perHelm is a target for the ratio of deployer's figure to Helm's in the same step.
-func perHelm(step string, figure int, most float64) target {
-	return target{step, figureNames[figure] + " / helm 3", most, func(r results, step string) float64 {
-		return ratio(median(r.helm[step])[figure], median(r.deployer[step])[figure])
+func perHelm(figure int, most float64) target {
+	return target{figureNames[figure] + " / helm 3", most, func(r results, step string) float64 {
+		return ratio(median(r[helm][step])[figure], median(r[deployer][step])[figure])
 	}}
 }
 
 // atMost is a target for deployer's figure itself.
-func atMost(step string, figure int, most float64) target {
-	return target{step, figureNames[figure], most, func(r results, step string) float64 { return median(r.deployer[step])[figure] }}
+func atMost(figure int, most float64) target {
+	return target{figureNames[figure], most, func(r results, step string) float64 { return median(r[deployer][step])[figure] }}
 }
 
 // perStep is a target for the ratio of seconds to those of another step.
-func perStep(step, other string, most float64) target {
-	return target{step, "seconds / " + other, most, func(r results, step string) float64 {
-		return ratio(median(r.deployer[other])[wall], median(r.deployer[step])[wall])
+func perStep(other string, most float64) target {
+	return target{"seconds / " + other, most, func(r results, step string) float64 {
+		return ratio(median(r[deployer][other])[wall], median(r[deployer][step])[wall])
 	}}
 }
 
 // overStep is a target for the seconds beyond those of another step.
-func overStep(step, other string, most float64) target {
-	return target{step, "seconds over " + other, most, func(r results, step string) float64 {
-		return max(0, median(r.deployer[step])[wall]-median(r.deployer[other])[wall])
+func overStep(other string, most float64) target {
+	return target{"seconds over " + other, most, func(r results, step string) float64 {
+		return max(0, median(r[deployer][step])[wall]-median(r[deployer][other])[wall])
 	}}
 }
 
 // roundTrips is a target for how many round trips a step takes longer than near the server, the fastest of
 // each, since all else that the machine does only adds.
-func roundTrips(step string, most float64) target {
-	return target{step, "round trips", most, func(r results, step string) float64 {
+func roundTrips(most float64) target {
+	return target{"round trips", most, func(r results, step string) float64 {
 		fastest := func(list []measurement) float64 {
-			return slices.MinFunc(list, func(a, b measurement) int { return int(1e6 * (a[wall] - b[wall])) })[wall]
+			return slices.MinFunc(list, func(a, b measurement) int { return cmp.Compare(a[wall], b[wall]) })[wall]
 		}
-		return max(0, fastest(r.deployer[step])-fastest(r.deployer[near(step)])) / (2 * oneWay.Seconds())
+		return max(0, fastest(r[deployer][step])-fastest(r[deployer][near(step)])) / (2 * oneWay.Seconds())
 	}}
 }
 
@@ -90,7 +90,7 @@ func report(w io.Writer, s section, r results) (missed int, err error) {
 			continue
 		}
 		fmt.Fprint(t, st.name)
-		h, d := median(r.helm[st.name]), median(r.deployer[st.name])
+		h, d := median(r[helm][st.name]), median(r[deployer][st.name])
 		for f := range h {
 			fmt.Fprintf(t, "\t%s\t%s\t%s", shown(h[f]), shown(d[f]), shown(ratio(h[f], d[f])))
 		}
@@ -101,16 +101,18 @@ func report(w io.Writer, s section, r results) (missed int, err error) {
 	}
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "\ntarget\t\tat most\tis\t\n")
-	for _, target := range s.targets {
-		value, verdict := target.value(r, target.step), "hit"
-		switch {
-		case value < 0:
-			verdict = "not known"
-		case value > target.most:
-			verdict = "miss"
-			missed++
+	for _, st := range s.steps {
+		for _, target := range st.targets {
+			value, verdict := target.value(r, st.name), "hit"
+			switch {
+			case value < 0:
+				verdict = "not known"
+			case value > target.most:
+				verdict = "miss"
+				missed++
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", st.name, target.what, shown(target.most), shown(value), verdict)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", target.step, target.what, shown(target.most), shown(value), verdict)
 	}
 	fmt.Fprintln(t)
 	return missed, t.Flush()

@@ -12,19 +12,57 @@ import (
 // oneWay is what a far API server's answers take: 80 ms there and back, as on another continent.
 const oneWay = 40 * time.Millisecond
 
-// The names of steps that targets are about.
-const (
-	install      = "install"
-	firstUpgrade = "first upgrade"
-	noop         = "no-op upgrade"
-	oneChanged   = "one value changed"
-	allChanged   = "all changed"
-	plan         = "plan"
-	template     = "template"
-)
+// busyLoops keep the processors busy, as on a cluster that is shared.
+const busyLoops = 4
 
-// near is the name of a step without the distance.
-func near(step string) string { return step + ", near" }
+// A section is a release that both programs live through several times.
+type section struct {
+	title   string
+	lives   int
+	busy    int  // loops that keep processors busy beside it
+	offline bool // nothing is asked of the cluster
+	steps   []step
+}
+
+// A step is one command of each program, and what it may take. A step without a name is not measured.
+type step struct {
+	name     string
+	deployer []string
+	helm     []string
+	far      bool // through a proxy that makes the API server look far away
+	byHelm   bool // Helm carries it out for both
+	targets  []target
+}
+
+// both is a step in which both programs get the same arguments.
+func both(name string, args ...string) step { return step{name: name, deployer: args, helm: args} }
+
+// install and upgrade wait for nothing, as Helm's do unless told.
+func install(name, chart string, values ...string) step {
+	return both(name, append([]string{"install", "bench", chart, "--wait=false"}, values...)...)
+}
+
+func upgrade(name, chart string, values ...string) step {
+	return both(name, append([]string{"upgrade", "bench", chart, "--wait=false"}, values...)...)
+}
+
+// planOf is a plan, beside Helm's closest command.
+func planOf(name, chart string, values ...string) step {
+	return step{name: name, deployer: append([]string{"plan", "bench", chart}, values...), helm: append([]string{"upgrade", "bench", chart, "--dry-run=server"}, values...)}
+}
+
+// uninstall ends a life: what belongs to the cluster would be in the way of the other program.
+var uninstall = both("uninstall", "uninstall", "bench", "--wait=false", "--no-hooks")
+
+func (s step) within(targets ...target) step {
+	s.targets = append(s.targets, targets...)
+	return s
+}
+
+func (s step) fromFar() step {
+	s.far = true
+	return s
+}
 
 var sectionNames = []string{"start", "sizes", "takeover", "charts", "busy", "generated", "far"}
 
@@ -42,26 +80,37 @@ func (o options) sections(dir string) (all []section, err error) {
 		}
 		switch name {
 		case "start":
-			all = append(all, section{
-				name: name, title: "starting: nothing is asked of the cluster", lives: 15, offline: true,
-				steps:   []step{both("version", "version"), both("completion", "completion", "bash")},
-				targets: []target{perHelm("version", wall, 0.5), perHelm("completion", wall, 0.5)},
-			})
-		case "sizes", "takeover":
+			all = append(all, section{title: "starting: nothing is asked of the cluster", lives: 15, offline: true, steps: []step{
+				both("version", "version").within(perHelm(wall, 0.5)),
+				both("completion", "completion", "bash").within(perHelm(wall, 0.5)),
+			}})
+		case "sizes":
 			for _, n := range o.sizes {
-				section := map[string]func(string, int) section{"sizes": sizes, "takeover": takeover}[name]
-				all = append(all, section(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
+				all = append(all, sizes(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
 			}
-		case "charts", "busy":
-			definitions := publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart()), change: "changed=1"}
-			for _, c := range append(o.findCharts(), definitions) {
-				all = append(all, c.section(name))
+		case "takeover":
+			for _, n := range o.sizes {
+				all = append(all, takeover(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
 			}
-		case "generated":
-			all = append(all, generated(
-				chart("random", secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" })),
-				chart("fixed", secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) })),
-			))
+		case "charts":
+			for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart()), change: "changed=1"}) {
+				all = append(all, c.life())
+			}
+		case "busy":
+			for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart())}) {
+				all = append(all, section{title: c.title() + fmt.Sprintf(", beside %d busy loops", busyLoops), lives: 3, busy: busyLoops, steps: []step{
+					install("install", c.path, c.values...).within(perHelm(wall, 1)), uninstall,
+				}})
+			}
+		case "generated": // Helm writes the random values anew
+			random := chart("random", secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" }))
+			fixed := chart("fixed", secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) }))
+			const writtenOut = "no-op with the same written out"
+			all = append(all, section{title: fmt.Sprintf("%d Secrets with random values, which are kept", secrets), lives: 5, steps: []step{
+				both("", "install", "random", random, "--wait=false"), both("", "install", "fixed", fixed, "--wait=false"),
+				both("no-op with random values", "upgrade", "random", random, "--wait=false").within(perStep(writtenOut, 1.1)),
+				both(writtenOut, "upgrade", "fixed", fixed, "--wait=false"),
+			}})
 		case "far":
 			all = append(all, far(chart("small", objectsChart(farObjects))))
 		}
@@ -72,138 +121,97 @@ func (o options) sections(dir string) (all []section, err error) {
 	return all, err
 }
 
-// upgrade is an upgrade that waits for nothing, as Helm's does unless told.
-func upgrade(name, chart string, values ...string) step {
-	return both(name, append([]string{"upgrade", "bench", chart, "--wait=false"}, values...)...)
-}
-
-// planOf is a plan, beside Helm's closest command.
-func planOf(name, chart string, values ...string) step {
-	return step{name: name, deployer: append([]string{"plan", "bench", chart}, values...), helm: append([]string{"upgrade", "bench", chart, "--dry-run=server"}, values...)}
-}
-
-// uninstalled ends a life.
-func uninstalled(flags ...string) step {
-	return both("uninstall", append([]string{"uninstall", "bench", "--wait=false"}, flags...)...)
-}
-
 // sizes is a release of n small objects. Targets of time are meant for a thousand: with a hundred, starting a
 // program is most of what it does.
 func sizes(chart string, n int) section {
-	changed := func(name string, count int) []step {
-		return []step{upgrade(name, chart, "--set", fmt.Sprintf("changed=%d", count)), upgrade("", chart)}
+	mostMemory := 121.0
+	if n > 5000 {
+		mostMemory = 350
 	}
-	s := section{name: "sizes", title: fmt.Sprintf("%d objects; a plan is compared with helm upgrade --dry-run=server", n), lives: 3}
-	s.steps = slices.Concat(
-		[]step{both(install, "install", "bench", chart, "--wait=false"), upgrade(noop, chart), planOf(plan, chart)},
-		changed(oneChanged, 1), changed("a quarter changed", n/4), changed(allChanged, n),
-	)
-	s.steps = append(s.steps, uninstalled())
-	s.targets = []target{
-		perHelm(noop, cpu, 0.25), atMost(noop, requests, 41),
-		perHelm(install, memory, 1.1), perHelm(noop, memory, 1.1), perHelm(allChanged, memory, 1.1),
-	}
+	installed := install("install", chart).within(perHelm(memory, 1.1), atMost(memory, mostMemory))
+	unchanged := upgrade("no-op upgrade", chart).within(perHelm(cpu, 0.25), atMost(requests, 41), perHelm(memory, 1.1), atMost(memory, mostMemory))
+	planned := planOf("plan", chart).within(atMost(memory, mostMemory))
+	one := upgrade("one value changed", chart, "--set", "changed=1")
 	if n >= 1000 {
 		// Applying takes the API server longer than creating: docs/performance.md says what an install can't take less than.
-		s.targets = append(s.targets, perHelm(install, wall, 0.5), perHelm(install, server, 1.6), perHelm(noop, wall, 0.05), perHelm(oneChanged, wall, 0.1), perHelm(plan, wall, 0.08))
+		installed = installed.within(perHelm(wall, 0.5), perHelm(server, 1.6))
+		unchanged, planned, one = unchanged.within(perHelm(wall, 0.05)), planned.within(perHelm(wall, 0.08)), one.within(perHelm(wall, 0.1))
 	}
+	s := section{title: fmt.Sprintf("%d objects; a plan is compared with helm upgrade --dry-run=server", n), lives: 3, steps: []step{
+		installed, unchanged, planned, one, upgrade("", chart),
+		upgrade("a quarter changed", chart, "--set", fmt.Sprintf("changed=%d", n/4)), upgrade("", chart),
+		upgrade("all changed", chart, "--set", fmt.Sprintf("changed=%d", n)).within(perHelm(memory, 1.1)), upgrade("", chart),
+		uninstall,
+	}}
 	if n >= 5000 {
 		s.lives = 1
-	}
-	if n <= 5000 {
-		s.targets = append(s.targets, atMost(install, memory, 121), atMost(noop, memory, 121), atMost(plan, memory, 121))
-	} else {
-		s.targets = append(s.targets, atMost(install, memory, 350), atMost(noop, memory, 350), atMost(plan, memory, 350))
 	}
 	return s
 }
 
 // takeover is the first upgrade of a release that Helm has installed, compared with Helm's own.
 func takeover(chart string, n int) section {
-	installed := both("", "install", "bench", chart, "--wait=false")
-	installed.byHelm = true
-	s := section{name: "takeover", title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{installed, upgrade(firstUpgrade, chart), uninstalled()}}
+	byHelm, first := install("", chart), upgrade("first upgrade", chart)
+	byHelm.byHelm = true
 	if n >= 1000 {
-		s.targets = []target{perHelm(firstUpgrade, wall, 0.6), perHelm(firstUpgrade, server, 0.6)}
+		first = first.within(perHelm(wall, 0.6), perHelm(server, 0.6))
 	}
-	return s
+	return section{title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{byHelm, first, uninstall}}
 }
 
-// busyLoops keep the processors busy, as on a cluster that is shared.
-const busyLoops = 4
-
-// A publicChart is a chart with many or large CustomResourceDefinitions.
+// A publicChart is a chart with many or large CustomResourceDefinitions. Its hooks are left out: they take what their pods
+// take.
 type publicChart struct {
 	path       string
-	values     []string // that it can't be installed without
+	values     []string // that it can't be installed without, and no hooks
 	change     string   // a value that is part of one Deployment
 	serverCost float64  // the target for the API server's processor time of one changed value, to Helm's; 0: none
 }
 
-// section is a life of the chart without its hooks: they take what their pods take. The first upgrade changes some
-// charts: they have checksums of random values, which differ from what the install made.
-func (c publicChart) section(name string) section {
-	values := append([]string{"--no-hooks"}, c.values...)
-	s := section{name: name, title: "chart " + filepath.Base(c.path) + ", without its hooks", lives: 3}
-	installed := both(install, append([]string{"install", "bench", c.path, "--wait=false"}, values...)...)
-	if name == "busy" {
-		s.busy = busyLoops
-		s.title += fmt.Sprintf(", beside %d busy loops", busyLoops)
-		s.steps, s.targets = []step{installed, uninstalled("--no-hooks")}, []target{perHelm(install, wall, 1)}
-		return s
-	}
-	s.steps = []step{
-		installed, both(template, append([]string{"template", "bench", c.path}, values...)...), upgrade(firstUpgrade, c.path, values...),
-		upgrade(noop, c.path, values...), planOf(plan, c.path, values...), upgrade(oneChanged, c.path, append(values, "--set", c.change)...),
-		uninstalled("--no-hooks"), // cluster-wide objects would be in the way of the other program
-	}
-	s.targets = []target{
-		perHelm(install, wall, 0.7), perHelm(install, server, 1.5), perHelm(firstUpgrade, wall, 1), perHelm(noop, wall, 1), perHelm(oneChanged, wall, 1),
-		overStep(noop, template, 0.4), overStep(plan, template, 0.4), // a run can't take less than rendering
-	}
-	if c.serverCost > 0 {
-		s.targets = append(s.targets, perHelm(oneChanged, server, c.serverCost))
-	}
-	return s
-}
+func (c publicChart) title() string { return "chart " + filepath.Base(c.path) + ", without its hooks" }
 
-// generated is what keeping generated values costs: an upgrade without a change of a chart with random passwords
-// beside the same passwords written out. Helm writes the random ones anew.
-func generated(random, fixed string) section {
-	const withRandom, writtenOut = "no-op with random values", "no-op with the same written out"
-	s := section{name: "generated", title: fmt.Sprintf("%d Secrets with random values, which are kept", secrets), lives: 5}
-	s.steps = []step{
-		both("", "install", "random", random, "--wait=false"), both("", "install", "fixed", fixed, "--wait=false"),
-		both(withRandom, "upgrade", "random", random, "--wait=false"), both(writtenOut, "upgrade", "fixed", fixed, "--wait=false"),
+// life is a life of the chart. The first upgrade changes some charts: they have checksums of random values, which differ
+// from what the install made.
+func (c publicChart) life() section {
+	values := append([]string{"--no-hooks"}, c.values...)
+	changed := upgrade("one value changed", c.path, append(values, "--set", c.change)...).within(perHelm(wall, 1))
+	if c.serverCost > 0 {
+		changed = changed.within(perHelm(server, c.serverCost))
 	}
-	s.targets = []target{perStep(withRandom, writtenOut, 1.1)}
-	return s
+	const template = "template" // a run can't take less than rendering
+	return section{title: c.title(), lives: 3, steps: []step{
+		install("install", c.path, values...).within(perHelm(wall, 0.7), perHelm(server, 1.5)),
+		both(template, append([]string{"template", "bench", c.path}, values...)...),
+		upgrade("first upgrade", c.path, values...).within(perHelm(wall, 1)),
+		upgrade("no-op upgrade", c.path, values...).within(perHelm(wall, 1), overStep(template, 0.4)),
+		planOf("plan", c.path, values...).within(overStep(template, 0.4)),
+		changed, uninstall,
+	}}
 }
 
 // farObjects is the size of the release on a far API server.
 const farObjects = 40
 
-// far is a small release on an API server far away. The test of round trips counts them; here the distance is real.
+// far is a small release on an API server far away, each command after the same near it. The test of round trips counts
+// them; here the distance is real.
 func far(chart string) section {
-	s := section{name: "far", title: fmt.Sprintf("%d objects, on an API server %s away; a plan is compared with helm upgrade --dry-run=server", farObjects, 2*oneWay), lives: 3}
+	s := section{title: fmt.Sprintf("%d objects, on an API server %s away; a plan is compared with helm upgrade --dry-run=server", farObjects, 2*oneWay), lives: 3}
+	s.steps = []step{install("install", chart).fromFar().within(perHelm(wall, 0.5))}
 	for _, st := range []step{
-		both(install, "install", "bench", chart, "--wait=false"), upgrade(noop, chart), planOf(plan, chart),
-		both("status", "status", "bench"), both("history", "history", "bench"),
+		upgrade("no-op upgrade", chart).within(roundTrips(11.5), perHelm(wall, 0.3)),
+		planOf("plan", chart).within(roundTrips(6.5), perHelm(wall, 1)),
+		both("status", "status", "bench").within(roundTrips(3.5)),
+		both("history", "history", "bench").within(roundTrips(3.5)),
 	} {
-		if st.name != install {
-			nearby := st
-			nearby.name = near(st.name)
-			s.steps = append(s.steps, nearby)
-		}
-		st.far = true
-		s.steps = append(s.steps, st)
-	}
-	s.targets = []target{
-		roundTrips(noop, 11.5), roundTrips(plan, 6.5), roundTrips("status", 3.5), roundTrips("history", 3.5),
-		perHelm(install, wall, 0.5), perHelm(noop, wall, 0.3), perHelm(plan, wall, 1),
+		nearby := st
+		nearby.name, nearby.targets = near(st.name), nil
+		s.steps = append(s.steps, nearby, st.fromFar())
 	}
 	return s
 }
+
+// near is the name of a step without the distance.
+func near(step string) string { return step + ", near" }
 
 // publicCharts are measured where a directory has them.
 var publicCharts = []publicChart{
@@ -215,17 +223,18 @@ var publicCharts = []publicChart{
 }
 
 // findCharts returns the public charts that are there, and says which aren't.
-func (o options) findCharts() (found []publicChart) {
+func findCharts() (found []publicChart) {
+	dirs := filepath.SplitList(cmp.Or(os.Getenv("DEPLOYER_TEST_CHARTS"), "../shared/charts"))
 	for _, chart := range publicCharts {
-		i := slices.IndexFunc(o.charts, func(dir string) bool {
+		i := slices.IndexFunc(dirs, func(dir string) bool {
 			_, err := os.Stat(filepath.Join(dir, chart.path, "Chart.yaml"))
 			return err == nil
 		})
 		if i < 0 {
-			fmt.Printf("skipped, because %v doesn't have it: chart %s\n", o.charts, chart.path) // a part of the report
+			fmt.Printf("skipped, because %v doesn't have it: chart %s\n", dirs, chart.path) // a part of the report
 			continue
 		}
-		chart.path = filepath.Join(o.charts[i], chart.path)
+		chart.path = filepath.Join(dirs[i], chart.path)
 		found = append(found, chart)
 	}
 	return found

@@ -98,13 +98,23 @@ func (c *Cluster) Audit(t testing.TB, who string) []AuditEvent {
 	return events
 }
 
-// An auditReader reads what one client has asked, from where it left off: the log grows
+// An AuditReader reads what one client has asked, from where it left off: the log grows
 // to hundreds of megabytes in a long run, and tests look again and again.
-type auditReader struct {
-	who    string          // the whole name of a user or the beginning of a user agent
-	offset int64           // where the log goes on that hasn't been read
-	seen   map[string]bool // by ID
-	events []AuditEvent
+type AuditReader struct {
+	log, who string
+	offset   int64           // where the log goes on that hasn't been read
+	seen     map[string]bool // by ID
+	events   []AuditEvent
+}
+
+// NewAuditReader gives a reader of what a client asks from now on. Who is the whole name of a user or the beginning of a
+// user agent.
+func NewAuditReader(log, who string) (*AuditReader, error) {
+	info, err := os.Stat(log)
+	if err != nil {
+		return nil, fmt.Errorf("the audit log: %w", err)
+	}
+	return &AuditReader{log: log, who: who, offset: info.Size(), seen: map[string]bool{}}, nil
 }
 
 // auditSoFar gives all events of a client that the log has now.
@@ -113,41 +123,25 @@ func (c *Cluster) auditSoFar(who string) ([]AuditEvent, error) {
 	defer c.auditing.Unlock()
 	reader := c.auditReaders[who]
 	if reader == nil {
-		reader = c.newAuditReader(who, c.auditFrom)
+		reader = &AuditReader{log: c.auditLog, who: who, offset: c.auditFrom, seen: map[string]bool{}}
+		c.auditReaders[who] = reader
 	}
-	err := reader.read(c.auditLog)
-	return slices.Clone(reader.events), err
-}
-
-// newAuditReader remembers a reader of the log from an offset on. The caller holds c.auditing.
-func (c *Cluster) newAuditReader(who string, from int64) *auditReader {
-	reader := &auditReader{who: who, offset: from, seen: map[string]bool{}}
-	c.auditReaders[who] = reader
-	return reader
+	return reader.Read()
 }
 
 // auditFromNow spares Audit the part of the log before a client that is new.
 func (c *Cluster) auditFromNow(who string) error {
-	end, err := c.auditEnd()
+	if c.auditLog == "" {
+		return nil
+	}
+	reader, err := NewAuditReader(c.auditLog, who)
 	if err != nil {
 		return err
 	}
 	c.auditing.Lock()
 	defer c.auditing.Unlock()
-	c.newAuditReader(who, end)
+	c.auditReaders[who] = reader
 	return nil
-}
-
-// auditEnd is where the log ends now, 0 if there is none.
-func (c *Cluster) auditEnd() (int64, error) {
-	if c.auditLog == "" {
-		return 0, nil
-	}
-	info, err := os.Stat(c.auditLog)
-	if err != nil {
-		return 0, fmt.Errorf("the audit log: %w", err)
-	}
-	return info.Size(), nil
 }
 
 // flushAudit waits until all requests answered so far are in the log: until it
@@ -156,9 +150,8 @@ func (c *Cluster) auditEnd() (int64, error) {
 // were not overtaken.
 func (c *Cluster) flushAudit(ctx context.Context) error {
 	for range 2 {
-		marker := auditReader{who: "kubetest-marker/" + rand.Text(), seen: map[string]bool{}}
-		var err error
-		if marker.offset, err = c.auditEnd(); err != nil {
+		marker, err := NewAuditReader(c.auditLog, "kubetest-marker/"+rand.Text())
+		if err != nil {
 			return err
 		}
 		config := c.Config()
@@ -171,8 +164,8 @@ func (c *Cluster) flushAudit(ctx context.Context) error {
 			return err
 		}
 		err = eventually(ctx, auditTimeout, func(context.Context) error {
-			err := marker.read(c.auditLog)
-			if err == nil && len(marker.events) == 0 {
+			events, err := marker.Read()
+			if err == nil && len(events) == 0 {
 				err = errors.New("a request of ours isn't in it")
 			}
 			return err
@@ -184,33 +177,33 @@ func (c *Cluster) flushAudit(ctx context.Context) error {
 	return nil
 }
 
-// read reads what the log has more.
-func (r *auditReader) read(log string) error {
-	file, err := os.Open(log)
+// Read gives all that the client has asked, as far as the log has it.
+func (r *AuditReader) Read() ([]AuditEvent, error) {
+	file, err := os.Open(r.log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	if _, err := file.Seek(r.offset, io.SeekStart); err != nil {
-		return err
+		return nil, err
 	}
 	for lines := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			return nil // a line that is still being written is read next time
+			return slices.Clone(r.events), nil // a line that is still being written is read next time
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r.offset += int64(len(line))
 		if err := r.add(line); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
 
 // add adds the event of a line if it is the client's.
-func (r *auditReader) add(line []byte) error {
+func (r *AuditReader) add(line []byte) error {
 	// Decoding all lines of all clients would take long.
 	if !bytes.Contains(line, []byte(r.who)) {
 		return nil

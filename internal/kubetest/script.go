@@ -29,52 +29,40 @@ const (
 	DeleteAfterAnnotation = "sim.deployer/delete-after"
 )
 
-// Step is one status of a simulated pod. All its containers share it.
+// Step is one status of a simulated pod. All its containers share it. Its JSON is the short form that the development
+// cluster reads; an unset Phase means Running.
 type Step struct {
-	After    time.Duration // since the step before, or since the pod was scheduled
-	Phase    corev1.PodPhase
-	Reason   string // of the pod, like Evicted
-	Message  string // of the pod
-	Ready    bool
-	Restarts int
+	After    time.Duration   `json:"-"` // since the step before, or since the pod was scheduled
+	Phase    corev1.PodPhase `json:"phase,omitempty"`
+	Reason   string          `json:"reason,omitempty"`  // of the pod, like Evicted
+	Message  string          `json:"message,omitempty"` // of the pod
+	Ready    bool            `json:"ready,omitempty"`
+	Restarts int             `json:"rc,omitempty"`
 
 	// State of the containers: by default Running if Ready, else Waiting with
 	// ContainerCreating. Times that aren't set are filled in.
-	State corev1.ContainerState
+	State corev1.ContainerState `json:"state,omitzero"`
 
 	// Last is how the containers' earlier run has ended; by default there was none.
-	Last corev1.ContainerState
+	Last corev1.ContainerState `json:"last,omitzero"`
 
 	// Init is the state of the init containers as long as they haven't completed;
 	// a step without means that they have, and Last and Restarts are then the main
 	// containers'.
-	Init corev1.ContainerState
+	Init corev1.ContainerState `json:"init,omitzero"`
 
 	// Goto is the index of the step that follows; nil is the next one. The script
 	// ends after its last step: the pod stays as it is.
-	Goto *int
+	Goto *int `json:"goto,omitempty"`
 }
 
-// MarshalJSON writes the step in the short form that the development cluster
-// reads; an unset Phase means Running.
+// MarshalJSON writes the time in words.
 func (s Step) MarshalJSON() ([]byte, error) {
-	short := map[string]any{"after": s.After.String()}
-	set := func(key string, value any, isSet bool) {
-		if isSet {
-			short[key] = value
-		}
-	}
-	var none corev1.ContainerState
-	set("phase", s.Phase, s.Phase != "")
-	set("reason", s.Reason, s.Reason != "")
-	set("message", s.Message, s.Message != "")
-	set("ready", true, s.Ready)
-	set("rc", s.Restarts, s.Restarts != 0)
-	set("state", s.State, s.State != none)
-	set("last", s.Last, s.Last != none)
-	set("init", s.Init, s.Init != none)
-	set("goto", s.Goto, s.Goto != nil)
-	return json.Marshal(short)
+	type rest Step
+	return json.Marshal(struct {
+		After string `json:"after"`
+		rest
+	}{s.After.String(), rest(s)})
 }
 
 // Script is what a simulated pod goes through.

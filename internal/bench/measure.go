@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -23,40 +24,44 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"deployer/internal/kubetest"
 )
 
-// A world is the cluster and the programs that are compared on it.
+// The programs that are compared, as their namespaces are called.
+const (
+	deployer = "deployer"
+	helm     = "helm"
+)
+
+// binaries are the programs, as make bench builds them.
+var binaries = map[string]string{deployer: "bin/deployer", helm: "bin/helm3/helm"}
+
+// agents begin the user agents of the programs.
+var agents = map[string]string{deployer: "deployer/", helm: "Helm/"}
+
+// A world is the cluster that the programs are compared on.
 type world struct {
-	client         *kubernetes.Clientset
-	metadata       metadata.Interface
-	deployer, helm string           // paths
-	home           string           // of Helm's files
-	auditLog       string           // "" when there is none
-	farConfig      string           // a kubeconfig whose API server is far away
-	count          int              // of namespaces that were made
-	foreign        sets.Set[string] // names of the definitions that were there before
+	client    *kubernetes.Clientset
+	metadata  metadata.Interface
+	home      string           // of Helm's files
+	farConfig string           // a kubeconfig whose API server is far away
+	count     int              // of namespaces that were made
+	foreign   sets.Set[string] // names of the definitions that were there before
 }
 
-func newWorld(ctx context.Context, o options, dir string) (*world, error) {
+func newWorld(ctx context.Context, dir string) (*world, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return nil, fmt.Errorf("the cluster of KUBECONFIG: %w", err)
 	}
 	config.QPS = -1
-	w := &world{home: dir, auditLog: o.auditLog}
+	w := &world{home: dir}
 	if w.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if w.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
-	}
-	for path, into := range map[string]*string{o.deployer: &w.deployer, o.helm: &w.helm} {
-		if *into, err = filepath.Abs(path); err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(*into); err != nil {
-			return nil, fmt.Errorf("%s is missing: run make bench", path)
-		}
 	}
 	if w.farConfig, err = writeFarConfig(ctx, dir); err != nil {
 		return nil, err
@@ -77,11 +82,9 @@ func writeFarConfig(ctx context.Context, dir string) (string, error) {
 			return "", err
 		}
 		cluster.TLSServerName = server.Hostname()
-		proxy, err := startDelayProxy(ctx, server.Host, oneWay)
-		if err != nil {
+		if server.Host, err = startDelayProxy(ctx, server.Host, oneWay); err != nil {
 			return "", err
 		}
-		server.Host = proxy.address()
 		cluster.Server = server.String()
 	}
 	path := filepath.Join(dir, "far.kubeconfig")
@@ -94,7 +97,7 @@ const (
 	cpu             // seconds of the program
 	server          // seconds of processor time of the API server, until it is idle again
 	memory          // MiB at most
-	requests        // -1 when they weren't counted
+	requests        // -1 when there is no audit log to count them in
 	figures         // how many figures there are
 )
 
@@ -103,24 +106,77 @@ var figureNames = [figures]string{"seconds", "CPU seconds", "server CPU seconds"
 // A measurement is what one command took.
 type measurement [figures]float64
 
+// results are the measurements of a section, by program and name of the step.
+type results map[string]map[string][]measurement
+
+// measure lets both programs live through a section. They take turns in being first, because each life leaves the API
+// server with more to collect.
+func (w *world) measure(ctx context.Context, s section) (results, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for range s.busy {
+		if err := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Start(); err != nil {
+			return nil, err
+		}
+	}
+	r := results{deployer: {}, helm: {}}
+	programs := []string{helm, deployer}
+	for range s.lives {
+		for _, program := range programs {
+			if err := w.live(ctx, s, program, r[program]); err != nil {
+				return nil, fmt.Errorf("%s: %w", program, err)
+			}
+		}
+		slices.Reverse(programs)
+	}
+	return r, nil
+}
+
+// live lets one program live through a section once, in a namespace of its own. What it leaves is removed, definitions
+// too: they belong to the cluster, so one program has it to itself at a time.
+func (w *world) live(ctx context.Context, s section, program string, into map[string][]measurement) (err error) {
+	w.count++
+	namespace := fmt.Sprintf("bench-%s-%d-%d", program, os.Getpid(), w.count)
+	if _, err := w.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.cleanUp(ctx, namespace)) }()
+	for _, st := range s.steps {
+		by, args := program, st.deployer
+		if program == helm || st.byHelm {
+			by, args = helm, st.helm
+		}
+		m, err := w.run(ctx, by, st.far, s.busy == 0 && !s.offline, append(slices.Clone(args), "--namespace", namespace))
+		if err != nil {
+			return err
+		}
+		if st.name != "" {
+			into[st.name] = append(into[st.name], m)
+		}
+	}
+	return nil
+}
+
 // changesPlanned is the exit code of a plan that has changes.
 const changesPlanned = 2
 
-// run runs a program in a namespace. With settle the API server is idle before and after, so that its work for
+// run runs a program. With settle the API server is idle before and after, so that its work for
 // others isn't counted, and what it does later is.
-func (w *world) run(ctx context.Context, path, namespace string, s step, settle bool, args []string) (m measurement, err error) {
+func (w *world) run(ctx context.Context, program string, far, settle bool, args []string) (m measurement, err error) {
 	before, err := w.serverSeconds(ctx, settle)
 	if err != nil {
 		return m, err
 	}
-	from, err := w.auditEnd()
-	if err != nil {
-		return m, err
+	var audit *kubetest.AuditReader
+	if log := os.Getenv("DEPLOYER_TEST_AUDIT_LOG"); log != "" {
+		if audit, err = kubetest.NewAuditReader(log, agents[program]); err != nil {
+			return m, err
+		}
 	}
 	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, append(args, "--namespace", namespace)...)
+	cmd := exec.CommandContext(ctx, binaries[program], args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+w.home, "HELM_CONFIG_HOME="+w.home, "HELM_DATA_HOME="+w.home)
-	if s.far {
+	if far {
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+w.farConfig)
 	}
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -137,9 +193,30 @@ func (w *world) run(ctx context.Context, path, namespace string, s step, settle 
 	if err != nil {
 		return m, err
 	}
-	m[server] = after - before
-	m[requests], err = w.requestsSince(ctx, from, filepath.Base(path))
+	m[server], m[requests] = after-before, -1
+	if audit != nil {
+		m[requests], err = countRequests(ctx, audit)
+	}
 	return m, err
+}
+
+// auditQuiet is how long the audit log has to bring nothing new from a program that has ended before its
+// requests are taken to be all there.
+const auditQuiet = 300 * time.Millisecond
+
+func countRequests(ctx context.Context, audit *kubetest.AuditReader) (float64, error) {
+	for last := -1; ; {
+		events, err := audit.Read()
+		if err != nil || len(events) == last {
+			return float64(len(events)), err
+		}
+		last = len(events)
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(auditQuiet):
+		}
+	}
 }
 
 var cpuSeconds = regexp.MustCompile(`(?m)^process_cpu_seconds_total (\S+)$`)
@@ -164,14 +241,6 @@ func (w *world) serverSeconds(ctx context.Context, whenIdle bool) (seconds float
 		return !whenIdle || seconds-last < idle, err
 	})
 	return seconds, err
-}
-
-// createNamespace makes a namespace for one life of a program.
-func (w *world) createNamespace(ctx context.Context, program string) (string, error) {
-	w.count++
-	name := fmt.Sprintf("bench-%s-%d-%d", program, os.Getpid(), w.count)
-	_, err := w.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	return name, err
 }
 
 var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
