@@ -75,25 +75,15 @@ func (f Fields) IsHidden(names []string) bool {
 	if len(names) == 0 {
 		return false
 	}
-	return f.whole && isHiddenInSecret(names) || slices.ContainsFunc(f.patterns, func(p []string) bool { return matches(p, names) })
+	hidden, _ := secretField(names)
+	return f.whole && hidden || slices.ContainsFunc(f.patterns, func(p []string) bool { return matches(p, names) })
 }
 
 // HasHiddenWithin reports whether something at a path or in it may be confidential.
 func (f Fields) HasHiddenWithin(names []string) bool {
-	return f.IsHidden(names) || f.whole && hidesWithinSecret(names) ||
+	_, within := secretField(names)
+	return f.IsHidden(names) || f.whole && within ||
 		slices.ContainsFunc(f.patterns, func(p []string) bool { return matchesBelow(p, names) })
-}
-
-// hidesWithinSecret reports whether a value at this path contains hidden fields, in an object
-// that is confidential as a whole.
-func hidesWithinSecret(names []string) bool {
-	switch {
-	case len(names) == 0:
-		return true
-	case names[0] == "metadata":
-		return len(names) == 1 || len(names) == 2 && names[1] == "annotations"
-	}
-	return !visibleFields[names[0]]
 }
 
 // visibleFields are the fields that anybody may see.
@@ -103,19 +93,20 @@ var visibleFields = map[string]bool{"apiVersion": true, "kind": true, "type": tr
 // some tools keep copies of Secrets in annotations.
 var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
-// isHiddenInSecret reports whether a field is hidden, in an object that is confidential as a
-// whole.
-func isHiddenInSecret(names []string) bool {
-	if visibleFields[names[0]] {
-		return false
+// secretField reports whether a field of an object that is confidential as a whole is hidden, and whether something in it is.
+func secretField(names []string) (hidden, within bool) {
+	switch {
+	case len(names) > 0 && visibleFields[names[0]]:
+		return false, false
+	case len(names) == 0 || names[0] != "metadata":
+		return len(names) > 1, true
+	case len(names) == 1 || len(names) == 2 && names[1] == "annotations":
+		return false, true
+	case names[1] != "annotations":
+		return false, false
 	}
-	if names[0] != "metadata" {
-		return len(names) > 1
-	}
-	if len(names) < 3 || names[1] != "annotations" {
-		return false
-	}
-	return !slices.ContainsFunc(openAnnotations, func(prefix string) bool { return strings.HasPrefix(names[2], prefix) })
+	hidden = !slices.ContainsFunc(openAnnotations, func(prefix string) bool { return strings.HasPrefix(names[2], prefix) })
+	return hidden, hidden
 }
 
 // isCustom reports whether an object may be a custom resource: its API group has a

@@ -53,7 +53,7 @@ func (t *Texts) classOf(key string) keyClass {
 	class, ok := t.classes[key]
 	if !ok {
 		class = classifyKey(key)
-		insert(&t.classes, key, class)
+		t.classes[key] = class
 	}
 	return class
 }

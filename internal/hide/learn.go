@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -66,7 +64,7 @@ func (t *Texts) addOpen(f Fields, names []string, key string, v any) {
 				}
 			}
 		case !canBeWord(v) && len(v) <= maxOpen && !strings.Contains(v, " ") && t.classOf(key) == ordinaryKey:
-			insert(&t.open, v, true)
+			t.open[v] = true
 		}
 	}
 }
@@ -130,10 +128,10 @@ func (t *Texts) learnBinary(data []byte) {
 // learn learns a confidential text and what a chart may take out of it: the values of JSON, YAML and lines whose own keys are confidential,
 // passwords at known places, and opaque lines. sure says that a key or the user has called it confidential; otherwise it is only part of a Secret.
 func (t *Texts) learn(text string, sure bool) {
-	if t.learned[learned{text, sure}] {
+	if known, before := t.learned[text]; before && (known || !sure) {
 		return // revisions have most in common
 	}
-	insert(&t.learned, learned{text, sure}, true)
+	t.learned[text] = sure
 	text = strings.TrimSpace(text)
 	if !canBeWord(text) && (sure || !address().MatchString(text)) {
 		t.search.add(text, sure)
@@ -308,8 +306,3 @@ var (
 	// element matches an element of XML.
 	element = lazyregexp.New(`<([\w.:\-]+)[^<>]*>([^<>\n]+)</`)
 )
-
-func sortedTrue(set map[string]bool) []string {
-	maps.DeleteFunc(set, func(_ string, ok bool) bool { return !ok })
-	return slices.Sorted(maps.Keys(set))
-}

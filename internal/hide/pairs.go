@@ -2,16 +2,17 @@ package hide
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // HidePair hides confidential texts in two values of one field, such as before and after a
-// change; nil means absent. If the values contain different confidential texts, everything that
+// change; nil or an empty text means absent. If the values contain different confidential texts, everything that
 // differs between them is hidden: after a password was changed, only one of the two may be known.
 func (t *Texts) HidePair(a, b any) (any, any) {
 	x, y := t.HideValue(a), t.HideValue(b)
-	if t == nil || a == nil || b == nil {
+	if t == nil || a == nil || b == nil || a == "" || b == "" {
 		return x, y
 	}
 	if x, ok := a.(map[string]any); ok {
@@ -37,29 +38,24 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	return Placeholder, Placeholder
 }
 
-// HideTextPair is HidePair for two texts; an empty one is absent.
+// HideTextPair is HidePair for two texts.
 func (t *Texts) HideTextPair(a, b string) (string, string) {
-	if a == "" || b == "" {
-		return t.Hide(a), t.Hide(b)
-	}
 	x, y := t.HidePair(a, b)
 	return x.(string), y.(string)
 }
 
 func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
-	x, y := map[string]any{}, map[string]any{}
+	x, y := maps.Clone(a), maps.Clone(b)
 	for key := range a {
-		x[key], y[key] = t.HidePair(a[key], b[key])
+		if v, w := t.HidePair(a[key], b[key]); b[key] == nil {
+			x[key] = v
+		} else {
+			x[key], y[key] = v, w
+		}
 	}
 	for key := range b {
-		x[key], y[key] = t.HidePair(a[key], b[key])
-	}
-	for key := range x {
-		if _, ok := a[key]; !ok {
-			delete(x, key)
-		}
-		if _, ok := b[key]; !ok {
-			delete(y, key)
+		if a[key] == nil {
+			y[key] = t.HideValue(b[key])
 		}
 	}
 	return x, y

@@ -10,12 +10,14 @@ import (
 
 // A search finds many terms in one pass. At each position it compares a hash of a few bytes,
 // and the whole text only if that matches. Its cost grows with the length of the searched text,
-// not with the number of terms. The zero value has no terms.
+// not with the number of terms.
 type search struct {
 	filter  [1 << 10]uint64 // bit set of the hashed heads of all terms
 	byHead  map[uint32][]*term
 	secrets map[string]*secret
 }
+
+func newSearch() search { return search{byHead: map[uint32][]*term{}, secrets: map[string]*secret{}} }
 
 // A secret is a text that is searched for.
 type secret struct {
@@ -42,7 +44,7 @@ func (s *search) add(text string, sure bool) {
 		return
 	}
 	of := &secret{text, sure}
-	insert(&s.secrets, text, of)
+	s.secrets[text] = of
 	added := map[term]bool{}
 	for _, p := range spellings(text, term{of: of, wholeWord: len(text) < minSearched || !hasLetter(text)}) {
 		if p.of = of; !added[p] {
@@ -65,7 +67,7 @@ func (s *search) addTerm(p term) {
 	s.filter[i>>6] |= 1 << (i & 63)
 	list := s.byHead[head]
 	at, _ := slices.BinarySearchFunc(list, &p, func(a, b *term) int { return len(b.text) - len(a.text) }) // longest first
-	insert(&s.byHead, head, slices.Insert(list, at, &p))
+	s.byHead[head] = slices.Insert(list, at, &p)
 }
 
 func headOf(lower string, at int) uint32 {

@@ -97,7 +97,7 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 
 // What may belong to the base64 of a text is hidden also where it begins before another text.
 func TestSpansThatBeginBeforeTheLastOne(t *testing.T) {
-	s := &search{}
+	s := newSearch()
 	s.addTerm(term{text: "wxyz"})
 	s.addTerm(term{text: "xyz1", caseSensitive: true, widen: 3})
 	got := s.find("ABwxyz1CD", func(*secret, string, span) bool { return false }, nil)

@@ -1,6 +1,8 @@
 package hide
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -21,13 +23,21 @@ type Texts struct {
 	names   map[string]bool // in lower case: names of objects, keys, images and hosts
 	open    map[string]bool // values that stand in plain sight
 	classes map[string]keyClass
-	learned map[learned]bool
+	learned map[string]bool // what learn was called with; true: as surely confidential
 }
 
-// learned is what learn was called with.
-type learned struct {
-	text string
-	sure bool
+// locked calls do, unless t is nil.
+func (t *Texts) locked(do func()) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil {
+		t.search = newSearch()
+		t.names, t.open, t.classes, t.learned = map[string]bool{}, map[string]bool{}, map[string]keyClass{}, map[string]bool{}
+	}
+	do()
 }
 
 // minSearched is the length, in bytes, from which a text is searched for.
@@ -41,24 +51,10 @@ func canBeWord(text string) bool {
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
 
-// insert sets the value of a key in a map, which may be nil.
-func insert[K comparable, V any](m *map[K]V, key K, value V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[key] = value
-}
-
 // AddVisibleName registers a name that is shown everywhere.
-func (t *Texts) AddVisibleName(name string) {
-	if t != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.addName(name)
-	}
-}
+func (t *Texts) AddVisibleName(name string) { t.locked(func() { t.addName(name) }) }
 
-func (t *Texts) addName(name string) { insert(&t.names, lowered(name), true) }
+func (t *Texts) addName(name string) { t.names[lowered(name)] = true }
 
 // isShown reports whether a text stays that was found at a place: it is a name or part of one, or stands in plain sight.
 func (t *Texts) isShown(s *secret, in string, at span) bool {
@@ -84,12 +80,8 @@ func (t *Texts) Hide(text string) string {
 
 // hide is Hide that also returns the hidden texts, in order.
 func (t *Texts) hide(text string) (string, []string) {
-	if t == nil || text == "" {
-		return text, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	found := t.search.findWrapped(text, t.isShown, nil)
+	var found []span
+	t.locked(func() { found = t.search.findWrapped(text, t.isShown, nil) })
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -106,13 +98,14 @@ func (t *Texts) hide(text string) (string, []string) {
 
 // OriginsIn returns the texts of t that occur in the given texts, in any spelling.
 func (t *Texts) OriginsIn(texts ...string) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	found := map[string]bool{}
-	for _, text := range texts {
-		t.search.findWrapped(text, t.isShown, func(s *secret) { found[s.text] = s.text != "" })
-	}
-	return sortedTrue(found)
+	t.locked(func() {
+		for _, text := range texts {
+			t.search.findWrapped(text, t.isShown, func(s *secret) { found[s.text] = true })
+		}
+	})
+	delete(found, "") // binary data
+	return slices.Sorted(maps.Keys(found))
 }
 
 // HideValue returns a copy of JSON data without confidential texts. Keys aren't changed.
@@ -146,47 +139,37 @@ func (t *Texts) HideValue(v any) any {
 
 // AddObject learns the confidential values of an object, and the names and values that it shows.
 func (t *Texts) AddObject(obj *unstructured.Unstructured) {
-	if t == nil || obj == nil {
+	if obj == nil {
 		return
 	}
-	f := ConfidentialFields(obj)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.addOpen(f, nil, "", obj.Object)
-	if f.Any() {
-		f.eachHidden(nil, obj.Object, func(names []string, text string) { t.learnField(obj, names, text, false) })
-	}
+	t.locked(func() {
+		f := ConfidentialFields(obj)
+		t.addOpen(f, nil, "", obj.Object)
+		if f.Any() {
+			f.eachHidden(nil, obj.Object, func(names []string, text string) { t.learnField(obj, names, text, false) })
+		}
+	})
 }
 
 // AddGenerated learns the values at paths of a Secret as texts that the chart has generated: they can't be words.
 func (t *Texts) AddGenerated(obj *unstructured.Unstructured, isGenerated func(path string) bool) {
-	if t == nil || !IsSecret(obj) {
+	if !IsSecret(obj) {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ConfidentialFields(obj).eachHidden(nil, obj.Object, func(names []string, text string) {
-		if isGenerated(strings.Join(names, ".")) {
-			t.learnField(obj, names, text, true)
-		}
+	t.locked(func() {
+		ConfidentialFields(obj).eachHidden(nil, obj.Object, func(names []string, text string) {
+			if isGenerated(strings.Join(names, ".")) {
+				t.learnField(obj, names, text, true)
+			}
+		})
 	})
 }
 
 // AddValues learns the values of a user or a chart whose keys are confidential, all values
 // below such a key, and passwords at known places in other values, such as URLs.
 func (t *Texts) AddValues(values map[string]any) {
-	if t != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.learnByKey(values, ordinaryKey, true)
-	}
+	t.locked(func() { t.learnByKey(values, ordinaryKey, true) })
 }
 
 // AddText learns a confidential text.
-func (t *Texts) AddText(text string) {
-	if t != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.learn(text, true)
-	}
-}
+func (t *Texts) AddText(text string) { t.locked(func() { t.learn(text, true) }) }

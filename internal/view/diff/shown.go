@@ -39,7 +39,7 @@ func ShownManifest(obj *unstructured.Unstructured) map[string]any {
 	}
 	confidential := hide.ConfidentialFields(obj)
 	for key, v := range out {
-		out[key] = masked(confidential, []string{key}, v)
+		out[key], _ = masked(confidential, []string{key}, v)
 	}
 	return out
 }
@@ -56,58 +56,40 @@ func withoutBookkeeping(m map[string]any, path ...string) map[string]any {
 // ShownPair returns two values of one field as they may be shown; true means that neither may,
 // because one is confidential.
 func ShownPair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
-	if hasConfidential(secret, names, a) || hasConfidential(secret, names, b) {
+	_, hidesA := masked(secret, names, a)
+	if _, hidesB := masked(secret, names, b); hidesA || hidesB {
 		return nil, nil, true
 	}
 	f := Field{Before: a, After: b}.WithoutHidden(hidden)
 	return f.Before, f.After, f.Hidden
 }
 
-// hasConfidential reports whether a value that stands at a path is confidential, or a part of it.
-func hasConfidential(f hide.Fields, names []string, v any) bool {
-	return hasHidden(masked(f, names, v))
-}
-
-// masked replaces what is confidential in a value that stands at a path.
-func masked(f hide.Fields, names []string, v any) any {
+// masked replaces what is confidential in a value that stands at a path, and reports whether anything is.
+func masked(f hide.Fields, names []string, v any) (out any, hides bool) {
 	if v == nil || !f.HasHiddenWithin(names) {
-		return v
+		return v, false
 	}
 	if f.IsHidden(names) {
-		return Hidden{}
+		return Hidden{}, true
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = masked(f, append(slices.Clip(names), key), item)
+			shown, hidden := masked(f, append(slices.Clip(names), key), item)
+			out[key], hides = shown, hides || hidden
 		}
-		return out
+		return out, hides
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = masked(f, append(slices.Clip(names), hide.Item), item)
+			shown, hidden := masked(f, append(slices.Clip(names), hide.Item), item)
+			out[i], hides = shown, hides || hidden
 		}
-		return out
+		return out, hides
 	}
 	if len(names) == 1 && names[0] != "metadata" && f.IsHidden([]string{names[0], hide.Item}) {
-		return Hidden{} // data that isn't a map
+		return Hidden{}, true // data that isn't a map
 	}
-	return v
-}
-
-func hasHidden(v any) bool {
-	switch v := v.(type) {
-	case Hidden:
-		return true
-	case map[string]any:
-		for _, item := range v {
-			if hasHidden(item) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, hasHidden)
-	}
-	return false
+	return v, false
 }
