@@ -136,8 +136,6 @@ func (o *objectWatch) handle(e watch.Event) {
 	case watch.Deleted:
 		live := e.Object.(*unstructured.Unstructured)
 		o.handleLost(o.objects[live.GetName()], live, e.Name != "")
-	case watch.NotFound:
-		o.handleLost(o.objects[e.Name], nil, true)
 	case watch.Listed:
 		for name, obj := range o.objects {
 			isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]

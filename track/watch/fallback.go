@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -21,7 +21,7 @@ const (
 	watchedByNameLimit = 3                // objects of a kind that are watched one by one from the start
 	maxNamedWatches    = 30               // watches of single objects: each takes a stream of the connection
 	firstPoll          = 2 * time.Second  // between two readings of one object
-	lastPoll           = 15 * time.Second // the same, for one that stays as it is
+	lastPoll           = 15 * time.Second // the same, after a while
 	dryRunPoll         = 10 * time.Second // between two dry runs for one object
 )
 
@@ -79,69 +79,40 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 	handle(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: no permission to watch them"})
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { o.poll(ctx, name, handle) })
+		all.Go(func() { o.poll(ctx, name, func(e Event) { e.Name = name; handle(e) }) })
 	}
 	all.Wait()
 }
 
+// poll reads an object from time to time, by dry runs where it may not be read.
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
-	get := o.get
-	api := reachability{handle: handle}
-	var refusedBefore bool
-	var unservedSince time.Time
-	for interval := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
-		obj, answer := get(ctx, name)
-		isAbsent, err := o.isAbsent(ctx, answer)
-		if ctx.Err() != nil {
-			return
-		}
-		if !isAbsent || kube.NamesMissingObject(answer) {
-			unservedSince = time.Time{}
-		} else if unservedSince = cmp.Or(unservedSince, time.Now()); time.Since(unservedSince) < o.UnservedFor {
-			isAbsent, err = false, errUnserved
-		}
-		if err == nil || isRefusal(err) || apierrors.IsUnauthorized(err) {
-			api.reportReachable()
-		} else {
-			api.reportUnreachable(err)
-		}
-		switch {
-		case isAbsent:
-			handle(Event{Kind: NotFound, Name: name})
-		case err == nil:
-			handle(Event{Kind: Changed, Object: obj})
-		case isRefusal(err) && interval < dryRunPoll:
-			get, interval = o.dryRun, dryRunPoll
-			continue
-		case isRefusal(err) && !refusedBefore:
-			refusedBefore = true // one of several API servers may not know our roles yet
-			if kube.Sleep(ctx, firstPoll) != nil {
-				return
-			}
-			get, interval = o.get, firstPoll
-			continue
-		case isRefusal(err):
-			handle(Event{Kind: Denied, Name: name, Text: "no permission to watch or get " + o.Description})
-			return
-		case apierrors.IsUnauthorized(err):
-			handle(Event{Kind: Unauthorized, Err: err})
-			return
-		}
-		if kube.Sleep(ctx, interval) != nil {
-			return
-		}
-		interval = min(interval*3/2, lastPoll)
+	err := Watch(ctx, o.polled(name, firstPoll, o.get), Query{}, handle)
+	if needsFallback(ctx, err) {
+		err = Watch(ctx, o.polled(name, dryRunPoll, o.dryRun), Query{}, handle)
+	}
+	if needsFallback(ctx, err) {
+		handle(Event{Kind: Denied, Text: "no permission to watch or get " + o.Description})
 	}
 }
 
-// isAbsent reports whether an answer says that the object certainly isn't there. The error is the
-// answer's, or says why that is unknown.
-func (o Objects) isAbsent(ctx context.Context, answer error) (bool, error) {
-	if !apierrors.IsNotFound(answer) {
-		return false, answer
+// polled is a source of one object, which can't be watched.
+func (o Objects) polled(name string, every time.Duration, read func(context.Context, string) (*unstructured.Unstructured, error)) Source {
+	source := o.Source
+	source.Watch, source.PollEvery = nil, every
+	source.List = func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+		if err := o.ReadLimit.Wait(ctx); err != nil {
+			return nil, err
+		}
+		obj, err := read(ctx, name)
+		switch {
+		case err == nil:
+			return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*obj}}, nil
+		case kube.NamesMissingObject(err):
+			return &unstructured.UnstructuredList{}, nil
+		}
+		return nil, err
 	}
-	uncertain := o.ConfirmAbsent(ctx, answer)
-	return uncertain == nil, uncertain
+	return source
 }
 
 func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {

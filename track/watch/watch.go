@@ -31,7 +31,6 @@ type EventKind int
 const (
 	Changed      EventKind = iota // Object was added or changed, or existed when the watch began
 	Deleted                       // Object was deleted; it is as last seen
-	NotFound                      // Name doesn't exist, found by polling
 	Listed                        // UIDs are all objects that match: others are gone
 	Unreachable                   // Err: the API server is unreachable or in trouble
 	Reachable                     // it answers again
@@ -56,7 +55,9 @@ type Handler func(Event)
 // Source reads objects of one resource in one namespace.
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error) // nil: the objects are listed from time to time
+	// PollEvery is how long to wait after the first list without a Watch; later it is longer.
+	PollEvery time.Duration
 	// ConfirmAbsent, if set, returns nil if an answer of NotFound means that the objects are gone, for
 	// example with their kind; otherwise why that is unknown.
 	ConfirmAbsent func(context.Context, error) error
@@ -212,6 +213,9 @@ func (r *reachability) reportReachable() {
 // listAndWatch lists if it must and watches until the watch ends. A nil error means
 // that the watch may be opened again at once.
 func (w *watcher) listAndWatch(ctx context.Context) error {
+	if w.source.Watch == nil {
+		return w.poll(ctx)
+	}
 	streamsList := w.resourceVersion == "" && w.query.Limit == 0 && !w.mustList
 	if w.resourceVersion == "" && !streamsList {
 		if err := w.list(ctx); err != nil {
@@ -243,8 +247,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		}
 	default:
 	}
-	w.backOff, w.unauthorized, w.refusedSince, w.wasOpen = firstBackOff, 0, time.Time{}, true
-	w.reportReachable()
+	w.answered()
 	defer context.AfterFunc(ctx, events.Stop)()
 	for event := range events.ResultChan() {
 		if err := w.handleEvent(event); err != nil {
@@ -255,6 +258,23 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		_ = kube.Sleep(ctx, w.backOff.Step()) // a server that closes each watch at once must not be asked in a loop
 	}
 	return nil
+}
+
+// answered begins anew to count what the server refuses.
+func (w *watcher) answered() {
+	w.backOff, w.unauthorized, w.refusedSince, w.wasOpen = firstBackOff, 0, time.Time{}, true
+	w.reportReachable()
+}
+
+// poll lists, and waits until it is time for the next list.
+func (w *watcher) poll(ctx context.Context) error {
+	if err := w.list(ctx); err != nil {
+		return err
+	}
+	w.answered()
+	err := kube.Sleep(ctx, w.source.PollEvery)
+	w.source.PollEvery = min(w.source.PollEvery*3/2, lastPoll)
+	return err
 }
 
 // watchOptions are those of one request. With streamsList it first lists the existing objects.
