@@ -90,47 +90,47 @@ func lowered(text string) string {
 	return string(out)
 }
 
-// A span is a place in a text.
-type span struct{ from, to int }
+// An occurrence is a place in a text where a secret stands.
+type occurrence struct {
+	from, to int
+	of       *secret
+}
 
-// A shownFunc reports whether a secret that was found at a place stays.
-type shownFunc func(s *secret, in string, at span) bool
-
-// find returns the places of terms in a text, in order and without overlaps, except those that are shown. note, which may be nil, is
-// called for each secret that is found.
-func (s *search) find(text string, isShown shownFunc, note func(*secret)) []span {
+// find returns where terms stand in a text, except those that are shown.
+func (s *search) find(text string, isShown func(occurrence, string) bool) []occurrence {
 	if len(s.byHead) == 0 || len(text) < headLength {
 		return nil
 	}
 	lower := lowered(text)
-	var out []span
+	var out []occurrence
 	for i := 0; i+headLength <= len(text); i++ {
 		head := headOf(lower, i)
 		if n := slot(head); s.filter[n>>6]&(1<<(n&63)) == 0 {
 			continue
 		}
 		for _, p := range s.byHead[head] {
-			at := span{i, i + len(p.text)}
-			if !p.isAt(text, lower, i) || isShown(p.of, text, at) {
-				continue
+			m := occurrence{i, i + len(p.text), p.of}
+			if p.isAt(text, lower, i) && !isShown(m, text) {
+				out = append(out, m.widened(text, p.widen))
+				break
 			}
-			if note != nil {
-				note(p.of)
-			}
-			out = appendSpan(out, widened(text, at, p.widen))
-			break
 		}
 	}
 	return out
 }
 
-// appendSpan adds a span to others that are in order, and joins it with those that it touches.
-func appendSpan(to []span, s span) []span {
-	for n := len(to); n > 0 && s.from <= to[n-1].to; n-- {
-		s = span{min(s.from, to[n-1].from), max(s.to, to[n-1].to)}
-		to = to[:n-1]
+// joined returns matches in order, those that touch each other as one.
+func joined(found []occurrence) []occurrence {
+	slices.SortFunc(found, func(a, b occurrence) int { return a.from - b.from })
+	out := found[:0]
+	for _, m := range found {
+		if last := len(out) - 1; last >= 0 && m.from <= out[last].to {
+			out[last].to = max(out[last].to, m.to)
+		} else {
+			out = append(out, m)
+		}
 	}
-	return append(to, s)
+	return out
 }
 
 // isAt reports whether a term stands at a place; lower is the text in lower case.
@@ -142,22 +142,22 @@ func (p *term) isAt(text, lower string, i int) bool {
 	return strings.HasPrefix(in[i:], p.text) && (!p.wholeWord || alone(text, i, i+len(p.text)))
 }
 
-// widened extends a span of base64 on both sides by adjacent characters, because they may contain
+// widened extends a match of base64 on both sides by adjacent characters, because they may contain
 // bits of the term, and by padding. It adds at most limit characters on each side; if that is 0, nothing.
-func widened(text string, s span, limit int) span {
+func (m occurrence) widened(text string, limit int) occurrence {
 	if limit == 0 {
-		return s
+		return m
 	}
-	for n := 0; n < limit && s.from > 0 && inBase64(text[s.from-1]); n++ {
-		s.from--
+	for n := 0; n < limit && m.from > 0 && inBase64(text[m.from-1]); n++ {
+		m.from--
 	}
-	for n := 0; n < limit && s.to < len(text) && inBase64(text[s.to]); n++ {
-		s.to++
+	for n := 0; n < limit && m.to < len(text) && inBase64(text[m.to]); n++ {
+		m.to++
 	}
-	for n := 0; n < 2 && s.to < len(text) && text[s.to] == '='; n++ {
-		s.to++
+	for n := 0; n < 2 && m.to < len(text) && text[m.to] == '='; n++ {
+		m.to++
 	}
-	return s
+	return m
 }
 
 func inBase64(b byte) bool {
@@ -175,23 +175,18 @@ func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) ||
 
 // findWrapped is find that also finds terms across the ends of lines: base64 is often written in lines of 64 or 76
 // characters.
-func (s *search) findWrapped(text string, isShown shownFunc, note func(*secret)) []span {
-	found := s.find(text, isShown, note)
+func (s *search) findWrapped(text string, isShown func(occurrence, string) bool) []occurrence {
+	found := s.find(text, isShown)
 	if len(s.byHead) == 0 || !strings.Contains(text, "\n") {
 		return found
 	}
-	joined, places := unwrapped(text)
-	for _, f := range s.find(joined, isShown, note) {
-		if f.to-f.from >= minSearched {
-			found = append(found, span{int(places[f.from]), int(places[f.to-1]) + 1})
+	lines, places := unwrapped(text)
+	for _, m := range s.find(lines, isShown) {
+		if m.to-m.from >= minSearched {
+			found = append(found, occurrence{int(places[m.from]), int(places[m.to-1]) + 1, m.of})
 		}
 	}
-	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
-	merged := found[:0]
-	for _, f := range found {
-		merged = appendSpan(merged, f)
-	}
-	return merged
+	return found
 }
 
 // minWrapped is the length, in bytes, from which the word of a line may continue in the next line.

@@ -100,8 +100,8 @@ func TestSpansThatBeginBeforeTheLastOne(t *testing.T) {
 	s := newSearch()
 	s.addTerm(term{text: "wxyz"})
 	s.addTerm(term{text: "xyz1", caseSensitive: true, widen: 3})
-	got := s.find("ABwxyz1CD", func(*secret, string, span) bool { return false }, nil)
-	if want := []span{{0, 9}}; !slices.Equal(got, want) {
+	got := joined(s.find("ABwxyz1CD", func(occurrence, string) bool { return false }))
+	if want := []occurrence{{0, 9, nil}}; !slices.Equal(got, want) {
 		t.Errorf("find(ABwxyz1CD) = %v, want %v", got, want)
 	}
 }

@@ -57,8 +57,8 @@ func (t *Texts) AddVisibleName(name string) { t.locked(func() { t.addName(name) 
 func (t *Texts) addName(name string) { t.names[lowered(name)] = true }
 
 // isShown reports whether a text stays that was found at a place: it is a name or part of one, or stands in plain sight.
-func (t *Texts) isShown(s *secret, in string, at span) bool {
-	if t.names[lowered(s.text)] || !s.sure && t.open[s.text] {
+func (t *Texts) isShown(at occurrence, in string) bool {
+	if t.names[lowered(at.of.text)] || !at.of.sure && t.open[at.of.text] {
 		return true
 	}
 	for at.from > 0 && inName(in[at.from-1]) {
@@ -80,8 +80,8 @@ func (t *Texts) Hide(text string) string {
 
 // hide is Hide that also returns the hidden texts, in order.
 func (t *Texts) hide(text string) (string, []string) {
-	var found []span
-	t.locked(func() { found = t.search.findWrapped(text, t.isShown, nil) })
+	var found []occurrence
+	t.locked(func() { found = joined(t.search.findWrapped(text, t.isShown)) })
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -101,7 +101,9 @@ func (t *Texts) OriginsIn(texts ...string) []string {
 	found := map[string]bool{}
 	t.locked(func() {
 		for _, text := range texts {
-			t.search.findWrapped(text, t.isShown, func(s *secret) { found[s.text] = true })
+			for _, m := range t.search.findWrapped(text, t.isShown) {
+				found[m.of.text] = true
+			}
 		}
 	})
 	delete(found, "") // binary data
