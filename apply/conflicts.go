@@ -86,6 +86,11 @@ func (u *updateDecision) relinquishReplicas() {
 	}
 	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
 	live, has := fields.Value(u.live.Object, path)
+	if former, was := u.formerlyStated(path); !stated && was && has && fields.Equal(live, int64(0)) && !fields.Equal(former, int64(0)) {
+		// An autoscaler that comes now would never start it again.
+		_ = unstructured.SetNestedField(u.prediction.Desired.Object, former, fields.Names(path)...)
+		return
+	}
 	if stated && (by.Manager == "" || by.Subresource == "" && has && fields.Equal(live, int64(0))) {
 		// Zero replicas disable an autoscaler. No scale request has set them, so the
 		// chart's number is applied.
@@ -97,6 +102,14 @@ func (u *updateDecision) relinquishReplicas() {
 		u.contest(u.contested(decide.Scaled, path, by, u.live, u.prediction.Desired))
 	}
 	u.prediction.RelinquishField(path)
+}
+
+// formerlyStated returns what the latest revision that has the object stated for a field.
+func (u *updateDecision) formerlyStated(path fieldpath.Path) (any, bool) {
+	if len(u.facts.declared) == 0 {
+		return nil, false
+	}
+	return fields.Value(u.facts.declared[len(u.facts.declared)-1].Object, path)
 }
 
 // valueTexts writes the values of a field in two objects for people. Confidential texts are hidden

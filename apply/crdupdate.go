@@ -27,7 +27,8 @@ func (p *planning) decideDefinition(t *target, f facts) (verdict, error) {
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(f.full) {
 		contribution = &recorded
 	}
-	if lost := contribution.LossesOfOthers(definition.LossesByApply(f.full, f.desired)); !p.a.opts.CRDs.removesOthers() && len(lost) > 0 {
+	lost, stored := contribution.LossesOfOthers(definition.LossesByApply(f.full, f.desired)), definition.DroppedStoredVersions(f.full, f.desired)
+	if !p.a.opts.CRDs.removesOthers() && len(lost)+len(stored) > 0 {
 		return verdict{change: p.keepDefinition(t, f.full, f.desired, lost)}, nil
 	}
 	v, err := p.decideExisting(t, f)
@@ -66,7 +67,11 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 	}
 	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
 	way := "to replace it anyway: --crds upgrade"
-	if stored := definition.DroppedStoredVersions(live, desired); len(stored) > 0 {
+	switch stored := definition.DroppedStoredVersions(live, desired); {
+	case len(stored) > 0 && len(lost) == 0:
+		c.Reason = fmt.Sprintf("objects may be stored as %s, which the chart's definition lacks", strings.Join(stored, ", "))
+		way = "write them in the new version and take the old one out of status.storedVersions; the next release updates the definition then"
+	case len(stored) > 0:
 		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
 			strings.Join(stored, ", "))
 	}

@@ -227,6 +227,7 @@ func (p *planning) decideRefused(t *target, c Change, err error, reject func(err
 	case decide.Fail:
 		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
+		t.progress.creationRefused = c.Action == Create
 		return ask(p.holderOf(t, err), func(holder string) (verdict, error) {
 			refused := verify.AsServerError(t.obj, err)
 			if said, ok := errors.AsType[*verify.ServerError](refused); ok {

@@ -52,6 +52,7 @@ type planning struct {
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
 	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
 	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
+	judgesChange  bool                // the plan changes policies or webhooks
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 
@@ -151,6 +152,7 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 			if c.MayWrite() {
 				p.pending.Add(1)
 				noteQuota(c)
+				p.judgesChange = p.judgesChange || c.ID.Group == admissionGroup
 			}
 		}
 	}
@@ -376,14 +378,10 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 		isFirst := i == 0 || t.isHook && !targets[i-1].isHook // nothing runs before the first hook
 		switch until := admission().explain(ctx, t, err); {
 		case len(until) > 0 && order.putAfter(t, until):
-			p.letPass(ctx, t, p.prerequisites.untilAdmitted(until, err), Update)
+			p.letPass(t, p.prerequisites.untilAdmitted(until, err))
 		case t.rejected == nil: // denied: see CheckPermissions
 		case p.prerequisites.mayBeMendedByHooks(t, err) && !(t.isHook && isFirst):
-			action := Update
-			if verify.KindOf(err) == verify.Missing {
-				action = Create
-			}
-			p.letPass(ctx, t, p.prerequisites.untilHooksRan(err.Error()), action)
+			p.letPass(t, p.prerequisites.untilHooksRan(err.Error()))
 		default:
 			stays, errOfStaying := p.stayBehind(ctx, t, err)
 			switch {
@@ -396,7 +394,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 					what = "this hook"
 				}
 				p.warnings.add(t.id, t.source, "the server would reject %s: %s", what, err)
-				p.letPass(ctx, t, &Deferral{Reason: err.Error()}, Update)
+				p.letPass(t, &Deferral{Reason: err.Error()})
 			default:
 				out = append(out, *t.reject(err))
 			}
@@ -406,14 +404,17 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 }
 
 // letPass defers the decision about a target that was rejected.
-func (p *planning) letPass(ctx context.Context, t *target, d *Deferral, action Action) {
+func (p *planning) letPass(t *target, d *Deferral) {
 	if t.isHook { // its own turn tells
 		c := p.newChange(t, Create)
 		c.Unverified, c.manifestHash = d.Reason, ""
 		t.decided, t.rejected = &c, nil
 		return
 	}
-	c := p.newChange(t, action)
+	c := p.newChange(t, Update)
+	if t.progress.creationRefused || verify.KindOf(t.rejected) == verify.Missing {
+		c.Action = Create
+	}
 	if t.decided != nil { // denied
 		c = *t.decided
 		c.denied = nil

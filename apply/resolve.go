@@ -63,6 +63,7 @@ type fullReplacement struct {
 type progress struct {
 	attempts            int         // how often the object changed while it was being decided about
 	wasAbsent           bool        // it was observed to be absent
+	creationRefused     bool        // the last refusal was of creating it
 	provenance          *Provenance // as of the last attempt to write the object
 	written             bool        // an attempt was stored, or may have been
 	oldDeleted          bool        // the object that it replaces was deleted

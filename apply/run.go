@@ -121,6 +121,8 @@ type changeRun struct {
 	try      int    // from zero
 	written  bool   // writes were sent, so that what they asked for may be there
 	repaired Change // the change whose patch did what no apply can; the zero value when there was none
+
+	refusedSince time.Time // by admission; zero while it wasn't
 }
 
 // execute carries out a change, in as many tries as it takes: others may write the object between
@@ -173,6 +175,8 @@ func (r *changeRun) asPlanned(c Change) Change {
 // that ask for another decision.
 func (r *changeRun) giveUp(c Change, err error) error {
 	switch {
+	case err != nil && r.mayBeAdmittedSoon(err):
+		return nil
 	case err != nil && (r.try >= maxAttempts || !verify.WasModified(err, c.ID)):
 		err = verify.AsServerError(c.object(), err)
 		if r.t != nil && r.t.progress.oldDeleted {
@@ -184,6 +188,18 @@ func (r *changeRun) giveUp(c Change, err error) error {
 		return nil
 	}
 	return &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[r.planned], Err: err}
+}
+
+// mayBeAdmittedSoon reports whether a deletion is refused by admission that this run has changed, which the API server may
+// not have heeded yet. No dry run has told about a deletion before.
+func (r *changeRun) mayBeAdmittedSoon(err error) bool {
+	if kind := verify.KindOf(err); r.t != nil || !r.p.judgesChange || kind != verify.Policy && kind != verify.WebhookSays {
+		return false
+	}
+	if r.refusedSince.IsZero() {
+		r.refusedSince = time.Now()
+	}
+	return time.Since(r.refusedSince) < admissionLag
 }
 
 // doing is what an error says was being done.

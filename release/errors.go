@@ -148,7 +148,7 @@ func (e *LeaseRefusedError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *LeaseRefusedError) Hint() string {
-	return "let the quota or policy admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock"
+	return "let the quota, policy or webhook admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock"
 }
 
 // LockLostError says that this run may no longer change the release: it couldn't renew

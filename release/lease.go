@@ -102,7 +102,7 @@ func (l *heldLease) leaseError(err error) error {
 	switch {
 	case apierrors.IsForbidden(err) && kube.DeniedRequest(err.Error()) != nil:
 		return fmt.Errorf("%w: %w", errNoLease, err)
-	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"), kube.IsDenial(err):
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"), kube.IsRefused(err):
 		return &LeaseRefusedError{Namespace: l.namespace, Name: l.release, Err: err}
 	}
 	return nil

@@ -138,10 +138,11 @@ var (
 	quoted      = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
 	typedValues = lazyregexp.New(`(?s)got &value\.valueUnstructured.*`)
 	invalid     = lazyregexp.New(`Invalid value: [^:]*: `)
+	refusing    = lazyregexp.New(`^(?:admission webhook "[^"]*" denied the request|Internal error occurred: failed calling webhook "[^"]*": failed to call webhook: Post "[^"]*"|[a-z.0-9]+ "[^"]*" is forbidden: )`)
 )
 
 // Conceal hides confidential values in a text about an object: all values if all are
-// confidential, else those that the object has.
+// confidential, else those that the object has. What the API server itself says of who refuses it stays.
 func Conceal(obj *unstructured.Unstructured, text string) string {
 	switch secret := hide.ConfidentialFields(obj); {
 	case !secret.Any():
@@ -151,7 +152,8 @@ func Conceal(obj *unstructured.Unstructured, text string) string {
 		known.AddObject(obj)
 		return known.Hide(text)
 	}
-	text = typedValues().ReplaceAllString(text, "got something else (hidden)")
+	who := refusing().FindString(text)
+	text = typedValues().ReplaceAllString(text[len(who):], "got something else (hidden)")
 	text = quoted().ReplaceAllString(text, `"(hidden)"`)
-	return invalid().ReplaceAllString(text, "Invalid value: (hidden): ")
+	return who + invalid().ReplaceAllString(text, "Invalid value: (hidden): ")
 }

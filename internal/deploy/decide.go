@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"deployer/release"
 )
@@ -30,10 +31,15 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 }
 
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
-	return &Operation{
+	op := &Operation{
 		Verb: verb, Release: history.Name, Namespace: d.Namespace, Place: d.place(), history: history, wait: d.Settings.Wait,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
+	if latest := history.Latest(); latest != nil && latest.Status.IsPending() {
+		op.Warnings = []string{fmt.Sprintf("release %s/%s is %s at revision %d: nothing is changed before that run has ended or, if it no longer runs, is taken over (--takeover-pending)",
+			d.Namespace, history.Name, latest.Status, latest.Revision)}
+	}
+	return op
 }
 
 // existingHistory reads the history of a release that has one.

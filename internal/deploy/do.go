@@ -156,11 +156,17 @@ func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool 
 }
 
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
-	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
+	opts := release.LockOptions{
 		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Duration: leaseDuration, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
 		TakeoverPending: l.Settings.TakeoverPending, NoLease: l.Settings.NoLock,
 		OnWaiting: func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
-	})
+	}
+	l.lock, err = l.Releases.Lock(ctx, l.name, opts)
+	if err != nil && l.op.endsRefusal(err) {
+		l.warn(fmt.Sprintf("%v; the uninstall deletes what refuses it, and only the release record keeps other runs out", err))
+		opts.NoLease = true
+		l.lock, err = l.Releases.Lock(ctx, l.name, opts)
+	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
 )
@@ -54,10 +55,15 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 			return nil, err
 		}
 	} else {
-		if err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); err != nil {
+		switch err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); {
+		case err != nil && r.op.endsRefusal(err):
+			r.unrecorded = true
+			r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
+		case err != nil:
 			return nil, err
+		default:
+			r.tell(Recorded, Event{Record: record})
 		}
-		r.tell(Recorded, Event{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
 			// The journal stays as it was recorded before the step that failed: a rollback needs it to
 			// adopt again what this step has given back.
@@ -73,6 +79,14 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		r.tell(Recorded, Event{Record: record})
 	}
 	return record, err
+}
+
+// endsRefusal reports whether the operation uninstalls what may have refused a write of lock or record: a policy or a webhook
+// of the release.
+func (op *Operation) endsRefusal(err error) bool {
+	return op != nil && op.Verb == Uninstall && kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool {
+		return c.Action == apply.Delete && c.ID.Group == "admissionregistration.k8s.io"
+	})
 }
 
 func (r *run) removeObjects(ctx context.Context) error {

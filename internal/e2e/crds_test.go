@@ -130,10 +130,10 @@ func TestStoredVersionsStay(t *testing.T) {
 			w.ok("install", "x", chart("v1alpha1", "v1alpha1"))
 			w.ok("upgrade", "x", chart("v1", "v1alpha1", "v1"))
 			mark := w.mark()
-			refused := w.exits(3, "upgrade", "x", chart("v1", "v1"))
+			refused := w.exits(3, "upgrade", "x", chart("v1", "v1"), "--crds", "upgrade")
 			w.says(refused, "stderr", "CustomResourceDefinition/"+definition, `"v1alpha1": (missing from|must appear in) spec.versions`,
 				"keep the version in the definition")
-			w.exits(3, "plan", "x", chart("v1", "v1"))
+			w.exits(3, "plan", "x", chart("v1", "v1"), "--crds", "upgrade")
 			if writes := w.writes(mark); len(writes) > 0 {
 				t.Errorf("written: %v", writes)
 			}
@@ -144,8 +144,12 @@ func TestStoredVersionsStay(t *testing.T) {
 				}
 				return
 			}
-			w.ok("upgrade", "x", chart("v1", "v1"), "--crds", "skip")
-			w.ok("upgrade", "x", chart("v1", "v1"), "--crds", "create")
+			for _, policy := range []string{"skip", "create", "add"} { // as with Helm, which updates none, the rest is deployed
+				r := w.ok("upgrade", "x", chart("v1", "v1"), "--crds", policy)
+				if policy == "add" {
+					w.says(r, "stderr", "CustomResourceDefinition/"+definition+": kept as it is: objects may be stored as v1alpha1")
+				}
+			}
 			w.ok("rollback", "x", "1") // what is in crds/ isn't part of a revision
 			if writes := w.writes(mark); slices.ContainsFunc(writes, func(e kubetest.AuditEvent) bool { return e.Object.Name == definition }) {
 				t.Errorf("the definition was written: %v", writes)

@@ -94,6 +94,21 @@ func TestHookMakesAnObjectAnew(t *testing.T) {
 	w.says(w.exits(1, "upgrade", "x", chart(configMap("changes", "3"), configMap("new", "1"))), "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/new.*cannot be imported`)
 }
 
+// TestAutoscalerThatComesFindsPods prevents that a workload stays at zero, where no autoscaler acts, because the chart leaves its
+// number to one from now on and the upgrade's hook has stopped it.
+func TestAutoscalerThatComesFindsPods(t *testing.T) {
+	w := newWorld(t)
+	autoscaler := "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\n" +
+		"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 2, maxReplicas: 5}\n"
+	w.ok("install", "x", w.chart(deployment("web", "web", "  replicas: 3\n")), "--wait=false")
+	next := w.chart(deployment("web", "web", ""), autoscaler, hookJob("stop", "pre-upgrade", "before-hook-creation", false))
+	w.whenHookRuns(func() { w.scale("web", "0") })
+	w.ok("upgrade", "x", next, "--wait=false")
+	if got := field(w.must("deployments", "web"), "spec.replicas"); got == int64(0) {
+		t.Errorf("Deployment/web has %v replicas", got)
+	}
+}
+
 // TestLooksAgainAfterPreDelete prevents that an uninstall leaves what its hook has made anew.
 func TestLooksAgainAfterPreDelete(t *testing.T) {
 	w := newWorld(t)

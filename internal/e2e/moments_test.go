@@ -151,3 +151,24 @@ func TestRenamedDeploymentServesUntilReady(t *testing.T) {
 	w.ok("upgrade", "x", w.chart(service, deployment("newer", "web", "")))
 	w.there("deployments", map[string]bool{"old": false, "new": false, "newer": true})
 }
+
+// TestDroppedJudgeDoesNotHoldUpDeletions prevents that a run fails because the API server hasn't noticed yet that it has deleted the
+// policy that protected what it deletes too.
+func TestDroppedJudgeDoesNotHoldUpDeletions(t *testing.T) {
+	for name, run := range map[string]func(w *world, release, without string){
+		"upgrade":   func(w *world, release, without string) { w.ok("upgrade", release, without) },
+		"uninstall": func(w *world, release, _ string) { w.ok("uninstall", release) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			release := w.unique()
+			policy := strings.NewReplacer("NS", w.ns, "UNIQUE", release).Replace(replaceOnce(policyOf("UNIQUE", "false"), "[CREATE, UPDATE]", "[DELETE]"))
+			w.ok("install", release, w.chart(policy, labelled(configMap("gold", "1")), configMap("a", "1")))
+			w.eventually("the policy protects", func() bool {
+				return w.in("configmaps").Delete(w.bound(), "gold", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}) != nil
+			})
+			run(w, release, w.chart(configMap("a", "1")))
+			w.there("configmaps", map[string]bool{"gold": false})
+		})
+	}
+}

@@ -45,6 +45,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"clusterroles":              {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		"customresourcedefinitions": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 
+		"validatingwebhookconfigurations":   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 		"validatingadmissionpolicies":       {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
 		"validatingadmissionpolicybindings": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 	}
@@ -60,7 +61,7 @@ func (w *world) in(name string) dynamic.ResourceInterface {
 	w.Helper()
 	client := w.cluster.Dynamic().Resource(resource(w.T, name))
 	outside := []string{
-		"apiservices", "clusterroles", "customresourcedefinitions", "namespaces", "persistentvolumes", "storageclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"apiservices", "clusterroles", "customresourcedefinitions", "namespaces", "persistentvolumes", "storageclasses", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 	}
 	if slices.Contains(outside, name) {
 		return client

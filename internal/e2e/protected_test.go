@@ -3,10 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestKeptInsideWhatGoes: an object that a release never deletes keeps its namespace and its kind.
@@ -81,4 +83,22 @@ func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
 			t.Errorf("ConfigMap/%s has %v, want %s", name, got, want)
 		}
 	}
+}
+
+// TestUninstallEndsWhatRefusesItsRecords prevents that a release can't be uninstalled because its own webhook, which doesn't answer,
+// refuses the lock and the record.
+func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	webhook := strings.NewReplacer("NS", w.ns, "UNIQUE", name).Replace(replaceOnce(webhookOf("Ignore"), `apiGroups: [""], apiVersions: [v1], resources: [configmaps]`, `apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`))
+	w.ok("install", name, w.chart(webhook, configMap("a", "1")))
+	if _, err := w.in("validatingwebhookconfigurations").Patch(w.bound(), name, types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the webhook refuses", func() bool {
+		_, err := w.in("configmaps").Patch(w.bound(), "a", types.MergePatchType, []byte(`{"data":{"a":"b"}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
+	})
+	w.says(w.ok("uninstall", name), "stderr", "can't be locked.*the uninstall deletes what refuses it")
+	w.nothingLeft()
 }

@@ -66,6 +66,7 @@ func TestWithoutLeases(t *testing.T) {
 
 	first, done := poor.start("upgrade", "x", w.endless())
 	w.waiting()
+	w.says(poor.ok("plan", "x", w.chart(configMap("a", "3"))), "stdout", `Warning: release \S+/x is pending-upgrade at revision 2: nothing is changed before`)
 	r = poor.exits(5, "upgrade", "x", w.chart(configMap("a", "3")))
 	w.says(r, "stderr", `another operation`, `pending-upgrade`, `--takeover-pending`)
 	w.statuses("x", "deployed", "pending-upgrade")

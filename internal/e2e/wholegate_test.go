@@ -24,7 +24,7 @@ var movingGates = []movingGate{
 		before: configMap("a", "1") + "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"0\"}}\n",
 		after: configMap("a", "1") + "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: \"2\"}}\n" +
 			"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n",
-		again: []string{`checked again after ResourceQuota/NS/q`},
+		again: []string{`checked again after ResourceQuota/NS/q`, `\+ Service/NS/s +create`, `Plan: 1 to create, 1 to update`},
 	},
 	{
 		name: "a claim is refused twice",
@@ -72,6 +72,12 @@ var movingGates = []movingGate{
 		before: configMap("a", "1") + "---\n" + webhookOf("Fail"),
 		after:  configMap("a", "2"),
 		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE`},
+	},
+	{
+		name:   "the webhook that refuses a Secret is dropped",
+		before: configMap("a", "1") + "---\n" + replaceOnce(webhookOf("Fail"), "resources: [configmaps]", "resources: [secrets]") + "  objectSelector: {matchLabels: {checked: \"true\"}}\n",
+		after:  configMap("a", "2") + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: {checked: \"true\"}}\n",
+		again:  []string{`checked again after ValidatingWebhookConfiguration/UNIQUE: .*webhook "UNIQUE.example.com"`},
 	},
 	{
 		name:   "the parameter of a policy changes",

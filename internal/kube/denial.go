@@ -33,6 +33,12 @@ func isAdmissionDenial(message string) bool {
 // IsDenial reports whether an error is the refusal of an admission webhook or policy, whatever its code.
 func IsDenial(err error) bool { return err != nil && isAdmissionDenial(err.Error()) }
 
+// IsRefused reports whether admission doesn't let a request happen: a webhook or a policy denies it, or a webhook doesn't answer.
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors.go
+func IsRefused(err error) bool {
+	return IsDenial(err) || err != nil && strings.Contains(err.Error(), "failed calling webhook")
+}
+
 // IsConflict reports whether the API server says that an object has changed in the meantime.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) && !IsDenial(err) }
 
