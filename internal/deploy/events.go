@@ -21,6 +21,7 @@ const (
 	PodLogged track.EventKind = "pod_logged" // PodLog: what a container of a test has written, after all tests have ended
 	StepEnded track.EventKind = "step_ended" // Step, Objects, Took, Err
 	Recorded  track.EventKind = "recorded"   // Record: the record of a revision was written
+	Stopping  track.EventKind = "stopping"   // Text: a signal has come, and what the run does now; told by whoever gets signals
 	Ended     track.EventKind = "ended"      // Operation, Record, Took, Err; comes last, always
 )
 

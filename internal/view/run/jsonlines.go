@@ -67,10 +67,6 @@ type StatusFields struct {
 func (n *jsonRenderer) tick()  {}
 func (n *jsonRenderer) close() {}
 
-func (n *jsonRenderer) warn(text string) { n.write(jsonEvent{Event: track.Warned, Text: text}) }
-
-func (n *jsonRenderer) stopping(text string) { n.write(jsonEvent{Event: "stopping", Text: text}) }
-
 func (n *jsonRenderer) write(e jsonEvent) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {
@@ -120,7 +116,7 @@ func (n *jsonRenderer) handle(e deploy.Event) {
 		out.Reason, out.Message, out.Count, out.Text = e.Seen.Reason, e.Seen.Message, e.Seen.Count, e.Seen.Object
 	case track.APIRegained:
 		out.Seconds = new(roundedSeconds(e.Lost))
-	case track.Warned, track.APILost:
+	case track.Warned, track.APILost, deploy.Stopping:
 	default: // not for programs
 		return
 	}
@@ -135,7 +131,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	d := plan.Outline(op)
 	n.write(jsonEvent{Event: deploy.Began, Subject: d.Subject, Target: d.TargetRevision, Plan: &d.Summary})
 	for _, w := range d.Warnings {
-		n.warn(w.String())
+		n.write(jsonEvent{Event: track.Warned, Text: w.String()})
 	}
 }
 

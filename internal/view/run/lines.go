@@ -91,6 +91,8 @@ func (l *lineRenderer) handle(e deploy.Event) {
 		l.stepEnded(e)
 	case track.Warned:
 		l.warn(e.Text)
+	case deploy.Stopping:
+		l.say("stopping", e.Text)
 	case deploy.Ended:
 		l.flush()
 	}
@@ -232,8 +234,6 @@ func (l *lineRenderer) warn(text string) {
 	l.warned[text] = true
 	l.say("warn", text)
 }
-
-func (l *lineRenderer) stopping(text string) { l.say("stopping", text) }
 
 // gather collects objects with the same news, for the same reason, into one line.
 func (l *lineRenderer) gather(word, name, why string) {

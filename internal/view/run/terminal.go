@@ -68,10 +68,6 @@ func (t *terminalRenderer) handle(event deploy.Event) {
 	}
 }
 
-func (t *terminalRenderer) warn(text string) { t.lines.warn(text) }
-
-func (t *terminalRenderer) stopping(text string) { t.lines.stopping(text) }
-
 // tick paints what has changed.
 func (t *terminalRenderer) tick() {
 	t.lines.tick()

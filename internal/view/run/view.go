@@ -95,8 +95,6 @@ type outcome struct {
 // run state has taken the event in.
 type renderer interface {
 	handle(deploy.Event)
-	warn(text string)
-	stopping(text string)
 	tick()
 	close() // takes down what is not meant to stay
 }
@@ -168,23 +166,16 @@ func (v *View) HandleEvent(event deploy.Event) {
 		v.runs.current.warnings = slices.Clone(failed.warnings)
 	}
 	event = v.display.withoutHidden(event)
+	if event.Kind == track.Warned && slices.Contains(v.runs.current.warnings, event.Text) {
+		return // the same text once
+	}
 	v.runs.current.handle(event)
 	v.renderer.handle(event)
 }
 
-// Warn shows a warning, the same text once. It may be called from any goroutine.
+// Warn shows a warning. It may be called from any goroutine.
 func (v *View) Warn(text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.closed {
-		return
-	}
-	text = v.display.hideWarning(text)
-	before := len(v.runs.current.warnings)
-	v.runs.current.warn(text)
-	if len(v.runs.current.warnings) > before {
-		v.renderer.warn(text)
-	}
+	v.HandleEvent(deploy.Event{Event: track.Event{Kind: track.Warned, Text: text}})
 }
 
 // BeforeSuccess sets what writes the text before the last line of a success, such as the chart's notes.
@@ -210,7 +201,7 @@ func (v *View) Stopping(signal string, rollsBack bool) {
 	case current.hasBegun:
 		what = "the run ends here and is recorded as failed"
 	}
-	v.renderer.stopping(signal + ": " + what + "; send it once more to give up")
+	v.renderer.handle(deploy.Event{Event: track.Event{Kind: deploy.Stopping, Text: signal + ": " + what + "; send it once more to give up"}})
 }
 
 // Close takes down what was drawn, reports how everything ended, and writes the files of the options.
@@ -308,32 +299,21 @@ type warningsOnly struct {
 }
 
 func (w *warningsOnly) handle(event deploy.Event) {
-	if event.Kind == track.Warned {
-		w.warn(event.Text)
-	}
-}
-
-func (w *warningsOnly) warn(text string) {
-	if w.hold {
-		w.held = append(w.held, text)
-		return
-	}
-	w.outputs.write(output.WarningLine(w.display.palette, text))
-}
-
-func (w *warningsOnly) stopping(text string) {
-	if !w.hold {
-		w.outputs.write("stopping: " + text + "\n")
+	switch {
+	case event.Kind == track.Warned && w.hold:
+		w.held = append(w.held, event.Text)
+	case event.Kind == track.Warned:
+		w.outputs.write(output.WarningLine(w.display.palette, event.Text))
+	case event.Kind == deploy.Stopping && !w.hold:
+		w.outputs.write("stopping: " + event.Text + "\n")
 	}
 }
 
 // release writes what was held back.
 func (w *warningsOnly) release() {
-	w.hold = false
 	for _, text := range w.held {
-		w.warn(text)
+		w.outputs.write(output.WarningLine(w.display.palette, text))
 	}
-	w.held = nil
 }
 
 func (w *warningsOnly) tick()  {}

@@ -11,14 +11,11 @@ import (
 // document: there, names and words of ours that are the same are not to be hidden.
 func (d *display) hideText(s string) string { return d.opts.Hidden.Hide(d.streams.WithProgramName(s)) }
 
-// hideWarning is a warning like that, and without passwords of URLs: libraries quote those of repositories.
-func (d *display) hideWarning(s string) string { return output.WithoutPasswords(d.hideText(s)) }
-
 // withoutHidden returns an event without confidential text. Errors aren't changed: their
 // messages are filtered when they are written.
 func (d *display) withoutHidden(event deploy.Event) deploy.Event {
 	event.Event = textfmt.RewriteTagged(event.Event, d.hideText, d.streams.WithProgramName)
-	event.Text = output.WithoutPasswords(event.Text)
+	event.Text = output.WithoutPasswords(event.Text) // libraries quote the URLs of repositories
 	if event.Change != nil {
 		change := *event.Change
 		change.Reason = d.hideText(change.Reason)
