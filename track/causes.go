@@ -12,10 +12,8 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
-
-// A ref names an object that something else needs, in the same namespace.
-type ref struct{ Kind, Name string }
 
 // A diagnosis finds out why objects aren't ready at the end of a wait.
 type diagnosis struct {
@@ -115,7 +113,7 @@ func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 		if other == obj || other.observed.object == nil || !isNear || other.status.State == Ready {
 			continue
 		}
-		if slices.ContainsFunc(needs, func(what ref) bool { return isOrMakes(other.observed.object, what) }) {
+		if slices.ContainsFunc(needs, func(what finding.Missing) bool { return isOrMakes(other.observed.object, what) }) {
 			return other
 		}
 	}
@@ -124,18 +122,18 @@ func (d diagnosis) providerOf(obj *trackedObject) *trackedObject {
 
 // missingRefs returns the objects that obj's problem waits for: the missing object, or the
 // claims whose volumes its pods wait for.
-func (t *trackedObject) missingRefs() []ref {
+func (t *trackedObject) missingRefs() []finding.Missing {
 	p := t.status.Finding
 	switch {
 	case p.Missing != nil:
-		return []ref{{p.Missing.Kind, p.Missing.Name}}
+		return []finding.Missing{*p.Missing}
 	case p.Class != class.ClaimUnbound:
 		return nil
 	}
-	var out []ref
+	var out []finding.Missing
 	for _, history := range t.newPods.byUID {
 		for _, claim := range history.Pod.Volumes.Claims {
-			out = append(out, ref{Kind: "PersistentVolumeClaim", Name: claim})
+			out = append(out, finding.Missing{Kind: "PersistentVolumeClaim", Name: claim})
 		}
 	}
 	return out

@@ -11,7 +11,6 @@ import (
 	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/finding"
-	"deployer/track/pods"
 )
 
 // stage is a wait without a cluster, whose objects the test moves.
@@ -48,7 +47,7 @@ const (
 )
 
 // answer has the API server say what there is of something that pods miss: an object, or none.
-func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
+func answer(t *testing.T, s *wait, what finding.Missing, manifest string) {
 	t.Helper()
 	var object *unstructured.Unstructured
 	if manifest != "" {
@@ -87,7 +86,7 @@ func TestRootOfAMissingSecret(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
 	s.objects[0].updatePod(bad.pod(s.startedAt))
-	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+	answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "")
 	run(30 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s while its Secret is on its way", got)
@@ -106,7 +105,7 @@ func TestCauseBehindWhatNobodyWaitsFor(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), background)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
 	s.objects[0].updatePod(bad.pod(s.startedAt))
-	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+	answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "")
 	run(2 * time.Minute)
 	causes := diagnosis{session: s.session}.causes()
 	if s.objects[1].status.Finding == nil || len(causes) != 1 || !causes[0].Fatal || causes[0].Objects[0].Name != "web" {
@@ -167,7 +166,7 @@ func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 			s, run := stage(t, manifests...)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
 			s.objects[0].updatePod(bad.pod(s.startedAt))
-			answer(t, s, pods.Missing{Kind: "Secret", Name: "db", Key: "PASS"}, test.there)
+			answer(t, s, finding.Missing{Kind: "Secret", Name: "db", Key: "PASS"}, test.there)
 			if test.from > 0 {
 				run(test.from - time.Second)
 				if got := s.objects[0].status.State; got != Progressing {
@@ -188,9 +187,9 @@ func TestSecretThatSomebodyWrites(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"))
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
 	s.objects[0].updatePod(bad.pod(s.startedAt))
-	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+	answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "")
 	run(9 * time.Second)
-	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
+	answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
 	run(19 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s before the kubelet has looked again", got)
@@ -219,10 +218,10 @@ func TestVolumeOfASecretThatSomebodyWrites(t *testing.T) {
 			}
 			web.updatePod((&actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ContainerCreating"}}).pod(s.startedAt))
 			missed(1)
-			answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+			answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "")
 			run(16 * time.Second)
 			missed(2)
-			answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
+			answer(t, s, finding.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
 			run(64 * time.Second)
 			if test.missedAgain {
 				missed(3)
@@ -272,7 +271,7 @@ func TestSecretOfACustomResource(t *testing.T) {
 			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), test.object)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db-app" not found`}}
 			s.objects[0].updatePod(bad.pod(s.startedAt))
-			answer(t, s, pods.Missing{Kind: "Secret", Name: "db-app"}, "")
+			answer(t, s, finding.Missing{Kind: "Secret", Name: "db-app"}, "")
 			run(test.after)
 			if got := s.objects[0].status.State; got != test.want {
 				t.Errorf("the Deployment is %s after %s, want %s", got, test.after, test.want)
@@ -304,7 +303,7 @@ func TestSecretOfAJob(t *testing.T) {
 			if test.waits {
 				s.objects[1].updatePod((&actor{Name: "keys-1", Node: "node-1", Phase: "Pending", Waiting: bad.Waiting}).pod(s.startedAt))
 			}
-			answer(t, s, pods.Missing{Kind: "Secret", Name: "web-tls"}, "")
+			answer(t, s, finding.Missing{Kind: "Secret", Name: "web-tls"}, "")
 			run(test.after)
 			if got := s.objects[0].status.State; got != test.want {
 				t.Errorf("the Deployment is %s after %s, want %s", got, test.after, test.want)

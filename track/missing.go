@@ -11,7 +11,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
-	"deployer/track/pods"
+	"deployer/track/finding"
 )
 
 const (
@@ -42,7 +42,7 @@ type missingReferences struct {
 
 type missingID struct {
 	namespace string
-	pods.Missing
+	finding.Missing
 }
 
 // ensureReference returns what is known of a reference, and begins to keep it if nothing is.
@@ -131,7 +131,7 @@ func (s *session) declares(id kube.ID) bool {
 
 // missingFinalAt is when a problem is final that is about something missing; false when it
 // is like any other.
-func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
+func (s *podSummary) missingFinalAt(g *problemGroup, what finding.Missing) (time.Time, bool) {
 	known := &missingReference{}
 	if s.eval.obj.release.missing != nil {
 		known = s.eval.obj.release.missing(missingID{s.eval.obj.target.ID.Namespace, what})
@@ -159,6 +159,6 @@ func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
 		return false
 	}
 	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
-		return s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, pods.Missing{Kind: "Secret", Name: name})
+		return s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, finding.Missing{Kind: "Secret", Name: name})
 	})
 }

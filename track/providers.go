@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
-	"deployer/track/pods"
+	"deployer/track/finding"
 	"deployer/track/rules"
 )
 
@@ -109,7 +109,7 @@ func isConfigurationOnly(gk schema.GroupKind) bool {
 }
 
 // makesFor reports whether an object of the kind makes something.
-func (p provider) makesFor(o *unstructured.Unstructured, what ref) bool {
+func (p provider) makesFor(o *unstructured.Unstructured, what finding.Missing) bool {
 	if p.makes != "" && p.makes != what.Kind {
 		return false
 	}
@@ -146,9 +146,9 @@ func textsAt(value any, path string) []string {
 }
 
 // isOrMakes reports whether something is an object, or by the table made for it by its controller.
-func isOrMakes(o *unstructured.Unstructured, what ref) bool {
+func isOrMakes(o *unstructured.Unstructured, what finding.Missing) bool {
 	p, isProvider := providerOf(o.GroupVersionKind().GroupKind())
-	return what == ref{o.GetKind(), o.GetName()} || isProvider && p.makesFor(o, what) || what.Kind == "Secret" && what.Name == connectionSecretOf(o)
+	return what.Kind == o.GetKind() && what.Name == o.GetName() || isProvider && p.makesFor(o, what) || what.Kind == "Secret" && what.Name == connectionSecretOf(o)
 }
 
 // connectionSecretOf is the Secret in which an object of Crossplane, or of a kind made with it, has what one needs to
@@ -169,15 +169,14 @@ func mayMakeAnything(o *unstructured.Unstructured) bool {
 
 // willAppear reports whether what is missing is expected to be created soon: another tracked object is that or its controller
 // creates it, or there is one of which nobody knows what it creates, and which was applied not long ago.
-func (w *wait) willAppear(namespace string, what pods.Missing) bool {
+func (w *wait) willAppear(namespace string, what finding.Missing) bool {
 	now := w.opts.Now()
 	return slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
 		o := obj.observed.object
-		missed := ref{what.Kind, what.Name}
 		switch {
 		case o == nil || obj.target.ID.Namespace != namespace && obj.target.ID.Namespace != "":
 			return false
-		case !isOrMakes(o, missed):
+		case !isOrMakes(o, what):
 			misses := obj.status.Finding != nil && obj.status.Finding.Missing != nil // a Job that can't start creates nothing
 			return mayMakeAnything(o) && obj.target.ID.Namespace == namespace && !misses && obj.status.State != Failed && now.Sub(obj.timers.appliedAt) < providedByAnyWithin
 		}

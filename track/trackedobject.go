@@ -40,7 +40,7 @@ type trackedObject struct {
 
 // A releaseView answers questions about the other tracked objects. Its functions may be nil.
 type releaseView struct {
-	willAppear func(namespace string, what pods.Missing) bool // whether something on its way makes it
+	willAppear func(namespace string, what finding.Missing) bool // whether something on its way makes it
 	missing    func(missingID) *missingReference
 	workloads  func() rules.Workloads
 }

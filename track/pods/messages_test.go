@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 func TestPullClass(t *testing.T) {
@@ -134,7 +135,7 @@ func TestMissing(t *testing.T) {
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "other"}, Items: []corev1.KeyToPath{{Key: "both"}}}},
 		}}}},
 	}}})
-	for message, want := range map[string]Missing{
+	for message, want := range map[string]finding.Missing{
 		`secret "db" not found`:                                                                           {Kind: "Secret", Name: "db"},
 		`configmap "app" not found`:                                                                       {Kind: "ConfigMap", Name: "app"},
 		`couldn't find key password in Secret prod/db`:                                                    {Kind: "Secret", Name: "db", Key: "password"},

@@ -9,13 +9,10 @@ import (
 	"deployer/track/finding"
 )
 
-// A Missing is what a pod needs and its kubelet doesn't find, in the pod's namespace.
-type Missing = finding.Missing
-
 // A volumeKey is a key of a ConfigMap or Secret that a volume asks for by name.
 type volumeKey struct {
 	Volume string
-	Missing
+	finding.Missing
 }
 
 // Texts of the kubelet and the scheduler.
@@ -30,40 +27,40 @@ var (
 )
 
 // Missing finds what a message about the pod calls missing.
-func (p *Pod) Missing(message string) (Missing, bool) {
+func (p *Pod) Missing(message string) (finding.Missing, bool) {
 	if m := missingObject().FindStringSubmatch(message); m != nil {
-		return Missing{Kind: kindOf(m[1]), Name: m[2]}, true
+		return finding.Missing{Kind: kindOf(m[1]), Name: m[2]}, true
 	}
 	if m := missingKey().FindStringSubmatch(message); m != nil {
-		return Missing{Kind: kindOf(m[2]), Name: strings.Trim(m[4], `"'.,`), Key: m[1]}, true
+		return finding.Missing{Kind: kindOf(m[2]), Name: strings.Trim(m[4], `"'.,`), Key: m[1]}, true
 	}
 	if m := noSuchKey().FindStringSubmatch(message); m != nil {
 		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
 	}
 	if m := missingDevice().FindStringSubmatch(message); m != nil {
-		return Missing{Kind: deviceKinds[strings.ReplaceAll(strings.ToLower(m[1]), " ", "")], Name: m[2]}, true
+		return finding.Missing{Kind: deviceKinds[strings.ReplaceAll(strings.ToLower(m[1]), " ", "")], Name: m[2]}, true
 	}
 	if m := missingClaim().FindStringSubmatch(message); m != nil {
-		return Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true
+		return finding.Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true
 	}
-	return Missing{}, false
+	return finding.Missing{}, false
 }
 
 // missingVolumeKey finds whose key a volume asks for in vain: the message names only the
 // volume, which may ask several objects for a key of that name.
-func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
+func (p *Pod) missingVolumeKey(kind, key, message string) (finding.Missing, bool) {
 	volume := ofVolume().FindStringSubmatch(message)
 	if volume == nil {
-		return Missing{}, false
+		return finding.Missing{}, false
 	}
-	var found []Missing
+	var found []finding.Missing
 	for _, k := range p.Volumes.keys {
 		if k.Volume == volume[1] && k.Kind == kind && k.Key == key {
 			found = append(found, k.Missing)
 		}
 	}
 	if len(found) != 1 {
-		return Missing{}, false
+		return finding.Missing{}, false
 	}
 	return found[0], true
 }
@@ -82,7 +79,7 @@ func kindOf(word string) string {
 func (p *Pod) addVolumeKeys(v *corev1.Volume) {
 	add := func(kind, name string, items []corev1.KeyToPath) {
 		for _, item := range items {
-			p.Volumes.keys = append(p.Volumes.keys, volumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
+			p.Volumes.keys = append(p.Volumes.keys, volumeKey{Volume: v.Name, Missing: finding.Missing{Kind: kind, Name: name, Key: item.Key}})
 		}
 	}
 	if s := v.Secret; s != nil {
