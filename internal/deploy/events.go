@@ -45,8 +45,8 @@ type Event struct {
 // return soon and must not call the Deployer.
 type EventHandler func(Event)
 
-// Serial returns an event handler that may be called from any goroutine.
-func Serial(o EventHandler) EventHandler {
+// serial returns an event handler that may be called from any goroutine.
+func serial(o EventHandler) EventHandler {
 	if o == nil {
 		return func(Event) {}
 	}

@@ -24,7 +24,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	applier.OnAdoption = journal.recordAdoption
 	r := &run{
-		Deployer: d, op: op, lock: lock, emit: Serial(onEvent), began: time.Now(), journal: journal,
+		Deployer: d, op: op, lock: lock, emit: serial(onEvent), began: time.Now(), journal: journal,
 		applier: applier, tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.tell(Began, Event{Operation: op})

@@ -18,7 +18,7 @@ import (
 // track.Tracker.Wait, or a *MissingError.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.place(), Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, emit: Serial(onEvent), began: time.Now(), tracker: d.newTracker()}
+	r := &run{Deployer: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
 	r.tell(Began, Event{Operation: op})
 	err := r.trackRevision(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -49,10 +48,6 @@ func problemText(s track.Status) string {
 	if p == nil {
 		return s.Message
 	}
-	text := cmp.Or(p.Title, string(p.Class))
-	if p.Message != "" {
-		text += ": " + p.Message
-	}
 	var more []string
 	if len(p.Pods) > 0 {
 		more = append(more, "pod "+p.Pods[0]+textfmt.AndMore(max(p.PodCount, len(p.Pods))-1))
@@ -64,7 +59,7 @@ func problemText(s track.Status) string {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
 	more = append(more, attempts(p.Class, p.Attempts, p.Limit))
-	return textfmt.WithNotes(text, more...)
+	return textfmt.WithNotes(p.Text(), more...)
 }
 
 // attempts says how often something was tried, and how often makes it final:
