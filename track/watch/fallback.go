@@ -101,6 +101,7 @@ func (o Objects) polled(name string, every time.Duration, read func(context.Cont
 	source.Watch, source.PollEvery = nil, every
 	source.List = func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 		if err := o.ReadLimit.Wait(ctx); err != nil {
+			<-ctx.Done() // its turn comes after the end of the wait
 			return nil, err
 		}
 		obj, err := read(ctx, name)
