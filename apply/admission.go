@@ -115,14 +115,12 @@ var admissionRules = []admissionRule{
 			if r.id.Kind == "MutatingAdmissionPolicyBinding" {
 				policy = a.mutating[policyOf(policy)]
 			}
-			rules, _, _ := unstructured.NestedSlice(objectOf(policy), "spec", "matchConstraints", "resourceRules")
-			return policy == nil || covers(rules, o)
+			return policy == nil || covers(fields.Items(policy.Object, "spec", "matchConstraints", "resourceRules"), o)
 		}},
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota}, kindsOf(admissionGroup, "MutatingWebhookConfiguration"),
 		func(_ *admission, o refusedObject, r readByAdmission) bool {
 			return slices.ContainsFunc(webhooksOf(r.old), func(w map[string]any) bool {
-				rules, _ := w["rules"].([]any)
-				return covers(rules, o)
+				return covers(fields.Items(w, "rules"), o)
 			})
 		}},
 	{[]verify.Kind{verify.WebhookDown, verify.WebhookSays}, kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
@@ -234,26 +232,18 @@ func namesClass(o refusedObject, r readByAdmission, field string) bool {
 }
 
 // covers reports whether rules of a webhook or policy are about an object.
-func covers(rules []any, o refusedObject) bool {
+func covers(rules []map[string]any, o refusedObject) bool {
 	has := func(rule map[string]any, field, value string) bool {
 		list, _, _ := unstructured.NestedStringSlice(rule, field)
 		return slices.Contains(list, "*") || slices.Contains(list, value)
 	}
-	return slices.ContainsFunc(rules, func(r any) bool {
-		rule, _ := r.(map[string]any)
+	return slices.ContainsFunc(rules, func(rule map[string]any) bool {
 		return has(rule, "apiGroups", o.gvr.Group) && (has(rule, "resources", o.gvr.Resource) || has(rule, "resources", "*/*"))
 	})
 }
 
 func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedSlice(objectOf(configuration), "webhooks")
-	var out []map[string]any
-	for _, item := range list {
-		if w, ok := item.(map[string]any); ok {
-			out = append(out, w)
-		}
-	}
-	return out
+	return fields.Items(objectOf(configuration), "webhooks")
 }
 
 // namedWebhooks returns the webhooks of a configuration that a refusal names.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"deployer/apply/definition"
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -211,12 +212,9 @@ func (m missingConditions) watchUntilMet(ctx context.Context, cluster *kube.Clus
 
 // conditionOf reports whether a condition of an object is true, and its message.
 func conditionOf(obj *unstructured.Unstructured, kind string) (bool, string) {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, item := range list {
-		c, ok := item.(map[string]any)
-		if ok && c["type"] == kind {
-			message, _ := c["message"].(string)
-			return c["status"] == "True", message
+	for _, c := range fields.Items(obj.Object, "status", "conditions") {
+		if c["type"] == kind {
+			return c["status"] == "True", fields.AsString(c["message"])
 		}
 	}
 	return false, ""

@@ -56,35 +56,30 @@ func (p *planning) protectParts(t *target, c Change, contribution *Contribution)
 	return c
 }
 
-// keepDefinition keeps a definition as it is, and says why.
+// keepDefinition keeps a definition that has what others have added, or versions in which objects may be stored.
 func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, lost definition.Losses) Change {
-	c := p.newChange(t, Keep)
-	c.Live, c.Desired = live, desired
-	c.manifestHash = "" // no fingerprint: the next release looks again
 	whose := ""
 	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
-	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
-	way := "to replace it anyway: --crds upgrade"
+	why := fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
+	way := "; to replace it anyway: --crds upgrade"
 	switch stored := definition.DroppedStoredVersions(live, desired); {
 	case len(stored) > 0 && len(lost) == 0:
-		c.Reason = fmt.Sprintf("objects may be stored as %s, which the chart's definition lacks", strings.Join(stored, ", "))
-		way = "write them in the new version and take the old one out of status.storedVersions; the next release updates the definition then"
+		why = fmt.Sprintf("objects may be stored as %s, which the chart's definition lacks", strings.Join(stored, ", "))
+		way = "; write them in the new version and take the old one out of status.storedVersions; the next release updates the definition then"
 	case len(stored) > 0:
-		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
+		way = fmt.Sprintf("; objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
 			strings.Join(stored, ", "))
 	}
-	p.warnings.add(t.id, t.source, "kept as it is: %s; %s", c.Reason, way)
-	return c
+	return p.keepAsItIs(t, live, desired, why, way)
 }
 
-// keepAsItIs keeps a definition of crds/ that there is no permission to read or to create as it is, or as absent as it is.
-func (p *planning) keepAsItIs(t *target, desired *unstructured.Unstructured, why string) Change {
+// keepAsItIs keeps a definition of crds/ as it is, or as absent as it is, and says why, and with way what to do about it.
+func (p *planning) keepAsItIs(t *target, live, desired *unstructured.Unstructured, why, way string) Change {
 	c := p.newChange(t, Keep)
-	c.Desired, c.Reason = desired, why
-	c.manifestHash = "" // no fingerprint: the next release looks again
-	p.warnings.add(t.id, t.source, "kept as it is: %s", why)
+	c.Live, c.Desired, c.Reason = live, desired, why
+	p.warnings.add(t.id, t.source, "kept as it is: %s%s", why, way)
 	return c
 }
 

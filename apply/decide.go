@@ -17,9 +17,14 @@ import (
 	"deployer/internal/kube"
 )
 
-// newChange returns a change of a target, without its live and its desired object.
+// newChange returns a change of a target, without its live and its desired object. What stays as it is, or somebody else's, is
+// looked at again in the next release.
 func (p *planning) newChange(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.definitions.fingerprintInput(t)}
+	c := Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight}
+	if action != Keep && action != GiveBack && !t.isHook {
+		c.manifestHash = p.definitions.fingerprintInput(t)
+	}
+	return c
 }
 
 // decideObject decides about an object of the chart.
@@ -34,7 +39,7 @@ func (p *planning) decideObject(t *target, f facts) (verdict, error) {
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return verdict{change: c}, nil
 	case f.forbidden && isDefinition && f.isServed:
-		return verdict{change: p.keepAsItIs(t, f.desired, "there is no permission to read the definition; the API server has its kind")}, nil
+		return verdict{change: p.keepAsItIs(t, nil, f.desired, "there is no permission to read the definition; the API server has its kind", "")}, nil
 	case d != nil:
 		return p.checkedBefore(t, p.deferChange(t, p.newCreation(t, f.desired), d)), nil
 	case f.deferral != nil:
@@ -77,10 +82,9 @@ func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
 	case Update:
 		return p.decideUpdate(t, f, d.Adopts)
 	case Keep:
-		c.manifestHash = ""
 		return verdict{change: c}, nil
 	case GiveBack:
-		c.Provenance, c.manifestHash = p.history.provenance[t.id], ""
+		c.Provenance = p.history.provenance[t.id]
 		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
 		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
 		return ask(func(ctx context.Context) (Change, error) {
@@ -163,7 +167,7 @@ func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
 		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
 			return p.decideUnobserved(t, f.observation)
 		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
-			return verdict{change: p.keepAsItIs(t, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it")}, nil
+			return verdict{change: p.keepAsItIs(t, nil, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it", "")}, nil
 		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
 			return ask(p.look(t), func(now observation) (verdict, error) {
 				if now.full == nil {

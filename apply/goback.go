@@ -67,10 +67,15 @@ func isRefusal(err error) bool {
 	return true
 }
 
+// mayStayBehind reports whether an object needn't go back that is refused for a reason. t is nil for an orphan.
+func (p *planning) mayStayBehind(t *target, why error) bool {
+	return t != nil && !t.isHook && why != nil && p.req.BackTo != 0 && isRefusal(why)
+}
+
 // stayBehind decides about an object that can't go back to the revision that is rolled back to: it doesn't hold up the
 // others. It reports false where that isn't so, and the rejection remains.
 func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, error) {
-	if why == nil || p.req.BackTo == 0 || t.isHook || !isRefusal(why) {
+	if !p.mayStayBehind(t, why) {
 		return false, nil
 	}
 	found, err := p.observer.read(ctx, t)
@@ -94,7 +99,7 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 		c.Reason = "can't go back"
 	}
 	if stay == nil {
-		stay = &Stay{Why: why.Error(), Advice: p.adviceForStaying(why)}
+		stay = p.stayFor(why)
 	}
 	c.Reason = joinReasons(c.Reason, stay.Why)
 	c.Stays, c.manifestHash = stay, "" // no fingerprint: the next release looks again
@@ -114,22 +119,23 @@ func joinReasons(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), ": ")
 }
 
-// adviceForStaying says what to do about an object that can't go back.
-func (p *planning) adviceForStaying(why error) string {
+// stayFor returns the stay of an object that can't go back, with what to do about it.
+func (p *planning) stayFor(why error) *Stay {
 	immutable, ok := errors.AsType[*ImmutableError](why)
+	stay := &Stay{Why: why.Error(), Advice: fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)}
 	switch {
 	case ok && (immutable.Never || immutable.ID.GroupKind() == kube.PersistentVolumeClaimKind):
-		return "it stays, because deleting it loses data: if it isn't needed, delete it yourself and roll back again"
+		stay.Advice = "it stays, because deleting it loses data: if it isn't needed, delete it yourself and roll back again"
 	case ok:
-		return fmt.Sprintf("to recreate it: roll back to revision %d with --allow-recreate", p.req.BackTo)
+		stay.Advice = fmt.Sprintf("to recreate it: roll back to revision %d with --allow-recreate", p.req.BackTo)
 	}
-	return fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)
+	return stay
 }
 
 // leaveBehind makes of a change that was refused when it was carried out one that stays. It reports false where the
 // refusal is to end the run.
 func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
-	if t == nil || t.isHook || p.req.BackTo == 0 || !isRefusal(err) {
+	if !p.mayStayBehind(t, err) {
 		return false
 	}
 	why := err
@@ -137,7 +143,7 @@ func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
 		why = object.Err
 	}
 	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = Keep, nil, nil, nil, ""
-	c.Stays = &Stay{Why: why.Error(), Advice: p.adviceForStaying(why)}
+	c.Stays = p.stayFor(why)
 	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
 	return true
 }

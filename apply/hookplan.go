@@ -11,7 +11,7 @@ import (
 // decideHook asks the server whether it would create one hook.
 func (p *planning) decideHook(t *target, f facts) (verdict, error) {
 	c := p.newChange(t, Create)
-	c.Desired, c.manifestHash = f.desired, ""
+	c.Desired = f.desired
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		return ask(p.mayDo(c, "delete", t.mapping), func(c Change) (verdict, error) { return p.decideCreationOfHook(t, f, c) }), nil
 	}
@@ -35,7 +35,7 @@ func (p *planning) tryHook(t *target, f facts, c Change) verdict {
 	create := trial{write: write{verb: createHook}, body: c.Desired}
 	return p.try(t, create, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		exists := kube.IsAlreadyExists(refusal)
-		if !exists && !verify.IsHeldByAnother(refusal) || t.progress.attempts == maxAttempts {
+		if !exists && verify.KindOf(refusal) != verify.Held || t.progress.attempts == maxAttempts {
 			return p.decideTriedHook(t, f, c, result, refusal)
 		}
 		return ask(p.look(t), func(now observation) (verdict, error) {

@@ -60,7 +60,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 // isHeldByEarlierHook reports whether an object of the hook's name may hold what the hook is refused for, such as
 // its port: the server compares names last.
 func (p *planning) isHeldByEarlierHook(ctx context.Context, t *target, refusal error) bool {
-	if !verify.IsHeldByAnother(refusal) {
+	if verify.KindOf(refusal) != verify.Held {
 		return false
 	}
 	live, err := p.a.get(ctx, t.mapping, t.id)

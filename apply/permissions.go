@@ -69,9 +69,7 @@ func (p *permissions) denyUnlessAllowed(ctx context.Context, c *Change, verb str
 	what := authorizationv1.ResourceAttributes{
 		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace, Name: c.ID.Name,
 	}
-	allowed, err := mayRequest(what, func(what authorizationv1.ResourceAttributes) (bool, error) {
-		return p.asked.get(what, func() (bool, error) { return p.a.askPermission(ctx, what) })
-	})
+	allowed, err := p.mayRequest(ctx, what)
 	if err == nil && !allowed {
 		p.deny(c, verb, m.Resource)
 	}
@@ -105,23 +103,21 @@ func (p *permissions) denyUnlessAllowedInNewNamespace(ctx context.Context, c *Ch
 // MayRequest reports whether the account may make a request about all objects of a kind, or at least about the one that
 // what names.
 func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return mayRequest(what, func(what authorizationv1.ResourceAttributes) (bool, error) { return a.askPermission(ctx, what) })
+	return (&permissions{a: a}).mayRequest(ctx, what)
 }
 
-// mayRequest is Applier.MayRequest, asking by ask.
-func mayRequest(what authorizationv1.ResourceAttributes, ask func(authorizationv1.ResourceAttributes) (bool, error)) (bool, error) {
+func (p *permissions) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	for _, name := range slices.Compact([]string{"", what.Name}) {
 		what.Name = name
-		if allowed, err := ask(what); err != nil {
+		allowed, err := p.asked.get(what, func() (bool, error) {
+			return answerTo(ctx, p.a.requester, func() (bool, error) { return p.a.cluster.MayRequest(ctx, what) })
+		})
+		if err != nil {
 			return false, fmt.Errorf("checking the permissions of the account: %w", err)
-		} else if allowed {
+		}
+		if allowed {
 			return true, nil
 		}
 	}
 	return false, nil
-}
-
-// askPermission is kube.Cluster.MayRequest, tried again after transient failures as all requests of a plan.
-func (a *Applier) askPermission(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return answerTo(ctx, a.requester, func() (bool, error) { return a.cluster.MayRequest(ctx, what) })
 }

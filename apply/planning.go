@@ -407,7 +407,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 func (p *planning) letPass(t *target, d *Deferral) {
 	if t.isHook { // its own turn tells
 		c := p.newChange(t, Create)
-		c.Unverified, c.manifestHash = d.Reason, ""
+		c.Unverified = d.Reason
 		t.decided, t.rejected = &c, nil
 		return
 	}

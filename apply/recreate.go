@@ -205,10 +205,8 @@ func hasAttributesClass(user *unstructured.Unstructured, class string) bool {
 // usesResourceClaim reports whether a pod that hasn't ended has devices by a claim.
 func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	claims, _, _ := unstructured.NestedSlice(pod.Object, "spec", "resourceClaims")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(claims, func(c any) bool {
-		m, _ := c.(map[string]any)
-		return fields.AsString(m["resourceClaimName"]) == claim
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(fields.Items(pod.Object, "spec", "resourceClaims"), func(c map[string]any) bool {
+		return c["resourceClaimName"] == claim
 	})
 }
 
@@ -216,12 +214,10 @@ func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
 // k8s.io/kubernetes/pkg/controller/volume/pvcprotection
 func usesClaim(pod *unstructured.Unstructured, claim string) bool {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(volumes, func(v any) bool {
-		m, _ := v.(map[string]any)
-		name, named, _ := unstructured.NestedString(m, "persistentVolumeClaim", "claimName")
-		_, ephemeral := m["ephemeral"].(map[string]any)
-		return named && name == claim || ephemeral && pod.GetName()+"-"+fields.ItemName(m) == claim
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(fields.Items(pod.Object, "spec", "volumes"), func(v map[string]any) bool {
+		name, named, _ := unstructured.NestedString(v, "persistentVolumeClaim", "claimName")
+		_, ephemeral := v["ephemeral"].(map[string]any)
+		return named && name == claim || ephemeral && pod.GetName()+"-"+fields.ItemName(v) == claim
 	})
 }
 
@@ -319,11 +315,7 @@ var bindingKinds = kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding")
 
 // bindsAccount reports whether a binding is for an account.
 func bindsAccount(us authenticationv1.UserInfo, binding *unstructured.Unstructured) bool {
-	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
-	return slices.ContainsFunc(subjects, func(s any) bool {
-		subject, ok := s.(map[string]any)
-		return ok && isSubject(us, subject)
-	})
+	return slices.ContainsFunc(fields.Items(binding.Object, "subjects"), func(subject map[string]any) bool { return isSubject(us, subject) })
 }
 
 // isSubject matches a subject of a binding as the authorizer does.

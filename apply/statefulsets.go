@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
+	"deployer/apply/fields"
 	"deployer/internal/annotation"
 )
 
@@ -39,11 +40,9 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 		immutable.Fields = at
 	}
 	var lines []string
-	before, _, _ := unstructured.NestedSlice(live, "volumeClaimTemplates")
-	after, _, _ := unstructured.NestedSlice(desired, "volumeClaimTemplates")
-	for _, t := range after {
+	for _, t := range fields.Items(desired, "volumeClaimTemplates") {
 		name, size := sizeOf(t)
-		for _, old := range before {
+		for _, old := range fields.Items(live, "volumeClaimTemplates") {
 			if n, was := sizeOf(old); n == name && size != "" && !compare.Satisfies(was, size) {
 				lines = append(lines, u.adviceForClaims(name, was, size))
 			}
@@ -72,10 +71,9 @@ func (u *updateDecision) adviceForClaims(template, was, size string) string {
 		kept, size, u.t.id.Namespace, template, u.t.id.Name, size)
 }
 
-func sizeOf(template any) (name, size string) {
-	m, _ := template.(map[string]any)
-	name, _, _ = unstructured.NestedString(m, "metadata", "name")
-	v, _, _ := unstructured.NestedFieldNoCopy(m, "spec", "resources", "requests", "storage")
+func sizeOf(template map[string]any) (name, size string) {
+	name, _, _ = unstructured.NestedString(template, "metadata", "name")
+	v, _, _ := unstructured.NestedFieldNoCopy(template, "spec", "resources", "requests", "storage")
 	if v != nil {
 		size = fmt.Sprint(v)
 	}

@@ -41,9 +41,8 @@ func HoldingsOf(obj *unstructured.Unstructured, exclusive Exclusive) []Holding {
 var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holding{
 	kube.ServiceKind: func(obj *unstructured.Unstructured) []Holding {
 		var out []Holding
-		ports, _, _ := unstructured.NestedSlice(obj.Object, "spec", "ports")
-		for _, item := range ports {
-			out = append(out, portHolding("nodePort", item, "nodePort")...)
+		for _, port := range fields.Items(obj.Object, "spec", "ports") {
+			out = append(out, portHolding("nodePort", port, "nodePort")...)
 		}
 		spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
 		out = append(out, portHolding("nodePort", spec, "healthCheckNodePort")...)
@@ -62,9 +61,7 @@ var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holdi
 		var out []Holding
 		class, _, _ := unstructured.NestedString(obj.Object, "spec", "ingressClassName")
 		class = cmp.Or(class, obj.GetAnnotations()["kubernetes.io/ingress.class"])
-		rules, _, _ := unstructured.NestedSlice(obj.Object, "spec", "rules")
-		for _, item := range rules {
-			rule, _ := item.(map[string]any)
+		for _, rule := range fields.Items(obj.Object, "spec", "rules") {
 			h := held("host " + cmp.Or(fields.AsString(rule["host"]), "*"))
 			h.key += " of " + class
 			out = append(out, h)
@@ -82,8 +79,7 @@ var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holdi
 func held(what string) Holding { return Holding{What: what, key: what} }
 
 // portHolding is the port of that field, if it has one.
-func portHolding(what string, in any, field string) []Holding {
-	port, _ := in.(map[string]any)
+func portHolding(what string, port map[string]any, field string) []Holding {
 	if n := fields.Scalar(port[field]); port[field] != nil && n != "0" {
 		return []Holding{held(fmt.Sprintf("%s %s/%s", what, n, cmp.Or(fields.AsString(port["protocol"]), "TCP")))}
 	}
@@ -106,8 +102,8 @@ func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive E
 	nodes, _ := pod["nodeSelector"].(map[string]any)
 	onHost, _ := pod["hostNetwork"].(bool)
 	for _, list := range []string{"containers", "initContainers"} {
-		for _, container := range listAt(pod, list) {
-			for _, port := range listAt(container, "ports") {
+		for _, container := range fields.Items(pod, list) {
+			for _, port := range fields.Items(container, "ports") {
 				found := portHolding("hostPort", port, "hostPort")
 				if onHost && len(found) == 0 {
 					found = portHolding("hostPort", port, "containerPort")
@@ -131,7 +127,7 @@ func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive E
 // claimsOf yields the names of the volume claims that the pods use.
 func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		for _, volume := range listAt(pod, "volumes") {
+		for _, volume := range fields.Items(pod, "volumes") {
 			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" && !yield(name) {
 				return
 			}
@@ -140,8 +136,7 @@ func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield fun
 		if !stated {
 			replicas = 1
 		}
-		spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
-		for _, template := range listAt(spec, "volumeClaimTemplates") {
+		for _, template := range fields.Items(obj.Object, "spec", "volumeClaimTemplates") {
 			name, _, _ := unstructured.NestedString(template, "metadata", "name")
 			for i := range min(replicas, 100) {
 				if !yield(fmt.Sprintf("%s-%s-%d", name, obj.GetName(), i)) {
@@ -150,17 +145,6 @@ func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield fun
 			}
 		}
 	}
-}
-
-func listAt(in map[string]any, field string) []map[string]any {
-	var out []map[string]any
-	list, _ := in[field].([]any)
-	for _, item := range list {
-		if m, ok := item.(map[string]any); ok {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // SharedHolding returns what both have, and can't have together.
@@ -204,7 +188,7 @@ func IsRenamed(old, next *unstructured.Unstructured, sameTemplate bool) bool {
 
 // programOf is the image of a workload's first container, without its tag and digest.
 func programOf(obj *unstructured.Unstructured) string {
-	containers := listAt(podSpec(obj), "containers")
+	containers := fields.Items(podSpec(obj), "containers")
 	if len(containers) == 0 {
 		return ""
 	}

@@ -37,15 +37,7 @@ func Kind(crd *unstructured.Unstructured) schema.GroupKind {
 // Versions returns the versions of a CustomResourceDefinition. They are part of it:
 // don't change them.
 func Versions(crd *unstructured.Unstructured) []map[string]any {
-	value, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
-	list, _ := value.([]any)
-	var out []map[string]any
-	for _, v := range list {
-		if version, ok := v.(map[string]any); ok {
-			out = append(out, version)
-		}
-	}
-	return out
+	return fields.Items(crd.Object, "spec", "versions")
 }
 
 // ConversionService returns the Service of the webhook that converts a kind between its

@@ -69,16 +69,10 @@ func TooLarge(err error) bool {
 
 var tooLargeMessages = []string{"etcdserver: request is too large", "trying to send message larger than max"}
 
-// IsHeldByAnother reports whether an object is refused because another one, which may be the one that it
-// replaces, holds a port, an address or a role.
-func IsHeldByAnother(err error) bool {
-	return err != nil && contains(err.Error(), []string{"already allocated", "already marked as default"})
-}
-
 // CannotRenameForDryRun reports whether an object can't be dry-run under another name: only its own
 // name is allowed, or it needs a port, an address or a role that the old one holds.
 func CannotRenameForDryRun(err error) bool {
-	if IsHeldByAnother(err) {
+	if KindOf(err) == Held {
 		return true
 	}
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
