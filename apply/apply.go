@@ -17,8 +17,8 @@
 //   - predicted: who owns which field, and what an apply makes of the object (packages
 //     predict and ownership);
 //   - verified: what the server says to a dry run (package verify);
-//   - decided: an [Action] with its reason (package decide), and the writes that it takes in
-//     order.
+//   - decided: an [Action] with its reason, and what becomes of each field (package decide), and the
+//     writes that it takes in order.
 //
 // The rules decide by facts (facts.go), and say what else they want to know; one loop asks and goes on with the answers (ask.go).
 // What can't be decided yet has a [Deferral]. That, and an object that has changed

@@ -13,12 +13,6 @@ import (
 // A Contribution records which parts of a crds/ definition a release added.
 type Contribution = definition.Contribution
 
-// ContributionOf returns the contribution of a release that created a definition as its
-// manifest has it. It is for revisions that have no recorded contribution.
-func ContributionOf(crd *unstructured.Unstructured) Contribution {
-	return definition.ContributionOf(crd)
-}
-
 // decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
@@ -99,7 +93,7 @@ func (c Change) contributionAfter() *Contribution {
 	case c.Applied == nil || !c.ID.IsCRD():
 		return nil
 	case c.Action == Create:
-		return new(ContributionOf(c.Applied))
+		return new(definition.ContributionOf(c.Applied))
 	case c.Action == Update && c.Live != nil:
 		return c.Contribution.After(c.Live, c.Applied)
 	}

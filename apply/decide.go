@@ -171,13 +171,13 @@ func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
 		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
 			return ask(p.look(t), func(now observation) (verdict, error) {
 				if now.full == nil {
-					return p.decideRefused(t, c, err, t.rejectedAs)
+					return p.decideRefused(t, c, err)
 				}
 				f.observation = now
 				return p.decideObject(t, f)
 			}), nil
 		}
-		return p.decideRefused(t, c, err, t.rejectedAs)
+		return p.decideRefused(t, c, err)
 	}), nil
 }
 
@@ -194,8 +194,8 @@ func (p *planning) decideUnobserved(t *target, s observation) (verdict, error) {
 	return t.lookAgain(), nil
 }
 
-// decideRefused decides what a refusal of a dry run means for the plan. What is final goes to reject.
-func (p *planning) decideRefused(t *target, c Change, err error, reject func(error) (verdict, error)) (verdict, error) {
+// decideRefused decides what a refusal of a dry run means for the plan.
+func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error) {
 	refusal := decide.Refusal{
 		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
@@ -237,7 +237,7 @@ func (p *planning) decideRefused(t *target, c Change, err error, reject func(err
 			if said, ok := errors.AsType[*verify.ServerError](refused); ok {
 				said.Holder = holder
 			}
-			return reject(refused)
+			return verdict{}, t.reject(refused)
 		}), nil
 	}
 	return verdict{change: c}, nil

@@ -41,11 +41,11 @@ func (p *planning) tryHook(t *target, f facts, c Change) verdict {
 		return ask(p.look(t), func(now observation) (verdict, error) {
 			switch {
 			case now.forbidden:
-				return p.decideRefused(t, c, now.refusal, t.rejectedAs)
+				return p.decideRefused(t, c, now.refusal)
 			case now.full != nil:
 				return p.replaceHook(t, f, c, now.full)
 			case !exists:
-				return p.decideRefused(t, c, refusal, t.rejectedAs)
+				return p.decideRefused(t, c, refusal)
 			}
 			return t.lookAgain(), nil
 		}), nil
@@ -55,7 +55,7 @@ func (p *planning) tryHook(t *target, f facts, c Change) verdict {
 // decideTriedHook decides about a hook by the answer to its dry run.
 func (p *planning) decideTriedHook(t *target, f facts, c Change, result *unstructured.Unstructured, refusal error) (verdict, error) {
 	if refusal != nil {
-		return p.decideRefused(t, c, refusal, t.rejectedAs)
+		return p.decideRefused(t, c, refusal)
 	}
 	c.Predicted, c.Fields = result, f.changedByServer(c.Desired, result)
 	return verdict{change: c}, nil

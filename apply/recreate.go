@@ -29,7 +29,8 @@ import (
 func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (verdict, error) {
 	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group)}
 	if u.p.inspects {
-		return u.refused(immutable)
+		c, err := u.refused(immutable)
+		return verdict{change: c}, err
 	}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
@@ -101,7 +102,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 		case verify.CannotRenameForDryRun(err):
 			c.Unverified = noDryRunBeside(t, err)
 		default:
-			v, err := p.decideRefused(t, c, err, t.rejectedAs)
+			v, err := p.decideRefused(t, c, err)
 			if err != nil || v.again || v.change.Action != Recreate {
 				return v, err
 			}

@@ -78,9 +78,6 @@ func (t *target) reject(err error) *Rejection {
 	return &Rejection{ID: t.id, Source: t.source, Err: err}
 }
 
-// rejectedAs is reject as a verdict.
-func (t *target) rejectedAs(why error) (verdict, error) { return verdict{}, t.reject(why) }
-
 // A resolver turns manifests into targets.
 type resolver struct {
 	a                     *Applier

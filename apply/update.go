@@ -65,17 +65,17 @@ func (u *updateDecision) decide() (verdict, error) {
 	return u.decideByDryRun()
 }
 
-// refused is the verdict on an update that isn't made. An inspection tells what it would come to.
-func (u *updateDecision) refused(why error) (verdict, error) {
+// refused rejects an update that can't be made. An inspection tells what it would come to instead.
+func (u *updateDecision) refused(why error) (Change, error) {
 	if !u.p.inspects {
-		return verdict{}, u.t.reject(why)
+		return Change{}, u.t.reject(why)
 	}
 	c := u.change
 	if !errors.As(why, new(*ImmutableError)) {
 		c.Unverified = "the server would not accept the release's manifest now: " + why.Error()
 	}
 	err := u.estimate(&c)
-	return verdict{change: c}, err
+	return c, err
 }
 
 // begin leaves fields to others, and lists the conflicts.
@@ -210,13 +210,18 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 // handleRefusal decides what it means that the server wouldn't accept the update.
 func (u *updateDecision) handleRefusal(refusal error) (verdict, error) {
 	u.change.Predicted = nil
-	v, err := u.p.decideRefused(u.t, u.change, refusal, u.refused)
-	if c := &v.change; err == nil && !v.again && v.ask == nil && c.Unverified != "" && (c.Deferral == nil || u.p.inspects) {
-		c.writes = u.writes()
-		err := u.estimate(c)
-		return verdict{change: *c}, err
-	}
-	return v, err
+	v, err := u.p.decideRefused(u.t, u.change, refusal)
+	return v.finally(err, func(c Change, err error) (Change, error) {
+		rejected, isRejected := errors.AsType[*Rejection](err)
+		switch {
+		case isRejected:
+			return u.refused(rejected.Err)
+		case err == nil && c.Unverified != "" && (c.Deferral == nil || u.p.inspects):
+			c.writes = u.writes()
+			err = u.estimate(&c)
+		}
+		return c, err
+	})
 }
 
 // estimate makes a change one that only the prediction tells about.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"deployer/apply"
+	"deployer/apply/definition"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -29,7 +30,7 @@ func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 			crds, _, _ = parser.CRDs(r.Chart) // unreadable ones count as added by others
 		}
 		for _, m := range crds {
-			out[apply.Key(kube.IDOf(m.Object))] = apply.ContributionOf(m.Object)
+			out[apply.Key(kube.IDOf(m.Object))] = definition.ContributionOf(m.Object)
 		}
 	}
 	return out
