@@ -12,6 +12,7 @@ import (
 	"deployer/apply/inspect"
 	"deployer/chart"
 	"deployer/internal/hide"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -28,8 +29,7 @@ type Drift struct {
 
 // Drift compares the live objects of a release with its deployed revision. If they differ, it makes known
 // the confidential values of all stored revisions, for showing the differences. It only reads.
-// The error is a *release.NotFoundError, a *release.NoDeployedError or an
-// *UninstalledError when there is no such revision, or a *StepTimeoutError.
+// The error is a *release.NotFoundError or a *release.NoDeployedError when there is no such revision, or a *StepTimeoutError.
 func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error) {
 	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = done(err) }()
@@ -98,7 +98,7 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 	case deployed != nil:
 		return history.Load(ctx, deployed.Revision)
 	case latest.Status == helmrelease.StatusUninstalled:
-		return nil, &UninstalledError{Name: history.Name, Revision: latest.Revision}
+		return nil, uninstalledError(history.Name, latest.Revision)
 	}
 	return nil, &release.NoDeployedError{Namespace: history.Namespace, Name: history.Name}
 }
@@ -124,20 +124,6 @@ func (d *Drift) Unverified() error {
 	if n == 0 {
 		return nil
 	}
-	return &UnverifiedDriftError{Release: d.Release, Objects: n}
-}
-
-// An UnverifiedDriftError says that a drift comparison is incomplete.
-type UnverifiedDriftError struct {
-	Release string
-	Objects int
-}
-
-func (e *UnverifiedDriftError) Error() string {
-	return fmt.Sprintf("release %s: %d of its objects could not be checked, so it may have drifted", e.Release, e.Objects)
-}
-
-// Hint says what to do about it.
-func (e *UnverifiedDriftError) Hint() string {
-	return "allow the account that deployer runs as to get and list these objects (kubectl auth can-i --list)"
+	return program.WithHint(fmt.Errorf("release %s: %d of its objects could not be checked, so it may have drifted", d.Release, n),
+		"allow the account that deployer runs as to get and list these objects (kubectl auth can-i --list)")
 }

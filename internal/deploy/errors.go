@@ -6,7 +6,6 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
-	"deployer/internal/kube"
 	"deployer/internal/program"
 )
 
@@ -22,20 +21,9 @@ func (e *NameInUseError) Hint() string {
 	return fmt.Sprintf("to deploy over it:      "+program.Name+" upgrade --install %s CHART\nto start from nothing:  "+program.Name+" uninstall %s", e.Name, e.Name)
 }
 
-// An UninstalledError says that the release is uninstalled, so there is nothing to work
-// on.
-type UninstalledError struct {
-	Name     string
-	Revision int
-}
-
-func (e *UninstalledError) Error() string {
-	return fmt.Sprintf("release %s is uninstalled and has no objects", e.Name)
-}
-
-// Hint says what to do about it.
-func (e *UninstalledError) Hint() string {
-	return fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
+// uninstalledError says that a release is uninstalled, so there is nothing to work on.
+func uninstalledError(name string, revision int) error {
+	return program.WithHint(fmt.Errorf("release %s is uninstalled and has no objects", name), fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", name, revision))
 }
 
 // A NoNamespaceError says that the namespace of a release isn't there.
@@ -48,25 +36,6 @@ func (e *NoNamespaceError) Error() string {
 // Hint says what to do about it.
 func (e *NoNamespaceError) Hint() string {
 	return "create it with --create-namespace, or name another with --namespace"
-}
-
-// A MissingError says that objects of a release are not in the cluster.
-type MissingError struct {
-	Release string
-	Objects []kube.ID
-}
-
-func (e *MissingError) Error() string {
-	text := fmt.Sprintf("release %s lacks %d of its objects:", e.Release, len(e.Objects))
-	for _, id := range e.Objects {
-		text += "\n  " + id.String() + " is not in the cluster"
-	}
-	return text
-}
-
-// Hint says what to do about it.
-func (e *MissingError) Hint() string {
-	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
 }
 
 // An inputError is a mistake in what the user gave: no other run can have a part in it.

@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/track/finding"
 )
 
@@ -45,18 +46,6 @@ func ranProgram(waves []apply.Wave) bool {
 	return false
 }
 
-// A VanishedError lists the objects of a release that somebody has deleted before the run ended.
-type VanishedError struct{ Objects []kube.ID }
-
-func (e *VanishedError) Error() string {
-	return fmt.Sprintf("another client has deleted %s since it was applied", strings.Join(finding.IDs(e.Objects).Names(), ", "))
-}
-
-// Hint says what to do about it.
-func (e *VanishedError) Hint() string {
-	return "find out who deletes it (the audit log of the API server says so), then deploy again: that creates it"
-}
-
 // lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
 func (r *run) lookOnceMore(ctx context.Context) (err error) {
 	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
@@ -69,7 +58,8 @@ func (r *run) lookOnceMore(ctx context.Context) (err error) {
 	defer func() { err = end(err) }()
 	gone, err := r.applier.Vanished(ctx, applied)
 	if err == nil && len(gone) > 0 {
-		err = &VanishedError{gone}
+		err = program.WithHint(fmt.Errorf("another client has deleted %s since it was applied", strings.Join(finding.IDs(gone).Names(), ", ")),
+			"find out who deletes it (the audit log of the API server says so), then deploy again: that creates it")
 	}
 	return err
 }

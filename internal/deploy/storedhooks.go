@@ -15,63 +15,45 @@ import (
 	"deployer/internal/program"
 )
 
-// A StoredHooksError says that a record has hooks that reach outside the release's
-// namespace. Anybody who may write Secrets in that namespace can write such a record, and
-// would get the rights of the account that uninstalls, rolls back or tests.
-type StoredHooksError struct {
-	Release, Namespace string
-	Verb               Verb
-	Revision           int
-	Hooks              []string // each object, and why it counts
-}
-
-func (e *StoredHooksError) Error() string {
-	return fmt.Sprintf("revision %d of release %s has hooks that reach outside of namespace %s, which only the record contains:\n  %s",
-		e.Revision, e.Release, e.Namespace, strings.Join(e.Hooks, "\n  "))
-}
-
-// Hint says what to do about it.
-func (e *StoredHooksError) Hint() string {
-	without := "to run no hooks: --no-hooks"
-	if e.Verb == Test {
-		without = "to leave one out: --filter '!name=TEST'"
-	}
-	return fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
-		program.Name, e.Release, e.Namespace, e.Revision, without)
-}
-
 // checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
-// namespace, unless that is allowed. An undo has no user to ask: it warns and leaves them
+// namespace, unless that is allowed: anybody who may write Secrets in the namespace of the release can write such a record, and
+// would get the rights of the account that uninstalls, rolls back or tests. An undo has no user to ask: it warns and leaves them
 // out, except those that the failed run's chart has too.
 func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	if op.Verb != Rollback && op.Verb != Uninstall && op.Verb != Test || d.Settings.AllowStoredHooks {
 		return nil
 	}
-	refused := &StoredHooksError{Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Revision: op.Next.Version}
-	if op.Verb == Rollback {
-		refused.Revision = op.Target
-	}
-	var refusedHooks []*helmrelease.Hook
+	var refused []*helmrelease.Hook
+	var objects []string // of these, and why each counts
 	for _, h := range slices.Concat(op.Hooks.Before, op.Hooks.After) {
 		reaches, err := d.reachOf(ctx, h)
 		if err != nil {
 			return err
 		}
 		if len(reaches) > 0 && !op.undoes.hasHook(h) {
-			refused.Hooks, refusedHooks = append(refused.Hooks, reaches...), append(refusedHooks, h)
+			refused, objects = append(refused, h), append(objects, reaches...)
 		}
 	}
-	if len(refused.Hooks) == 0 {
+	if len(refused) == 0 {
 		return nil
 	}
-	slices.Sort(refused.Hooks)
-	refused.Hooks = slices.Compact(refused.Hooks)
-	if op.undoes == nil {
-		return refused
+	slices.Sort(objects)
+	revision, without := op.Next.Version, "to run no hooks: --no-hooks"
+	switch op.Verb {
+	case Rollback:
+		revision = op.Target
+	case Test:
+		without = "to leave one out: --filter '!name=TEST'"
 	}
-	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refusedHooks, h) }
+	err := fmt.Errorf("revision %d of release %s has hooks that reach outside of namespace %s, which only the record contains:\n  %s",
+		revision, op.Release, op.Namespace, strings.Join(slices.Compact(objects), "\n  "))
+	if op.undoes == nil {
+		return program.WithHint(err, fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
+			program.Name, op.Release, op.Namespace, revision, without))
+	}
+	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refused, h) }
 	op.Hooks = Hooks{Before: slices.DeleteFunc(op.Hooks.Before, isRefused), After: slices.DeleteFunc(op.Hooks.After, isRefused)}
-	d.warn(fmt.Sprintf("%v\nThey are not run; --allow-stored-hooks runs them", refused))
+	d.warn(fmt.Sprintf("%v\nThey are not run; --allow-stored-hooks runs them", err))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,29 +14,8 @@ import (
 	"deployer/release"
 )
 
-// A StoredObjectsError says that a rollback would create objects outside of the release's namespace that no revision but its
-// target has. See StoredHooksError for why it asks.
-type StoredObjectsError struct {
-	Release, Namespace string
-	Revision           int
-	Objects            []kube.ID
-}
-
-func (e *StoredObjectsError) Error() string {
-	text := fmt.Sprintf("revision %d of release %s would create objects outside of namespace %s that no other revision has:", e.Revision, e.Release, e.Namespace)
-	for _, id := range e.Objects {
-		text += "\n  " + id.String()
-	}
-	return text
-}
-
-// Hint says what to do about it.
-func (e *StoredObjectsError) Hint() string {
-	return fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.Name, e.Release, e.Namespace, e.Revision)
-}
-
 // checkStoredObjects refuses a rollback that creates cluster-scoped objects, or objects in other namespaces, that neither exist
-// nor are in another revision. An undo may bring back what the failed run was going to delete.
+// nor are in another revision, for the same reason as checkStoredHooks. An undo may bring back what the failed run was going to delete.
 func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, history *release.History) error {
 	if op.Verb != Rollback || d.Settings.AllowStoredHooks {
 		return nil
@@ -74,5 +54,9 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, histor
 		return nil
 	}
 	slices.SortFunc(created, func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
-	return &StoredObjectsError{Release: op.Release, Namespace: d.Namespace, Revision: op.Target, Objects: created}
+	text := fmt.Sprintf("revision %d of release %s would create objects outside of namespace %s that no other revision has:", op.Target, op.Release, d.Namespace)
+	for _, id := range created {
+		text += "\n  " + id.String()
+	}
+	return program.WithHint(errors.New(text), fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.Name, op.Release, d.Namespace, op.Target))
 }

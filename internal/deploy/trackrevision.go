@@ -3,11 +3,13 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/internal/program"
 	"deployer/release"
 	"deployer/track"
 )
@@ -15,7 +17,7 @@ import (
 // TrackRevision tracks the objects of a revision until all are ready, one has failed, or the
 // timeout of the settings has passed. It changes nothing and needs no lock. It calls
 // onEvent with the same events as the wait of an upgrade. The error is that of
-// track.Tracker.Wait, or a *MissingError.
+// track.Tracker.Wait, or says which objects are missing.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.place(), Next: record, Plan: &apply.Plan{}}
 	r := &run{Deployer: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
@@ -31,7 +33,7 @@ func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, on
 func (r *run) trackRevision(ctx context.Context) error {
 	record := r.op.Next
 	if record.Info.Status == helmrelease.StatusUninstalled {
-		return &UninstalledError{Name: record.Name, Revision: record.Version}
+		return uninstalledError(record.Name, record.Version)
 	}
 	reading, done := LimitStep(ctx, StepObserve, r.Settings.Timeout)
 	objects, err := r.readLiveObjects(reading, r.tracker, record)
@@ -42,19 +44,20 @@ func (r *run) trackRevision(ctx context.Context) error {
 	if pending {
 		r.warn(fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status))
 	}
-	missing := &MissingError{Release: record.Name}
+	var missing []string
 	var targets []track.Target
 	for _, o := range objects {
 		switch {
 		case o.Status.State == track.Gone && !pending:
-			missing.Objects = append(missing.Objects, o.ID)
+			missing = append(missing, "\n  "+o.ID.String()+" is not in the cluster")
 		case o.Object == nil && o.Status.State == track.Ready:
 		default:
 			targets = append(targets, targetOf(o))
 		}
 	}
-	if len(missing.Objects) > 0 {
-		return missing
+	if len(missing) > 0 {
+		return program.WithHint(fmt.Errorf("release %s lacks %d of its objects:%s", record.Name, len(missing), strings.Join(missing, "")),
+			fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", record.Name))
 	}
 	return r.waitFor(ctx, targets)
 }
