@@ -53,12 +53,13 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	return nil
 }
 
-// ours are the objects after the first done waves that are the release's.
+// ours are the objects after the first done waves that are the release's, and those that it was to create: whoever has made one
+// meanwhile without ownership, a hook most likely, has made it for the release.
 func (p *Plan) ours(done int) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, wave := range p.Waves[done:] {
 		for _, c := range wave.Changes {
-			out[c.ID] = c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
+			out[c.ID] = c.Action == Create || c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
 		}
 	}
 	return out

@@ -127,6 +127,8 @@ func (u *updateDecision) computePrediction() error {
 	switch from := provenance.OwnerOf(u.live); {
 	case !u.adopting && from == (Owner{}) && !u.t.fromCRDs && u.p.history.isOnRecord(u.t.id):
 		u.change.Reason = "somebody has made it anew, or removed its ownership"
+	case !u.adopting && from == (Owner{}) && !u.t.fromCRDs && u.p.ours[u.t.id]:
+		u.change.Reason = "a hook, or somebody else, has made it since the plan"
 	case !u.adopting:
 	case from == (Owner{}):
 		u.change.Reason = "adopted: it belonged to no release"

@@ -68,7 +68,8 @@ func TestLooksAgainAfterHooks(t *testing.T) {
 }
 
 // TestHookMakesAnObjectAnew prevents that an upgrade is refused because its hook has made an object of the release again, or
-// replaced it, as kubectl does: without ownership. What wasn't the release's before isn't so now.
+// replaced it, as kubectl does: without ownership, or has made one that the upgrade was to create. What is another release's isn't
+// taken for that.
 func TestHookMakesAnObjectAnew(t *testing.T) {
 	w := newWorld(t)
 	hook := hookJob("renew", "pre-upgrade", "before-hook-creation", false)
@@ -91,7 +92,14 @@ func TestHookMakesAnObjectAnew(t *testing.T) {
 		}
 	}
 	w.whenHookRuns(anew("new"))
-	w.says(w.exits(1, "upgrade", "x", chart(configMap("changes", "3"), configMap("new", "1"))), "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/new.*cannot be imported`)
+	w.says(w.ok("upgrade", "x", chart(configMap("changes", "3"), configMap("new", "1"))), "stderr", `updated ConfigMap/`+w.ns+`/new`)
+	if key := field(w.must("configmaps", "new"), "data.key"); key != "1" {
+		t.Errorf("ConfigMap/new has key = %v, want the chart's", key)
+	}
+	w.whenHookRuns(func() {
+		w.create("configmaps", "kubectl-create", replaceOnce(configMap("theirs", "1"), "metadata:\n", "metadata:\n  annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: "+w.ns+"}\n"))
+	})
+	w.says(w.exits(1, "upgrade", "x", chart(configMap("changes", "4"), configMap("theirs", "1"))), "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/theirs.*cannot be imported`)
 }
 
 // TestAutoscalerThatComesFindsPods prevents that a workload stays at zero, where no autoscaler acts, because the chart leaves its
