@@ -70,7 +70,7 @@ func (o LoadOptions) withDefaults() (LoadOptions, error) {
 	if o.Keyring, err = Keyring(o.Keyring); err != nil && o.Verify {
 		return o, err
 	}
-	return o, nil
+	return o, o.Access.Check()
 }
 
 // Keyring is the file of public keys that signatures are checked against:

@@ -244,6 +244,11 @@ func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	checked, err := opts.LoadOptions.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	opts.LoadOptions = checked
 	out, log := cmp.Or[io.Writer](opts.Out, io.Discard), cmp.Or[io.Writer](opts.Log, io.Discard)
 	env := opts.Settings.EnvSettings()
 	metadata, err := chartutil.LoadChartfile(filepath.Join(dir, chartutil.ChartfileName))
@@ -255,16 +260,12 @@ func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	if err != nil && len(registries) > 0 {
 		return nil, err
 	}
-	keyring, err := Keyring(opts.Keyring)
-	if err != nil {
-		return nil, err
-	}
 	fetcher := newFetcher("", LoadOptions{Settings: opts.Settings, Access: opts.Access, AllowMismatch: opts.AllowMismatch}, out)
 	fetcher.servers = registries
 	return &downloader.Manager{
 		Out:              out,
 		ChartPath:        dir,
-		Keyring:          keyring,
+		Keyring:          opts.Keyring,
 		Getters:          fetcher.getters(),
 		RegistryClient:   client,
 		SkipUpdate:       opts.SkipRefresh,

@@ -184,6 +184,12 @@ func (a Access) hasTLSSettings() bool {
 	return a.CertFile != "" && a.KeyFile != "" || a.CAFile != "" || a.InsecureSkipTLS
 }
 
+// Check reads the files with certificates, as Helm does also where nothing is fetched.
+func (a Access) Check() error {
+	_, err := a.tlsConfig()
+	return err
+}
+
 func (a Access) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{InsecureSkipVerify: a.InsecureSkipTLS}
 	if a.CertFile != "" && a.KeyFile != "" {

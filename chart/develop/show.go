@@ -111,7 +111,7 @@ func values(c *helmchart.Chart, path string) (string, error) {
 		}
 		return out.String(), nil
 	}
-	expression := jsonpath.New("values")
+	expression := jsonpath.New("values").AllowMissingKeys(true) // as Helm
 	if err := expression.Parse(path); err != nil {
 		return "", fmt.Errorf("error parsing jsonpath %s: %w", path, err)
 	}

@@ -49,6 +49,9 @@ deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --pas
 				o.signer.Passphrase = e.passphrases(ctx, o.passphrase)
 				o.Signer = &o.signer
 			}
+			if err := o.fetch.Access.Check(); err != nil {
+				return err
+			}
 			for _, dir := range args {
 				if err := o.run(ctx, e, dir); err != nil {
 					return err
