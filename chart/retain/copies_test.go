@@ -146,6 +146,9 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 		return "apiVersion: db.example.com/v1\nkind: DatabaseUser\nmetadata: {name: " + name + "}\nspec: {" + fields + "}\n"
 	}
 	htpasswd := func(user string) string { return secret + `stringData: {auth: "{{ htpasswd "` + user + `" $p }}"}` }
+	hashOf := func(name string) string {
+		return config + "data: {x: {{ sha256sum $p }}}\n---\n" + strings.Replace(secret, "name: s", "name: "+name, 1) + `stringData: {a: "{{ htpasswd "root" (sha256sum $p) }}"}`
+	}
 	for name, c := range map[string]struct {
 		first, second string
 		kept          bool
@@ -168,6 +171,7 @@ func TestCopiesFollowWhereTheyBelongToNobodyElse(t *testing.T) {
 		"htpasswd of another user":                             {htpasswd("root"), htpasswd("bob"), false},
 		"htpasswd of the same user":                            {htpasswd("root") + "\n---\n" + config + "data: {a: \"1\"}", htpasswd("root") + "\n---\n" + config + "data: {a: \"2\"}", true},
 		"htpasswd of several users, one other":                 {text(`{{ htpasswd "root" $p }}` + "\n" + `{{ htpasswd "eve" "x" }}`), text(`{{ htpasswd "bob" $p }}` + "\n" + `{{ htpasswd "eve" "x" }}`), false},
+		"htpasswd of a hash, in a Secret of another name":      {hashOf("s"), hashOf("s2"), false},
 		"a hash of another user":                               {text("root={{ $p | sha256sum }}\nx=1"), text("bob={{ $p | sha256sum }}\nx=1"), false},
 		"a new user in htpasswd":                               {text(`{{ htpasswd "root" $p }}` + "\nx: y"), text(`{{ htpasswd "root" $p }}` + "\n" + `{{ htpasswd "bob" $p }}` + "\nx: y"), true},
 		"a new field beside one that is cut off":               {secret + "stringData: {s: {{ trunc 8 $p }}}", secret + "stringData: {s: {{ trunc 8 $p }}, b: {{ $p }}}", true},

@@ -48,8 +48,8 @@ func (v *value) forget(why string) {
 	}
 }
 
-// salted stands for all salted hashes of a value among the texts that are computed from it.
-const salted = ""
+// salted and a text stand for all salted hashes of the text among what is computed from a value.
+const salted = "\x00"
 
 // whyMoved returns why a recorded text would come to another owner, of whose value and what is computed from it the places are
 // given; empty if it wouldn't.
@@ -78,7 +78,7 @@ func (p *place) hasStayed(text string) bool {
 func (d *decider) hasLeft(values []*value, text string) bool {
 	stayed := countStayed(values, text)
 	hasMore := func(r index) bool {
-		for computed, n := range d.count(r, slices.Collect(maps.Keys(stayed)), text) {
+		for computed, n := range d.count(r, slices.Collect(maps.Keys(stayed))) {
 			if n > stayed[computed] {
 				return true
 			}
@@ -92,10 +92,7 @@ func (d *decider) hasLeft(values []*value, text string) bool {
 func countStayed(values []*value, text string) map[string]int {
 	out := map[string]int{}
 	for _, v := range values {
-		computed := salted
-		if !v.isSalted() {
-			computed = v.computed(text)
-		}
+		computed := v.computed(text)
 		out[computed] += 0
 		for _, p := range v.places {
 			if p.hasStayed(text) {
@@ -135,20 +132,21 @@ func (d *decider) mayBeOfSomebody(p *place) bool {
 
 // count counts where the texts that are computed from a recorded one stand in the objects of a revision. One that is cut off from
 // another doesn't count where that stands.
-func (d *decider) count(r index, computed []string, text string) map[string]int {
+func (d *decider) count(r index, computed []string) map[string]int {
 	slices.SortFunc(computed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	out := map[string]int{}
 	for _, o := range r {
 		o.node.eachOpened(func(s string) {
 			for _, c := range computed {
-				if c != salted {
+				plain, isSalted := strings.CutPrefix(c, salted)
+				if !isSalted {
 					out[c] += strings.Count(s, c)
-					s = strings.ReplaceAll(s, c, "\x00")
+					s = strings.ReplaceAll(s, c, "\x01")
 					continue
 				}
 				for _, hash := range saltedHashes().FindAllString(s, -1) {
-					if d.bcryptMatches(hash, text) {
-						out[salted]++
+					if d.bcryptMatches(hash, plain) {
+						out[c]++
 					}
 				}
 			}
@@ -157,12 +155,7 @@ func (d *decider) count(r index, computed []string, text string) map[string]int 
 	return out
 }
 
-// isSalted reports whether a value is a salted hash, or made of one.
-func (v *value) isSalted() bool {
-	return v.source != nil && (v.derive == nil || v.source.isSalted())
-}
-
-// computed is what a value is if its source is a text.
+// computed is what a value is if its source is a text: for a salted hash, and what is made of it, salted and what it is the hash of.
 func (v *value) computed(text string) string {
 	switch {
 	case v.source == nil:
@@ -170,7 +163,14 @@ func (v *value) computed(text string) string {
 	case v.parts != nil && v.recorded != nil:
 		return strings.TrimSpace(*v.recorded)
 	}
-	return v.derive(v.source.computed(text))
+	source := v.source.computed(text)
+	switch {
+	case v.derive == nil:
+		return salted + source
+	case strings.HasPrefix(source, salted):
+		return source
+	}
+	return v.derive(source)
 }
 
 // eachOpened calls do for each text below a node that has no parts of its own, and what is in base64 in it.
