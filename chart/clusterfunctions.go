@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -45,21 +46,9 @@ func allCharts(c *helmchart.Chart) []*helmchart.Chart {
 	return out
 }
 
-// usedInValue reports whether a value, or a key in it, has a word of clusterFunctions.
-func usedInValue(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return containsAny([]byte(value), clusterFunctions...)
-	case map[string]any:
-		for key, item := range value {
-			if usedInValue(key) || usedInValue(item) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(value, usedInValue)
-	}
-	return false
+// usedInValue reports whether a value, or a key or value in it, has a word of clusterFunctions.
+func usedInValue(value map[string]any) bool {
+	return containsAny([]byte(fmt.Sprint(value)), clusterFunctions...)
 }
 
 func containsAny(text []byte, words ...string) bool {
