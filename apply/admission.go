@@ -251,6 +251,16 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 	return slices.DeleteFunc(webhooksOf(configuration), func(w map[string]any) bool { return !slices.Contains(o.blames, fields.AsString(w["name"])) })
 }
 
+// Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
+// names.
+func (c Change) Refused(refusal error) bool {
+	if c.Action != Delete || c.ID.Group != admissionGroup || c.orphan == nil {
+		return false
+	}
+	o := refusedObject{err: refusal, blames: verify.Blames(refusal)}
+	return o.names(c.ID) || len(namedWebhooks(c.orphan.Declared, o)) > 0
+}
+
 // mayBeBehindWebhook reports whether an object is of a kind that a webhook can be served by.
 func (r readByAdmission) mayBeBehindWebhook() bool {
 	return r.new != nil && (r.id.GroupKind() == kube.ServiceKind || r.id.Group == "apps")

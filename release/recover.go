@@ -44,7 +44,8 @@ func (s Recovered) String() string {
 // resulting history. While this run holds the Lease, no other run of deployer is alive.
 // For records of other tools, and of runs without a Lease, that is only assumed after
 // LockOptions.Grace, by the server's clock, or with LockOptions.TakeoverPending.
-// Otherwise the error is a *PendingError.
+// Otherwise the error is a *PendingError. An error for which kube.IsRefused comes with the history, in which what admission
+// has refused to record is as it was.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	if err := l.lease.checkHeld(); err != nil {
 		return nil, nil, err
@@ -55,9 +56,13 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	}
 	unfinished := slices.DeleteFunc(slices.Clone(h.Revisions), func(s Summary) bool { return !isUnfinished(s.Status) })
 	var all []Recovered
+	var refused error
 	for _, s := range unfinished {
 		recovered, err := l.recoverRevision(ctx, s.Revision)
-		if err != nil {
+		switch {
+		case kube.IsRefused(err):
+			refused = errors.Join(refused, err)
+		case err != nil:
 			return nil, all, err
 		}
 		if recovered != nil {
@@ -69,7 +74,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 			return nil, all, err
 		}
 	}
-	return h, all, nil
+	return h, all, refused
 }
 
 // recoverRevision recovers one unfinished revision; nil, nil when it needs nothing.

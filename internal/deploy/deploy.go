@@ -119,6 +119,7 @@ type Operation struct {
 	showLogs      bool                          // for a test: report the logs of the pods
 	wait          bool                          // until what was applied is ready, or what was deleted is gone
 	undoes        *failedRun                    // the run that it undoes; nil for every other operation
+	unrecorded    bool                          // the record couldn't be written at the beginning, for admission refuses that: only its end is tried again
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 
@@ -182,6 +183,9 @@ type Hooks struct{ Before, After []*helmrelease.Hook }
 func (o *Operation) hasPendingRecord() bool {
 	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback || o.Verb == Uninstall
 }
+
+// notesProgress reports whether the pending record notes the progress: not if admission refuses to change it.
+func (o *Operation) notesProgress() bool { return o.hasPendingRecord() && !o.unrecorded }
 
 // hookAttempt names the attempt that the hooks of an event belong to. Runs that continue
 // a dead run share its attempt. Empty for tests, which run each time.

@@ -60,6 +60,7 @@ type lifecycle struct {
 	lock             *release.Lock     // nil while it isn't held
 	recovered        bool              // records of dead runs are recorded as failed now
 	hasRecord        bool              // there is a record, so a created namespace stays
+	unrecorded       bool              // see Operation
 }
 
 // decideUnderLock decides and takes the lock. The operation is then based on the state of
@@ -81,6 +82,7 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.op.unrecorded = l.unrecorded
 	l.op.MadeNamespace = l.createdNamespace != nil && !l.op.Plan.Declares(l.op.namespaceID())
 	if l.opts.BeforeExecute != nil {
 		return l.opts.BeforeExecute(l.op)
@@ -118,6 +120,10 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	history, recovered, err := l.lock.Recover(ctx)
 	l.recovered = len(recovered) > 0
 	l.reportRecovered(recovered)
+	if err != nil && l.op.endsRefusal(err) {
+		l.warn(fmt.Sprintf("the record doesn't say that the run before has failed: %v; the uninstall deletes what refuses that", err))
+		l.unrecorded, err = true, nil
+	}
 	return history, err
 }
 
@@ -163,7 +169,7 @@ func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	}
 	l.lock, err = l.Releases.Lock(ctx, l.name, opts)
 	if err != nil && l.op.endsRefusal(err) {
-		l.warn(fmt.Sprintf("%v; the uninstall deletes what refuses it, and only the release record keeps other runs out", err))
+		l.warn(fmt.Sprintf("%v; the uninstall deletes what refuses it, and meanwhile only the release record keeps other runs out", err))
 		opts.NoLease = true
 		l.lock, err = l.Releases.Lock(ctx, l.name, opts)
 	}

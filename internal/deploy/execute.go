@@ -52,7 +52,6 @@ type run struct {
 	journal    *journalWriter
 	step       Step             // the current step
 	hasWritten bool             // a step that changes something has begun
-	unrecorded bool             // policies or webhooks refuse to change the record, until they are deleted
 	wasAwaited map[kube.ID]bool // awaited by others and found ready
 }
 

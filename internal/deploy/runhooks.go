@@ -91,7 +91,7 @@ func (r *hookRunner) findFinished(ctx context.Context, h *helmrelease.Hook) (ran
 // recordFinished records that a hook has succeeded, for a run that may have to continue
 // this one.
 func (r *hookRunner) recordFinished(ctx context.Context, h *helmrelease.Hook) error {
-	if !r.op.hasPendingRecord() {
+	if !r.op.notesProgress() {
 		return nil
 	}
 	journal := r.op.Next.Journal

@@ -85,7 +85,7 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 func (r *run) recordStep(ctx context.Context, step Step) error {
 	r.step = step
 	r.hasWritten = r.hasWritten || r.op.writesIn(step)
-	if !r.op.hasPendingRecord() || !r.hasWritten || r.unrecorded {
+	if !r.op.notesProgress() || !r.hasWritten {
 		return nil
 	}
 	r.op.Next.Journal.Step = string(step)

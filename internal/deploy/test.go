@@ -41,7 +41,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	op.Next, op.Plan, op.showLogs = record, &apply.Plan{}, req.Logs
 	all := hooksFor(helmrelease.HookTest, record.Hooks)
 	op.Hooks.Before = selectTests(all, req)
-	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
+	op.Warnings = append(op.Warnings, unknownTests(all, slices.Concat(req.Only, req.Except))...)
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return nil, err
 	}

@@ -50,20 +50,11 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 // record uninstalled. After a failure the records stay, so that it can be repeated.
 func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	record := r.op.Next
-	if record.Info.Status == helmrelease.StatusUninstalled { // only the records are left
-		if err := r.lock.ConfirmHistory(ctx, record.Version, r.op.Basis.Records); err != nil {
-			return nil, err
-		}
-	} else {
-		switch err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); {
-		case err != nil && r.op.endsRefusal(err):
-			r.unrecorded = true
-			r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
-		case err != nil:
-			return nil, err
-		default:
-			r.tell(Recorded, Event{Record: record})
-		}
+	onlyRecords := record.Info.Status == helmrelease.StatusUninstalled
+	if err := r.beginUninstall(ctx, record, onlyRecords); err != nil {
+		return nil, err
+	}
+	if !onlyRecords {
 		if err := r.removeObjects(ctx); err != nil {
 			// The journal stays as it was recorded before the step that failed: a rollback needs it to
 			// adopt again what this step has given back.
@@ -81,12 +72,27 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	return record, err
 }
 
-// endsRefusal reports whether the operation uninstalls what may have refused a write of lock or record: a policy or a webhook
-// of the release.
+// beginUninstall records that the uninstall begins, where something is left to do for it and nothing refuses it.
+func (r *run) beginUninstall(ctx context.Context, record *release.Record, onlyRecords bool) error {
+	if onlyRecords || r.op.unrecorded {
+		return r.lock.ConfirmHistory(ctx, record.Version, r.op.Basis.Records)
+	}
+	err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records)
+	switch {
+	case err != nil && r.op.endsRefusal(err):
+		r.op.unrecorded = true
+		r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
+		return nil
+	case err != nil:
+		return err
+	}
+	r.tell(Recorded, Event{Record: record})
+	return nil
+}
+
+// endsRefusal reports whether the operation uninstalls what has refused to write the lock or the record.
 func (op *Operation) endsRefusal(err error) bool {
-	return op != nil && op.Verb == Uninstall && kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool {
-		return c.Action == apply.Delete && c.ID.Group == "admissionregistration.k8s.io"
-	})
+	return op != nil && op.Verb == Uninstall && kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
 }
 
 func (r *run) removeObjects(ctx context.Context) error {

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kubetest"
 )
 
 // TestKeptInsideWhatGoes: an object that a release never deletes keeps its namespace and its kind.
@@ -85,20 +87,62 @@ func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
 	}
 }
 
-// TestUninstallEndsWhatRefusesItsRecords prevents that a release can't be uninstalled because its own webhook, which doesn't answer,
-// refuses the lock and the record.
+// TestUninstallEndsWhatRefusesItsRecords fails if a release can't be uninstalled because its own webhook, which doesn't answer,
+// refuses its lock or record, also one that a dead run left; or if one that stays refuses them and anything is deleted.
 func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
-	w := newWorld(t)
-	name := w.unique()
-	webhook := strings.NewReplacer("NS", w.ns, "UNIQUE", name).Replace(replaceOnce(webhookOf("Ignore"), `apiGroups: [""], apiVersions: [v1], resources: [configmaps]`, `apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`))
-	w.ok("install", name, w.chart(webhook, configMap("a", "1")))
-	if _, err := w.in("validatingwebhookconfigurations").Patch(w.bound(), name, types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
+	const everything, secrets = `apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`, `apiGroups: [""], apiVersions: [v1], resources: [secrets]`
+	for name, c := range map[string]struct {
+		rule, hook, says string
+		killed, foreign  bool
+	}{
+		"the lock":                 {rule: everything, says: "can't be locked.*the uninstall deletes what refuses it"},
+		"the record":               {rule: secrets, says: "doesn't say yet that the release is being uninstalled", hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
+		"the record of a dead run": {rule: secrets, says: "doesn't say that the run before has failed.*the uninstall deletes what refuses that", hook: endlessHook("endless", "post-install"), killed: true},
+		"somebody else's webhook":  {rule: secrets, says: "failed calling webhook", foreign: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			name := w.unique()
+			webhook := func(name, rule string) string {
+				return strings.NewReplacer("NS", w.ns, "UNIQUE", name).Replace(replaceOnce(webhookOf("Ignore"), `apiGroups: [""], apiVersions: [v1], resources: [configmaps]`, rule))
+			}
+			parts := []string{configMap("a", "1"), webhook(name, c.rule)}
+			refusing := name
+			if c.foreign {
+				refusing += "-foreign"
+				parts[1] = webhook(name, `apiGroups: ["none.example.com"], apiVersions: [v1], resources: ["*"]`)
+				w.create("validatingwebhookconfigurations", "somebody", webhook(refusing, c.rule))
+				w.Cleanup(func() { w.remove("validatingwebhookconfigurations", refusing, metav1.DeleteOptions{}) })
+			}
+			if c.hook != "" {
+				parts = append(parts, c.hook)
+			}
+			if c.killed {
+				cmd, done := w.start("install", name, w.chart(parts...))
+				w.waiting()
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				done(cmd.Wait())
+			} else {
+				w.ok("install", name, w.chart(parts...))
+			}
+			if _, err := w.in("validatingwebhookconfigurations").Patch(w.bound(), refusing, types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("the webhook refuses", func() bool {
+				secret := kubetest.Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: tried}\n")
+				_, err := w.in("secrets").Create(w.bound(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err != nil
+			})
+			if c.foreign {
+				w.says(w.exits(1, "uninstall", name), "stderr", c.says)
+				w.there("configmaps", map[string]bool{"a": true})
+				w.statuses(name, "deployed")
+				return
+			}
+			w.says(w.ok("uninstall", name), "stderr", c.says)
+			w.nothingLeft()
+		})
 	}
-	w.eventually("the webhook refuses", func() bool {
-		_, err := w.in("configmaps").Patch(w.bound(), "a", types.MergePatchType, []byte(`{"data":{"a":"b"}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil
-	})
-	w.says(w.ok("uninstall", name), "stderr", "can't be locked.*the uninstall deletes what refuses it")
-	w.nothingLeft()
 }
