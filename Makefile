@@ -40,7 +40,7 @@ helm4: ## bin/helm4/helm, the real Helm 4 whose releases tests go on with
 	@$(GO) test -count=1 -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
 
 demo: build devcluster ## the story of a failed release and its rollback, on a cluster of its own
-	@echo "starting a cluster, which takes about 10 seconds; then the story, about 30" >&2
+	@echo "starting a cluster, which takes a few seconds; then the story, about 30" >&2
 	@bin/devcluster run -- sh scripts/demo.sh
 
 cluster: build devcluster ## start a cluster and tell how to use it
@@ -49,7 +49,7 @@ cluster: build devcluster ## start a cluster and tell how to use it
 unit: ## tests that need neither a cluster nor another program, in under a minute once built (RACE=1: with the race detector)
 	$(GOTEST) -short -timeout 10m ./...
 
-test: ## all tests, against a real API server, in about 20 minutes on two cores (RACE=1: with the race detector; RERUN=1: failed ones once more)
+test: ## all tests but those of test-long, -node, -browser, -skew and -clients, against a real API server, in about 20 minutes on two cores (RACE=1: with the race detector; RERUN=1: failed ones once more)
 	@echo "building what the tests start, then about 20 minutes on two cores; the packages that take longest run first, side by side" >&2
 	@$(MAKE) --no-print-directory -j2 devcluster helm3 helm4
 	@$(MAKE) --no-print-directory -j2 test-shared test-alone test-devcluster
@@ -58,7 +58,7 @@ test: ## all tests, against a real API server, in about 20 minutes on two cores 
 LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
 
 # A line for each package that is done, failed tests as they fail, and all of them again at the end. With RERUN=1 up to
-# five failed tests run once more, and are told; a data race is never tried again.
+# five failed tests are rerun and reported; a data race never is.
 SUM := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
 
 # Those without goroutines of ours: one only starts the program, the other is a pure function that makes keys for minutes.
@@ -89,7 +89,7 @@ test-skew: ## apply, track and the built program against older API servers (SKEW
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh
 
-test-browser: ## plans in a browser and in Graphviz; installs them where it may
+test-browser: ## plans in a browser and in Graphviz; installs them if run as root on Debian
 	@GO=$(GO) sh scripts/test-browser.sh
 
 test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, helmfile, chart-testing, kustomize, Ansible), with Helm and with us: the same output
@@ -108,13 +108,13 @@ cross: ## build for other systems: macOS and Windows
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
 
-bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects; ONLY=charts,far: only these sections)
+bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only that size, in sizes and takeover; ONLY=charts,far: only these sections)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N)) $(if $(ONLY),-only $(ONLY))
 
 # What make test samples, whole.
 LONG := bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1
 
-test-long: devcluster helm3 helm4 ## the random stories of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), all public charts with all programs, 10,000 pods tracked, runs killed, cut off and stopped at every call, and two at once at every call
+test-long: devcluster helm3 helm4 ## the random cases of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), all public charts with all programs, 10,000 pods tracked, runs killed, cut off and stopped at every call, and two at once at every call
 	@seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); \
 	echo "random stories; to tell the same again: make test-long SEED=$$seed"; \
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEED=$$seed DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle|TestBesideHelm3)$$' ./apply ./internal/e2e
@@ -126,7 +126,7 @@ test-long: devcluster helm3 helm4 ## the random stories of make test, 200 of eac
 
 FUZZ_PACKAGES = $(sort $(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' .)))
 
-fuzz: ## what strangers write, made up: what must be hidden, not obeyed, or refused (FUZZTIME=10m: for so long each)
+fuzz: ## fuzz untrusted input (FUZZTIME=10m per target)
 	@for p in $(FUZZ_PACKAGES); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		$(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(or $(FUZZTIME),1m) $$p || exit 1; done || exit 1; done
 

@@ -133,7 +133,7 @@ func sizes(chart string, n int) section {
 	planned := planOf("plan", chart).within(atMost(memory, mostMemory))
 	one := upgrade("one value changed", chart, "--set", "changed=1")
 	if n >= 1000 {
-		// Applying takes the API server longer than creating: docs/performance.md says what an install can't take less than.
+		// Applying takes the API server longer than creating: docs/performance.md has the lower bound for an install.
 		installed = installed.within(perHelm(wall, 0.5), perHelm(server, 1.6))
 		unchanged, planned, one = unchanged.within(perHelm(wall, 0.05)), planned.within(perHelm(wall, 0.08)), one.within(perHelm(wall, 0.1))
 	}
