@@ -12,7 +12,7 @@ import (
 )
 
 // A session is what the parts of a wait share: the cluster and its health, the tracked objects, the
-// reports and the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
+// events and the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
 // their results through tasks.
 type session struct {
 	cluster *kube.Cluster

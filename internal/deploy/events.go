@@ -21,12 +21,11 @@ const (
 	PodLogged track.EventKind = "pod_logged" // PodLog: what a container of a test has written, after all tests have ended
 	StepEnded track.EventKind = "step_ended" // Step, Objects, Took, Err
 	Recorded  track.EventKind = "recorded"   // Record: the record of a revision was written
-	Stopping  track.EventKind = "stopping"   // Text: a signal has come, and what the run does now; told by whoever gets signals
 	Ended     track.EventKind = "ended"      // Operation, Record, Took, Err; comes last, always
 )
 
 // An Event is something that has happened: what the wait for objects tells, or the run itself. Which fields are set follows from its
-// kind. Adding a kind changes our interface: programs that read the JSON switch on them.
+// kind. JSON has those of them that docs/json.md lists, whose names are promises; Replanned and PodLogged are for views alone.
 type Event struct {
 	track.Event
 

@@ -56,7 +56,7 @@ func (o *Operation) findNondeterminism(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var others []renderedObjects
+	var others []RenderedObjects
 	for _, r := range again {
 		objects, err := objectsByID(r.Manifest)
 		if err != nil {
@@ -65,7 +65,7 @@ func (o *Operation) findNondeterminism(ctx context.Context) error {
 		others = append(others, objects)
 	}
 	for c := range o.Plan.Changes() {
-		if obj := first.find(c.ID, o.Namespace); obj != nil {
+		if obj := first.Find(c.ID, o.Namespace); obj != nil {
 			o.compareRenderings(c.ID, obj, others)
 		}
 	}
@@ -73,24 +73,30 @@ func (o *Operation) findNondeterminism(ctx context.Context) error {
 	return nil
 }
 
-// renderedObjects are the objects of a manifest, by the names that it gives them.
-type renderedObjects map[kube.ID]*unstructured.Unstructured
+// RenderedObjects are the objects of a manifest, by the names that it gives them.
+type RenderedObjects map[kube.ID]*unstructured.Unstructured
 
-func objectsByID(manifest string) (renderedObjects, error) {
+// Declared returns the objects of the operation's record, which is empty if they can't be read: then they can't be deployed either.
+func (o *Operation) Declared() RenderedObjects {
+	objects, _ := objectsByID(o.Next.Manifest)
+	return objects
+}
+
+func objectsByID(manifest string) (RenderedObjects, error) {
 	objects, err := chart.Parse(manifest)
 	if err != nil {
 		return nil, err
 	}
-	out := renderedObjects{}
+	out := RenderedObjects{}
 	for _, m := range objects {
 		out[kube.IDOf(m.Object)] = m.Object
 	}
 	return out, nil
 }
 
-// find finds an object of the plan, whose manifest may not state the namespace; nil if it
+// Find finds an object of the plan, whose manifest may not state the namespace; nil if it
 // isn't there.
-func (r renderedObjects) find(id kube.ID, namespace string) *unstructured.Unstructured {
+func (r RenderedObjects) Find(id kube.ID, namespace string) *unstructured.Unstructured {
 	if obj := r[id]; obj != nil || id.Namespace != namespace {
 		return obj
 	}
@@ -98,11 +104,11 @@ func (r renderedObjects) find(id kube.ID, namespace string) *unstructured.Unstru
 	return r[id]
 }
 
-func (o *Operation) compareRenderings(id kube.ID, first *unstructured.Unstructured, others []renderedObjects) {
+func (o *Operation) compareRenderings(id kube.ID, first *unstructured.Unstructured, others []RenderedObjects) {
 	v := Nondeterminism{Rendered: first, NameDiffers: true}
 	differs := false
 	for _, objects := range others {
-		obj := objects.find(id, o.Namespace)
+		obj := objects.Find(id, o.Namespace)
 		if obj != nil {
 			v.Others, v.NameDiffers = append(v.Others, obj), false
 		}

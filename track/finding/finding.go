@@ -42,7 +42,7 @@ type Finding struct {
 	Missing       *Missing `json:"missing,omitempty"`            // whose absence is the cause; nil when that isn't known
 	Advice        string   `json:"advice,omitempty" text:"free"` // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
 	Blocks        IDs      `json:"blocks,omitempty"`             // objects that aren't ready because of the Objects
-	BeforeRelease bool     `json:"before_release,omitempty"`     // it was there before, and nothing about the object was changed
+	BeforeRelease bool     `json:"before_release,omitempty"`     // it was there before, and the object wasn't changed; what its pods read may have been
 	Events        []Event  `json:"events,omitempty"`             // newest last, at most 10
 	Logs          []Log    `json:"logs,omitempty"`               // of at most two containers; set when the wait has ended
 

@@ -56,7 +56,7 @@ type Handler func(Event)
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error) // nil: the objects are listed from time to time
-	// PollEvery is how long to wait after the first list without a Watch; later it is longer.
+	// PollEvery is the pause after the first list if there is no Watch. It grows with each list, up to lastPoll.
 	PollEvery time.Duration
 	// ConfirmAbsent, if set, returns nil if an answer of NotFound means that the objects are gone, for
 	// example with their kind; otherwise why that is unknown.

@@ -3,7 +3,6 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -81,13 +80,16 @@ func (n *Nondeterminism) explains(path fieldpath.Path, f Field) bool {
 	return !ok || !alsoText || onlyRandom(was, is, otherTexts) // a number or the like has no parts
 }
 
-// text is a value if it is text; of a Secret's data, decoded.
+// text is a value if it is text; of a Secret's data, decoded. Bytes that are no text stay in base64, as one word: what random
+// bytes have in common they have by chance.
 func (n *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	text, ok := value.(string)
 	if ok && n.secret && fields.Names(path)[0] == "data" {
-		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
-			text = string(plain)
+		plain, err := base64.StdEncoding.DecodeString(text)
+		if err == nil && utf8.Valid(plain) {
+			return string(plain), true
 		}
+		text = strings.TrimRight(text, "=")
 	}
 	return text, ok
 }
@@ -106,11 +108,12 @@ func onlyRandom(before, first string, others []string) bool {
 			made[g.b0] = true
 		}
 	}
-	pattern, fixed := `(?s)^`, ""
+	var common []string // texts before random parts, in order; the first is the beginning
+	fixed := ""
 	for i := range random {
 		if made[i] || random[i] {
-			if len(fixed) >= shortest || !strings.HasSuffix(pattern, ".*") {
-				pattern += regexp.QuoteMeta(fixed) + ".*"
+			if len(fixed) >= shortest || len(common) == 0 {
+				common = append(common, fixed)
 			}
 			fixed = ""
 		}
@@ -118,7 +121,15 @@ func onlyRandom(before, first string, others []string) bool {
 			fixed += words[i]
 		}
 	}
-	return regexp.MustCompile(pattern + regexp.QuoteMeta(fixed) + "$").MatchString(before)
+	if len(common) == 0 {
+		return before == fixed
+	}
+	rest, ok := strings.CutPrefix(before, common[0])
+	for _, text := range common[1:] {
+		_, after, found := strings.Cut(rest, text)
+		rest, ok = after, ok && found
+	}
+	return ok && strings.HasSuffix(rest, fixed)
 }
 
 // shortest is how long text between two random parts must be, in bytes, to count as text of

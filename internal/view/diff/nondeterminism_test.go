@@ -36,6 +36,17 @@ func TestRandom(t *testing.T) {
 			"apiVersion: v1\nkind: Secret\nstringData: {m: user=ann;pw=k2}", "apiVersion: v1\nkind: Secret\nstringData: {m: user=ann;pw=k3}",
 			"data.m",
 		},
+		{
+			"bytes in a Secret", "apiVersion: v1\nkind: Secret\ndata: {k: AP/+gIE=}",
+			"apiVersion: v1\nkind: Secret\ndata: {k: AP/+gIJB}", "apiVersion: v1\nkind: Secret\ndata: {k: AP/+gA==}", "data.k random",
+		},
+		{
+			"bytes in a Secret instead of text", "apiVersion: v1\nkind: Secret\ndata: {k: AP/+gIE=}",
+			"apiVersion: v1\nkind: Secret\nstringData: {k: user=bob;pw=k2}", "apiVersion: v1\nkind: Secret\nstringData: {k: user=bob;pw=k3}", "data.k",
+		},
+		{"signs of patterns", "a: '(a.c)*[k1'", "a: '(a.c)*[k2'", "a: '(a.c)*[k3'", "a random"},
+		{"other signs of patterns", "a: '(abc)*[k1'", "a: '(a.c)*[k2'", "a: '(a.c)*[k3'", "a"},
+		{"an end that is also the beginning", "a: 'x=x=k'", "a: 'x=x=k2;x=x=x'", "a: 'x=x=k3;x=x=x'", "a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			first := object(t, test.first)

@@ -130,7 +130,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
 		Format: output.JSONVersion, Document: "plan", Subject: page.SubjectOf(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
-		Steps:   []step{}, Warnings: []page.Warning{},
+		Steps:   []step{}, Warnings: Warnings(op),
 	}
 	if op.Basis.Latest != nil {
 		d.BaseRevision = op.Basis.Latest.Revision
@@ -160,7 +160,6 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	}
 	d.addHooks(op, plan, after, op.Hooks.After)
 	d.add(string(deploy.StepPrune)+" last", deploy.StepPrune, objectsOf(plan.PruneLast, describe))
-	d.addWarnings(op, plan)
 	d.countObjects()
 	for _, v := range op.Rendered.Generated {
 		switch {
@@ -209,9 +208,6 @@ func (d *Document) markChecksums() {
 // hideConfidential takes confidential texts out of the values and the words of a plan;
 // objects, templates and paths are named as they are.
 func (d *Document) hideConfidential(hidden *hide.Texts) {
-	for i := range d.Warnings {
-		d.Warnings[i].Text = output.WithoutPasswords(hidden.Hide(d.Warnings[i].Text))
-	}
 	for _, s := range d.Steps {
 		for i := range s.Objects {
 			o := &s.Objects[i]
@@ -258,13 +254,21 @@ func (d *Document) addWait(op *deploy.Operation) {
 	}
 }
 
-func (d *Document) addWarnings(op *deploy.Operation, plan *apply.Plan) {
+// Warnings are the warnings of an operation and of its plan, without confidential texts.
+func Warnings(op *deploy.Operation) []page.Warning {
+	out := []page.Warning{}
 	for _, text := range op.Warnings {
-		d.Warnings = append(d.Warnings, page.Warning{Text: text})
+		out = append(out, page.Warning{Text: text})
 	}
-	for _, w := range plan.Warnings {
-		d.Warnings = append(d.Warnings, page.WarningOf(w))
+	if op.Plan != nil {
+		for _, w := range op.Plan.Warnings {
+			out = append(out, page.WarningOf(w))
+		}
 	}
+	for i := range out {
+		out[i].Text = output.WithoutPasswords(op.Hidden.Hide(out[i].Text))
+	}
+	return out
 }
 
 func (d *Document) countObjects() {

@@ -250,11 +250,11 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 // cause completes a cause of tracking by what the release changed in the object.
 func (t *runState) cause(from track.Finding) Cause {
 	watching := t.op.Verb == deploy.Watch // nothing is being released
-	from.BeforeRelease = from.BeforeRelease && !watching
 	id := from.Objects[0]
-	change := t.changes[id]
+	change, changed := t.changes[id], t.changesToBlame(from.Objects[0], from.Container, from.Class)
+	from.BeforeRelease = from.BeforeRelease && !watching && len(changed) == 0 // its pods may read what has changed
 	out := Cause{Finding: inUTC(from), Source: change.Source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
-		Changed: t.changesToBlame(id, from.Container, from.Class)}
+		Changed: changed}
 	if watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}

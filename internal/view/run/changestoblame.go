@@ -88,9 +88,9 @@ var ofConfiguration = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 	class.ReadinessProbeFailed, class.StartupProbeFailed, class.ConfigError, class.MountedObjectMissing, class.JobFailed, class.PodFailed,
 	class.ProgressDeadline, class.NoProgress, class.Timeout)
 
-// changesToBlame lists what the release changed that may cause a failure of an object that it updated: in the container
-// that fails, in those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods
-// read. An unknown container means all of them.
+// changesToBlame lists what the release changed that may cause a failure of an object: in the container that fails, in
+// those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods read, also if the
+// object itself is unchanged. An unknown container means all of them.
 func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) []string {
 	c := t.changes[id]
 	if hide.IsSecretKind(id.GroupKind()) {
@@ -105,7 +105,7 @@ func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) 
 	})
 	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	if hasPods && ofConfiguration.Has(of) {
-		for _, config := range configurationOf(c) {
+		for _, config := range t.configurationOf(id) {
 			fields = append(fields, t.changedFields(t.changes[config], func(path string) (string, bool) {
 				return config.Kind + "/" + config.Name + " " + path, !strings.HasPrefix(path, "metadata.")
 			})...)
@@ -149,7 +149,7 @@ var referenceKinds = map[string]string{"configMap": "ConfigMap", "configMapRef":
 	"secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret"}
 
 // configurationOf returns the ConfigMaps and Secrets that the pods of a workload read, in order.
-func configurationOf(workload apply.Change) []kube.ID {
+func (t *runState) configurationOf(id kube.ID) []kube.ID {
 	found := sets.New[kube.ID]()
 	var collect func(any)
 	collect = func(value any) {
@@ -163,14 +163,19 @@ func configurationOf(workload apply.Change) []kube.ID {
 				if reference, isMap := item.(map[string]any); isMap && referenceKinds[field] != "" {
 					name, _, _ := unstructured.NestedString(reference, "name")
 					ofVolume, _, _ := unstructured.NestedString(reference, "secretName")
-					found.Insert(kube.ID{Kind: referenceKinds[field], Namespace: workload.ID.Namespace, Name: cmp.Or(name, ofVolume)})
+					found.Insert(kube.ID{Kind: referenceKinds[field], Namespace: id.Namespace, Name: cmp.Or(name, ofVolume)})
 				}
 				collect(item)
 			}
 		}
 	}
-	if workload.Desired != nil {
-		collect(workload.Desired.Object["spec"])
+	c := t.changes[id]
+	workload := c.Desired
+	if c.WasNotCompared() { // so its change doesn't have it
+		workload = t.declared().Find(id, t.op.Namespace)
+	}
+	if workload != nil {
+		collect(workload.Object["spec"])
 	}
 	return slices.SortedFunc(maps.Keys(found), func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
 }

@@ -10,6 +10,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/viewtest"
+	"deployer/track"
 	"deployer/track/class"
 )
 
@@ -62,6 +63,30 @@ func TestWhatPodsReadIsToBlame(t *testing.T) {
 	} {
 		if got := state.changesToBlame(kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, "app", of); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", of, got, want)
+		}
+	}
+}
+
+// TestWhatPodsReadChangesTheCause: of an object that the release hasn't changed, a report doesn't say that it failed before the
+// release where what its pods read has changed, whether the plan has compared the object or knew it by its fingerprint.
+func TestWhatPodsReadChangesTheCause(t *testing.T) {
+	const before = "it failed before this release, which didn't change it"
+	web := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: app, image: a, envFrom: [{configMapRef: {name: %s}}]}]}}}}`
+	for _, compared := range []bool{true, false} {
+		for reads, want := range map[string]string{"web": "nothing of it is available", "other": before} {
+			manifest := fmt.Sprintf(web, reads)
+			unchanged := apply.Change{ID: viewtest.WebID(), Action: apply.Unchanged, Live: viewtest.Object(t, manifest)}
+			if compared {
+				unchanged.Desired = unchanged.Live
+			}
+			op := viewtest.Upgrade(t)
+			op.Next.Manifest, op.Plan.Waves[1].Changes[0] = manifest, unchanged
+			state := newState(time.Now)
+			state.handle(deploy.Event{Event: track.Event{Kind: deploy.Began}, Operation: op})
+			got := state.cause(track.Finding{Class: class.CrashLoop, Container: "app", BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}, Rollout: &track.Rollout{Desired: 1}})
+			if got.Impact != want || got.BeforeRelease != (want == before) || (len(got.Changed) == 0) != got.BeforeRelease {
+				t.Errorf("compared %t, reads %s: %q, before the release %t, changed %q", compared, reads, got.Impact, got.BeforeRelease, got.Changed)
+			}
 		}
 	}
 }

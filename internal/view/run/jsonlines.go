@@ -116,7 +116,7 @@ func (n *jsonRenderer) handle(e deploy.Event) {
 		out.Reason, out.Message, out.Count, out.Text = e.Seen.Reason, e.Seen.Message, e.Seen.Count, e.Seen.Object
 	case track.APIRegained:
 		out.Seconds = new(roundedSeconds(e.Lost))
-	case track.Warned, track.APILost, deploy.Stopping:
+	case track.Warned, track.APILost, stopping:
 	default: // not for programs
 		return
 	}
@@ -130,9 +130,6 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{Event: deploy.Began, Subject: d.Subject, Target: d.TargetRevision, Plan: &d.Summary})
-	for _, w := range d.Warnings {
-		n.write(jsonEvent{Event: track.Warned, Text: w.String()})
-	}
 }
 
 func (e *jsonEvent) applied(c apply.Change) {

@@ -42,7 +42,6 @@ type lineRenderer struct {
 
 	gathered gathered
 	problems map[kube.ID]string // last shown, to show each once
-	warned   map[string]bool    // shown before the run began
 	group    string             // open in the log of the CI system
 }
 
@@ -54,7 +53,7 @@ type gathered struct {
 }
 
 func newLines(d *display, r *runs, out func(string)) *lineRenderer {
-	return &lineRenderer{display: d, runs: r, out: out, last: d.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
+	return &lineRenderer{display: d, runs: r, out: out, last: d.now(), problems: map[kube.ID]string{}}
 }
 
 func (l *lineRenderer) handle(e deploy.Event) {
@@ -84,14 +83,14 @@ func (l *lineRenderer) handle(e deploy.Event) {
 			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, e.Seen.Reason, e.Seen.Message, e.Seen.Object))
 		}
 	case track.APILost:
-		l.warn("API server unreachable; failure timers paused: " + e.Text)
+		l.say("warn", "API server unreachable; failure timers paused: "+e.Text)
 	case track.APIRegained:
 		l.say("recovered", "the API server is back after "+textfmt.Duration(e.Lost))
 	case deploy.StepEnded:
 		l.stepEnded(e)
 	case track.Warned:
-		l.warn(e.Text)
-	case deploy.Stopping:
+		l.say("warn", e.Text)
+	case stopping:
 		l.say("stopping", e.Text)
 	case deploy.Ended:
 		l.flush()
@@ -112,11 +111,6 @@ func (l *lineRenderer) began(op *deploy.Operation) {
 	default:
 		sentence := strings.TrimPrefix(plan.Outline(op).Conclusion(), "Plan: ")
 		l.say("plan", fmt.Sprintf("%s of %s: %s", of.Verb, text, sentence))
-	}
-	for _, w := range l.runs.current.warnings {
-		if len(l.runs.failed) == 0 && !l.warned[w] {
-			l.warn(w)
-		}
 	}
 }
 
@@ -228,11 +222,6 @@ func (l *lineRenderer) log(id string, entry *track.LogLine) {
 		l.print("log", fmt.Sprintf("%s | (%s left out)", name, textfmt.Count(entry.Dropped, "line")))
 	}
 	l.print("log", name+" | "+textfmt.CleanIndentedLine(entry.Text))
-}
-
-func (l *lineRenderer) warn(text string) {
-	l.warned[text] = true
-	l.say("warn", text)
 }
 
 // gather collects objects with the same news, for the same reason, into one line.

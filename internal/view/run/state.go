@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -11,8 +12,6 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
-	"deployer/internal/view/output"
-	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/track"
 )
@@ -24,9 +23,10 @@ type runState struct {
 	began    time.Time // when it was first heard of
 	now      func() time.Time
 
-	changes  map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step              // the current step; deploy.StepRecord between the others
-	actions  map[apply.Action]int     // carried out
+	changes  map[kube.ID]apply.Change      // as planned, then as done: main objects, CRDs and prunes
+	declared func() deploy.RenderedObjects // of the record's manifest; read when they are first asked for
+	step     deploy.Step                   // the current step; deploy.StepRecord between the others
+	actions  map[apply.Action]int          // carried out
 	progress progress
 
 	tracked  map[kube.ID]*awaitedObject
@@ -90,26 +90,19 @@ func (t *runState) handle(e deploy.Event) {
 		}
 		t.step = deploy.StepRecord
 	case track.Warned:
-		t.warn(e.Text)
+		t.warnings = append(t.warnings, e.Text)
 	case deploy.Ended:
 		t.ended = &e
 	}
 }
 
 func (t *runState) start(op *deploy.Operation) {
-	t.op, t.hasBegun = op, true
+	t.op, t.hasBegun, t.declared = op, true, sync.OnceValue(op.Declared)
 	if op.Plan == nil {
 		return
 	}
 	t.takePlan(op)
 	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
-	for _, w := range op.Warnings {
-		t.warn(output.WithoutPasswords(op.Hidden.Hide(w)))
-	}
-	for _, w := range op.Plan.Warnings {
-		w.Text = op.Hidden.Hide(w.Text)
-		t.warn(page.WarningOf(w).String())
-	}
 }
 
 // takePlan takes in what the plan says of each object, or what became of it.
@@ -142,12 +135,6 @@ func (t *runState) recordApplied(e deploy.Event) {
 		t.progress.applied.done++
 	}
 	t.actions[e.Change.Action]++
-}
-
-func (t *runState) warn(text string) {
-	if !slices.Contains(t.warnings, text) {
-		t.warnings = append(t.warnings, text)
-	}
 }
 
 func (t *runState) ensureTracked(id kube.ID) *awaitedObject {

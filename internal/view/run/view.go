@@ -12,6 +12,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/output"
+	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
@@ -165,17 +166,30 @@ func (v *View) HandleEvent(event deploy.Event) {
 		v.runs.current = newState(v.display.now)
 		v.runs.current.warnings = slices.Clone(failed.warnings)
 	}
-	event = v.display.withoutHidden(event)
+	v.show(v.display.withoutHidden(event))
+	if event.Kind == deploy.Began {
+		for _, w := range plan.Warnings(event.Operation) {
+			v.show(warned(w.String()))
+		}
+	}
+}
+
+// show shows an event that has nothing confidential; the same warning once.
+func (v *View) show(event deploy.Event) {
 	if event.Kind == track.Warned && slices.Contains(v.runs.current.warnings, event.Text) {
-		return // the same text once
+		return
 	}
 	v.runs.current.handle(event)
 	v.renderer.handle(event)
 }
 
+func warned(text string) deploy.Event {
+	return deploy.Event{Event: track.Event{Kind: track.Warned, Text: text}}
+}
+
 // Warn shows a warning. It may be called from any goroutine.
 func (v *View) Warn(text string) {
-	v.HandleEvent(deploy.Event{Event: track.Event{Kind: track.Warned, Text: text}})
+	v.HandleEvent(warned(text))
 }
 
 // BeforeSuccess sets what writes the text before the last line of a success, such as the chart's notes.
@@ -184,6 +198,9 @@ func (v *View) BeforeSuccess(write func() error) {
 	defer v.mu.Unlock()
 	v.beforeSuccess = write
 }
+
+// stopping is the kind of event that only a view makes: a signal has come. Its text says what the run does now.
+const stopping track.EventKind = "stopping"
 
 // Stopping says what a signal makes of the run, and how to give up. It may be called from any goroutine.
 func (v *View) Stopping(signal string, rollsBack bool) {
@@ -201,7 +218,7 @@ func (v *View) Stopping(signal string, rollsBack bool) {
 	case current.hasBegun:
 		what = "the run ends here and is recorded as failed"
 	}
-	v.renderer.handle(deploy.Event{Event: track.Event{Kind: deploy.Stopping, Text: signal + ": " + what + "; send it once more to give up"}})
+	v.renderer.handle(deploy.Event{Event: track.Event{Kind: stopping, Text: signal + ": " + what + "; send it once more to give up"}})
 }
 
 // Close takes down what was drawn, reports how everything ended, and writes the files of the options.
@@ -304,7 +321,7 @@ func (w *warningsOnly) handle(event deploy.Event) {
 		w.held = append(w.held, event.Text)
 	case event.Kind == track.Warned:
 		w.outputs.write(output.WarningLine(w.display.palette, event.Text))
-	case event.Kind == deploy.Stopping && !w.hold:
+	case event.Kind == stopping && !w.hold:
 		w.outputs.write("stopping: " + event.Text + "\n")
 	}
 }

@@ -264,10 +264,21 @@ func TestEventsYAML(t *testing.T) {
 }
 
 func TestEventsNone(t *testing.T) {
+	const planned = "Warning: values: \"image.tagg\" is not in the chart's schema\nWarning: ConfigMap/prod/web: data.x has no value: sent as an empty string (web/templates/config.yaml)\n"
 	s := newStudio(Options{Progress: "none"}, false)
 	s.succeed(t)
-	if got := s.closed(t); string(got) != "-- stdout --\n-- stderr --\nWarning: spec.x is deprecated\n" {
+	if got := s.closed(t); string(got) != "-- stdout --\n-- stderr --\n"+planned+"Warning: spec.x is deprecated\n" {
 		t.Errorf("progress none wrote:\n%s", got)
+	}
+	s = newStudio(Options{Quiet: true}, false)
+	s.succeed(t)
+	if got := s.closed(t); string(got) != "-- stdout --\n-- stderr --\n" {
+		t.Errorf("quiet wrote:\n%s", got)
+	}
+	s = newStudio(Options{Quiet: true}, false)
+	s.fail(t, failedError())
+	if got := s.closed(t); !strings.HasPrefix(string(got), "-- stdout --\n-- stderr --\n"+planned) {
+		t.Errorf("quiet, after a failure, wrote:\n%s", got)
 	}
 }
 
@@ -498,6 +509,28 @@ func TestEventsUndo(t *testing.T) {
 	}
 }
 
+// TestWarningsOfAnUndo: what its plan warns of is told, but for what the failed run has told already.
+func TestWarningsOfAnUndo(t *testing.T) {
+	for name, o := range map[string]Options{"nothing else": {Progress: "none"}, "quiet": {Quiet: true}, "lines": {Progress: "plain"}, "json": {Format: output.FormatJSON}} {
+		s := newStudio(o, false)
+		op := s.fail(t, failedError())
+		back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Next: viewtest.Record(8, "deployed"),
+			Warnings: []string{"v1 Foo is gone"}, Plan: &apply.Plan{Warnings: op.Plan.Warnings}}
+		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: back}))
+		s.Warn("v1 Foo is gone")
+		s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: back, Record: back.Next}))
+		if err := s.Close(&deploy.RolledBackError{Release: "web", Verb: deploy.Rollback, Cause: failedError()}); err != nil {
+			t.Fatal(err)
+		}
+		events, _, _ := strings.Cut(s.out.String()+s.err.String(), `"event":"ended"`)
+		for _, want := range []string{"data.x has no value", "v1 Foo is gone"} {
+			if n := strings.Count(events, want); n != 1 {
+				t.Errorf("%s: %q is told %d times:\n%s", name, want, n, events)
+			}
+		}
+	}
+}
+
 func TestEventsInjection(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "CI": "1"})} {
@@ -624,10 +657,11 @@ func TestWarningsHidePasswordsOfURLs(t *testing.T) {
 		s.Warn("before: " + text)
 		op := viewtest.Upgrade(t)
 		op.Warnings = []string{"at the plan: " + text}
+		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{Text: "by the plan: " + text})
 		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.Warned, Text: "in the run: " + text}})
 		out := string(s.closed(t))
-		if strings.Contains(out, "hunter2") || strings.Count(out, "me:xxxxx@charts.example.com") < 2 {
+		if strings.Contains(out, "hunter2") || strings.Count(out, "me:xxxxx@charts.example.com") < 4 {
 			t.Errorf("%s:\n%s", name, out)
 		}
 	}
