@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,8 +42,11 @@ func (l layout) take() error {
 	if err == nil {
 		err = syscall.Flock(lock, syscall.LOCK_EX|syscall.LOCK_NB)
 	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another cluster runs in %s", l.dir)
+	}
 	if err != nil {
-		return fmt.Errorf("another cluster may run in %s: %w", l.dir, err)
+		return fmt.Errorf("locking the cluster's directory %s: %w", l.dir, err)
 	}
 	return nil
 }

@@ -23,8 +23,7 @@ const usage = `devcluster runs a real Kubernetes API server, its controllers and
 
 "run" starts an empty cluster for COMMAND, with KUBECONFIG set, and exits as
 COMMAND does; without COMMAND the cluster runs until it is interrupted.
-"kubectl" is kubectl, for the cluster of KUBECONFIG or else the one of
-scripts/cluster.sh.
+"kubectl" is kubectl, for the cluster of KUBECONFIG, which has to be set.
 `
 
 func main() {

@@ -70,9 +70,9 @@ func componentEnv(l layout) []string {
 	return append(env, "KWOK_WORKDIR="+l.conf("kwok.d"))
 }
 
-// kill ends the process. Nothing a component would do on its way out matters:
-// the next start is a new cluster, and the audit log is written before requests
-// are answered.
+// kill ends the process. Nothing a component would do on its way out matters: the
+// next start is a new cluster, and of the audit log, which is written after requests
+// are answered, at most the end is missing.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
 	<-p.ended

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -42,13 +41,13 @@ func (s *supervisor) stop() {
 		s.processes[i].kill()
 	}
 	s.processes = nil
-	_ = os.RemoveAll(s.layout.etcd()) // the next start does it again, and complains. The logs stay, for whoever wonders why.
+	_ = os.RemoveAll(s.layout.etcd()) // the next start does it again, and complains. With --dir the logs stay, for whoever wonders why.
 }
 
 // boot starts the components until the cluster can be used.
 func (s *supervisor) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout,
-		fmt.Errorf("the cluster was not ready after %s; the logs are in %s", bootTimeout, filepath.Dir(s.layout.log("x"))))
+		fmt.Errorf("the cluster was not ready after %s; with --dir DIR the logs of its components stay, in DIR/logs", bootTimeout))
 	defer cancel()
 	s.began = time.Now()
 	if err := s.bootServer(ctx); err != nil {

@@ -95,24 +95,58 @@ func none(t *testing.T, dir string) func() bool {
 	return func() bool { return len(processes(t, dir)) == 0 }
 }
 
-// TestClusterInTheBackground: scripts/cluster.sh starts one cluster, and stops it.
+// TestClusterInTheBackground: scripts/cluster.sh starts one cluster, and stops it. It leaves a process alone that has got
+// the number of a cluster which has crashed, and Ctrl-C of the script that called it doesn't end the cluster.
 func TestClusterInTheBackground(t *testing.T) {
 	dir := t.TempDir()
-	cluster := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"../../scripts/cluster.sh"}, args...)...)
+	command := func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "sh", append([]string{"../../scripts/cluster.sh"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEVCLUSTER_DIR="+dir)
-		out, err := cmd.CombinedOutput()
+		return cmd
+	}
+	cluster := func(args ...string) (string, error) {
+		out, err := command(t.Context(), args...).CombinedOutput()
 		return string(out), err
 	}
 	_ = program(t)
-	t.Cleanup(func() { _, _ = cluster("down") })
-	want := "export KUBECONFIG=" + filepath.Join(dir, "kubeconfig") + "\n"
-	for range 2 { // the second finds the cluster
-		if out, err := cluster("up", "--nodes", "1"); err != nil || !strings.Contains(out, want) {
-			t.Fatalf("up: %v, %q, want %q", err, out, want)
+	t.Cleanup(func() { _ = command(context.Background(), "down").Run() })
+
+	stranger := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	crashed := func() {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(stranger.Process.Pid)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if _, said, code := devcluster(t, "run", "--dir", dir, "--", "true"); code != 1 || !strings.Contains(said, "another cluster may run in "+dir) {
+	crashed()
+	if out, err := cluster("down"); err != nil {
+		t.Errorf("down after a crash: %v: %s", err, out)
+	}
+	crashed()
+
+	first := command(t.Context(), "up", "--nodes", "1")
+	first.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first start", func() bool { return len(processes(t, dir)) > 0 })
+	want := "export KUBECONFIG=" + filepath.Join(dir, "kubeconfig") + "\n"
+	if out, err := cluster("up"); err != nil || !strings.Contains(out, want) { // waits for the first start
+		t.Fatalf("up: %v, %q, want %q", err, out, want)
+	}
+	if said, err := os.ReadFile(filepath.Join(dir, "run.log")); err != nil || !bytes.Contains(said, []byte("ready,")) {
+		t.Errorf("the second start says that the cluster is there: %v, %s", err, said)
+	}
+	if err := first.Wait(); err != nil {
+		t.Errorf("the first start: %v", err)
+	}
+	if err := syscall.Kill(-first.Process.Pid, syscall.SIGINT); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("Ctrl-C reaches the cluster: %v", err)
+	}
+	if _, said, code := devcluster(t, "run", "--dir", dir, "--", "true"); code != 1 || !strings.Contains(said, "another cluster runs in "+dir) {
 		t.Errorf("run in the directory of a cluster that is up: code %d and %s", code, said)
 	}
 	for range 2 { // the second finds nothing to do
@@ -121,6 +155,22 @@ func TestClusterInTheBackground(t *testing.T) {
 		}
 	}
 	eventually(t, "the end of all processes", none(t, dir))
+
+	if err := stranger.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var ended *exec.ExitError
+	if err := stranger.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the other process was ended before the test did it: %v", err)
+	}
+}
+
+// TestKubectlNeedsACluster: it never takes the user's own.
+func TestKubectlNeedsACluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	if _, said, code := devcluster(t, "kubectl", "get", "pods"); code != 1 || !strings.Contains(said, "set KUBECONFIG") {
+		t.Errorf("kubectl without KUBECONFIG: code %d and %s", code, said)
+	}
 }
 
 func TestRunPassesOnTheExitCode(t *testing.T) {
