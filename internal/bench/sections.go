@@ -99,7 +99,7 @@ func (o options) sections(dir string) (all []section, err error) {
 		case "busy":
 			for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart())}) {
 				all = append(all, section{title: c.title() + fmt.Sprintf(", beside %d busy loops", busyLoops), lives: 3, busy: busyLoops, steps: []step{
-					install("install", c.path, c.values...).within(perHelm(wall, 1)), uninstall,
+					c.install().within(perHelm(wall, 1)), uninstall,
 				}})
 			}
 		case "generated": // Helm writes the random values anew
@@ -163,28 +163,32 @@ func takeover(chart string, n int) section {
 // take.
 type publicChart struct {
 	path       string
-	values     []string // that it can't be installed without, and no hooks
+	values     []string // that it can't be installed without
 	change     string   // a value that is part of one Deployment
 	serverCost float64  // the target for the API server's processor time of one changed value, to Helm's; 0: none
 }
 
 func (c publicChart) title() string { return "chart " + filepath.Base(c.path) + ", without its hooks" }
 
+// args are what all its steps have in common.
+func (c publicChart) args() []string { return append([]string{"--no-hooks"}, c.values...) }
+
+func (c publicChart) install() step { return install("install", c.path, c.args()...) }
+
 // life is a life of the chart. The first upgrade changes some charts: they have checksums of random values, which differ
 // from what the install made.
 func (c publicChart) life() section {
-	values := append([]string{"--no-hooks"}, c.values...)
-	changed := upgrade("one value changed", c.path, append(values, "--set", c.change)...).within(perHelm(wall, 1))
+	changed := upgrade("one value changed", c.path, append(c.args(), "--set", c.change)...).within(perHelm(wall, 1))
 	if c.serverCost > 0 {
 		changed = changed.within(perHelm(server, c.serverCost))
 	}
 	const template = "template" // a run can't take less than rendering
 	return section{title: c.title(), lives: 3, steps: []step{
-		install("install", c.path, values...).within(perHelm(wall, 0.7), perHelm(server, 1.5)),
-		both(template, append([]string{"template", "bench", c.path}, values...)...),
-		upgrade("first upgrade", c.path, values...).within(perHelm(wall, 1)),
-		upgrade("no-op upgrade", c.path, values...).within(perHelm(wall, 1), overStep(template, 0.4)),
-		planOf("plan", c.path, values...).within(overStep(template, 0.4)),
+		c.install().within(perHelm(wall, 0.7), perHelm(server, 1.5)),
+		both(template, append([]string{"template", "bench", c.path}, c.args()...)...),
+		upgrade("first upgrade", c.path, c.args()...).within(perHelm(wall, 1)),
+		upgrade("no-op upgrade", c.path, c.args()...).within(perHelm(wall, 1), overStep(template, 0.4)),
+		planOf("plan", c.path, c.args()...).within(overStep(template, 0.4)),
 		changed, uninstall,
 	}}
 }
