@@ -80,8 +80,8 @@ func download(ctx context.Context, from string) ([]byte, error) {
 
 // archiveSource returns the source of a plugin in an archive. It is unpacked in the cache
 // first, so that Helm never loads a partly unpacked plugin.
-func archiveSource(places Places, read func() ([]byte, error)) func(context.Context, Host, string) error {
-	return func(_ context.Context, h Host, dir string) error {
+func archiveSource(places Places, read func() ([]byte, error)) func(Host, string) error {
+	return func(h Host, dir string) error {
 		data, err := read()
 		if err != nil {
 			return err

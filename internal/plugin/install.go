@@ -46,7 +46,7 @@ func (p Places) temporary(prefix string) (string, error) {
 // directory that isn't there yet.
 type source struct {
 	name  string // of the directory
-	fetch func(ctx context.Context, h Host, dir string) error
+	fetch func(h Host, dir string) error
 	link  bool // the directory is a link to what belongs to the user
 }
 
@@ -80,7 +80,7 @@ func (h Host) Install(ctx context.Context, places Places, from, version string) 
 
 func (h Host) install(ctx context.Context, places Places, s source, dir string) (*Plugin, error) {
 	others, _ := Find(places.Plugins)
-	if err := s.fetch(ctx, h, dir); err != nil {
+	if err := s.fetch(h, dir); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -146,7 +146,7 @@ func linkSource(from string) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("unable to get absolute path to plugin: %w", err)
 	}
-	return source{name: filepath.Base(abs), link: true, fetch: func(_ context.Context, h Host, dir string) error {
+	return source{name: filepath.Base(abs), link: true, fetch: func(h Host, dir string) error {
 		if _, err := os.Stat(filepath.Join(abs, helmplugin.PluginFileName)); err != nil {
 			return fmt.Errorf("%s: %w", abs, installer.ErrMissingMetadata)
 		}
@@ -162,7 +162,7 @@ func cloneSource(places Places, from, version string) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("%s is not a directory, archive or repository: %w", from, err)
 	}
-	return source{name: filepath.Base(from), fetch: func(_ context.Context, h Host, dir string) error {
+	return source{name: filepath.Base(from), fetch: func(h Host, dir string) error {
 		copied := places.cached(key)
 		if err := os.RemoveAll(copied); err != nil {
 			return fmt.Errorf("clearing the cache: %w", err)
