@@ -134,7 +134,8 @@ func (e *HistoryChangedError) Hint() string {
 	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
-// LeaseRefusedError says that admission, such as a quota or a policy, refuses the Lease of a release.
+// LeaseRefusedError says that the Lease of a release is refused: by a quota, a policy,
+// or a webhook that denies it or doesn't answer.
 type LeaseRefusedError struct {
 	Namespace, Name string
 	Err             error

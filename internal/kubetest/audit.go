@@ -107,8 +107,8 @@ type AuditReader struct {
 	events   []AuditEvent
 }
 
-// NewAuditReader gives a reader of what a client asks from now on. Who is the whole name of a user or the beginning of a
-// user agent.
+// NewAuditReader gives a reader of what the log gets from now on, which is a client's requests from now on and those that
+// have just been answered. Who is the whole name of a user or the beginning of a user agent.
 func NewAuditReader(log, who string) (*AuditReader, error) {
 	info, err := os.Stat(log)
 	if err != nil {
