@@ -36,6 +36,7 @@ type autoscalers struct {
 // scaledWorkloads are the workloads of a namespace that are scaled by something.
 type scaledWorkloads struct {
 	names      map[kube.ID]string // who scales it
+	comes      map[kube.ID]bool   // whether that is a HorizontalPodAutoscaler of the release, and nothing has scaled it before
 	incomplete bool               // some autoscalers couldn't be listed
 }
 
@@ -68,9 +69,7 @@ func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Pa
 // scaledBy returns what scales a target, as the manager that has set the number by the scale subresource, if
 // one has; zero when only people, charts and what doesn't exist any more have scaled it: then the number is a field as any other.
 func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (ownership.FieldManager, error) {
-	known, err := s.found.get(t.id.Namespace, func() (scaledWorkloads, error) {
-		return s.find(ctx, t.id.Namespace)
-	})
+	known, err := s.in(ctx, t.id.Namespace)
 	if err != nil {
 		return ownership.FieldManager{}, err
 	}
@@ -100,8 +99,20 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 	return by, nil
 }
 
+// startScaling reports whether a HorizontalPodAutoscaler comes with the release for a target that nothing has scaled before. It
+// doesn't where that isn't known.
+func (s *autoscalers) startScaling(ctx context.Context, t *target) (bool, error) {
+	known, err := s.in(ctx, t.id.Namespace)
+	return known.comes[t.id] && !known.incomplete, err
+}
+
+// in returns the scaled workloads of a namespace.
+func (s *autoscalers) in(ctx context.Context, namespace string) (scaledWorkloads, error) {
+	return s.found.get(namespace, func() (scaledWorkloads, error) { return s.find(ctx, namespace) })
+}
+
 func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloads, error) {
-	out := scaledWorkloads{names: map[kube.ID]string{}}
+	out, before := scaledWorkloads{names: map[kube.ID]string{}, comes: map[kube.ID]bool{}}, map[kube.ID]bool{}
 	for _, gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if err != nil {
@@ -119,6 +130,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			return out, err
 		}
 		for i := range live {
+			before[scaleTarget(&live[i])] = true
 			if !s.isDropped(&live[i]) {
 				out.add(&live[i])
 			}
@@ -127,6 +139,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 	for id, t := range s.targetsByID {
 		if slices.Contains(autoscalerKinds, id.GroupKind()) && id.Namespace == namespace {
 			out.add(t.obj)
+			out.comes[scaleTarget(t.obj)] = id.GroupKind() == autoscalerKinds[0] && !before[scaleTarget(t.obj)]
 		}
 	}
 	return out, nil
@@ -180,6 +193,13 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 
 // add notes what an autoscaler scales.
 func (s scaledWorkloads) add(scaler *unstructured.Unstructured) {
+	if id := scaleTarget(scaler); id != (kube.ID{}) {
+		s.names[id] = scaler.GetKind() + "/" + scaler.GetName()
+	}
+}
+
+// scaleTarget is what an autoscaler scales; zero where it doesn't say.
+func scaleTarget(scaler *unstructured.Unstructured) kube.ID {
 	ref, named, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
 	if !named {
 		ref, _, _ = unstructured.NestedMap(scaler.Object, "spec", "targetRef")
@@ -187,9 +207,8 @@ func (s scaledWorkloads) add(scaler *unstructured.Unstructured) {
 	name := fields.AsString(ref["name"])
 	gv, err := schema.ParseGroupVersion(cmp.Or(fields.AsString(ref["apiVersion"]), "apps/v1")) // KEDA's defaults
 	if err != nil || name == "" {
-		return
+		return kube.ID{}
 	}
 	gk := kube.Canonical(gv.WithKind(cmp.Or(fields.AsString(ref["kind"]), "Deployment")).GroupKind())
-	id := kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: name}
-	s.names[id] = scaler.GetKind() + "/" + scaler.GetName()
+	return kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: name}
 }

@@ -17,7 +17,7 @@ import (
 	"deployer/internal/hide"
 )
 
-// Here is found out which fields are contested, and done what their fate comes to. What it is, decide.FieldRules says.
+// This file finds contested fields and carries out what decide.FieldRules says of them.
 
 // fieldRules returns the rules for the fields of an object: the policy for conflicts of its annotation, or else the option's.
 func (p *planning) fieldRules(t *target) (decide.FieldRules, error) {
@@ -54,6 +54,9 @@ func (u *updateDecision) decideConflicts() error {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
 	for _, con := range conflicts {
+		if u.restarted != nil && con.Path.Equals(u.restarted) {
+			continue // the chart doesn't state it
+		}
 		why := decide.SetByOthers
 		if provenance.IsOwnershipMetadata(con.Path) {
 			why = decide.SaysWhoseItIs
@@ -78,7 +81,8 @@ func (u *updateDecision) decideConflicts() error {
 // relinquishReplicas leaves the number of replicas out of the desired object if an
 // autoscaler sets it. It never removes the number from the live object: without a value
 // it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
-// autoscaling").
+// autoscaling"). Where the chart leaves it to an autoscaler that comes now and would never
+// start what is stopped, the number is that of the revision before.
 func (u *updateDecision) relinquishReplicas() {
 	path, by := u.facts.scaling.path, u.facts.scaling.by
 	if path == nil {
@@ -86,9 +90,11 @@ func (u *updateDecision) relinquishReplicas() {
 	}
 	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
 	live, has := fields.Value(u.live.Object, path)
-	if former, was := u.formerlyStated(path); !stated && was && has && fields.Equal(live, int64(0)) && !fields.Equal(former, int64(0)) {
-		// An autoscaler that comes now would never start it again.
-		_ = unstructured.SetNestedField(u.prediction.Desired.Object, former, fields.Names(path)...)
+	if former, was := u.formerlyStated(path); u.facts.scaling.stopped && was {
+		u.restarted, u.fullDesired = path, u.fullDesired.DeepCopy()
+		for _, obj := range []*unstructured.Unstructured{u.prediction.Desired, u.fullDesired} {
+			_ = unstructured.SetNestedField(obj.Object, former, fields.Names(path)...)
+		}
 		return
 	}
 	if stated && (by.Manager == "" || by.Subresource == "" && has && fields.Equal(live, int64(0))) {

@@ -64,6 +64,8 @@ type updateFacts struct {
 type scaling struct {
 	path fieldpath.Path         // nil for what has none
 	by   ownership.FieldManager // zero when only people, charts and what doesn't exist any more have: it is a field as any other
+	// stopped says that it is zero, at which the HorizontalPodAutoscaler would leave it that comes with the release.
+	stopped bool
 }
 
 // declaredByOlder returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
@@ -123,10 +125,15 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 		if !t.mapping.HasScale {
 			return u, nil
 		}
-		if u.scaling.path, err = p.autoscalers.replicasPath(ctx, t); err != nil || !fields.Has(f.desired.Object, u.scaling.path) {
+		if u.scaling.path, err = p.autoscalers.replicasPath(ctx, t); err != nil {
 			return u, err
 		}
-		u.scaling.by, err = p.autoscalers.scaledBy(ctx, t, u.live.Entries, u.scaling.path)
+		switch n, _ := fields.Value(f.full.Object, u.scaling.path); {
+		case fields.Has(f.desired.Object, u.scaling.path):
+			u.scaling.by, err = p.autoscalers.scaledBy(ctx, t, u.live.Entries, u.scaling.path)
+		case fields.Equal(n, int64(0)):
+			u.scaling.stopped, err = p.autoscalers.startScaling(ctx, t)
+		}
 		return u, err
 	}
 }

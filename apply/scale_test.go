@@ -190,3 +190,37 @@ func TestScalerThatIsGone(t *testing.T) {
 		t.Errorf("with the scaler: replicas %v, conflicts %s", s.replicas(), got)
 	}
 }
+
+// TestStoppedWorkloads prevents that a workload stays at zero, where a HorizontalPodAutoscaler never acts, when one comes for it; and
+// that one is started, or refused, that people or an autoscaler that was there before have stopped.
+func TestStoppedWorkloads(t *testing.T) {
+	const other = "\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: later}\n" +
+		"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9}\n"
+	unstated := strings.Replace(scaled, "  replicas: 2\n", "", 1)
+	for _, c := range []struct {
+		name, before, next string
+		conflicts          apply.ConflictPolicy
+		want               int64
+	}{
+		{"an autoscaler comes", scaled, unstated + autoscaler, apply.TakeConflicts, 2},
+		{"and conflicts aren't allowed", scaled, unstated + autoscaler, apply.FailOnConflict, 2},
+		{"and conflicts yield", scaled, unstated + autoscaler, apply.YieldConflicts, 2},
+		{"and the object is made anew", scaled, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 2},
+		{"an autoscaler was there", scaled + autoscaler, unstated + autoscaler, apply.TakeConflicts, 0},
+		{"and conflicts aren't allowed there", scaled + autoscaler, unstated + autoscaler, apply.FailOnConflict, 0},
+		{"and the object is made anew there", scaled + autoscaler, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 0},
+		{"another one was there", scaled + autoscaler, unstated + other, apply.TakeConflicts, 0},
+		{"nothing scales it", scaled, unstated, apply.FailOnConflict, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t)
+			s.opts.AllowRecreate, s.opts.Conflicts = true, c.conflicts
+			s.deploy(c.before)
+			s.patch("apps/v1", "Deployment", "web", types.MergePatchType, `{"spec":{"replicas":0}}`, "kubectl-edit") // scale owns no zero
+			p := s.deploy(c.next)
+			if got := s.replicas(); got != c.want || len(conflicts(p)) > 0 {
+				t.Errorf("replicas %v, want %d; conflicts %s", got, c.want, outcomes(p))
+			}
+		})
+	}
+}

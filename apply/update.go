@@ -104,6 +104,7 @@ type updateDecision struct {
 	live                 *unstructured.Unstructured
 	adopting             bool
 	scaledAt             fieldpath.Path // of the number of replicas if the chart's doesn't count; else nil
+	restarted            fieldpath.Path // of the number of replicas if it is that of the revision before; else nil
 	precondition         precondition
 	defaultsRelinquished bool
 	change               Change

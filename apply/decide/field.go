@@ -3,7 +3,8 @@ package decide
 // ConflictPolicy says what to do with a field that the chart states and that another
 // manager has set to another value. The annotation deployer.io/conflicts on an object,
 // with one of the same words, overrides the option. The number of replicas of an
-// autoscaled workload always yields.
+// autoscaled workload always yields, but for one that is zero when its first
+// HorizontalPodAutoscaler comes and the chart stops stating it.
 type ConflictPolicy string
 
 // The policies.
