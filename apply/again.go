@@ -11,7 +11,7 @@ import (
 // PlanAgain makes a plan again, in place, from what is in the cluster now: after hooks have run, and whatever else may
 // have changed objects whose turn is still to come. What was carried out stays as it is: the CRDs, the hooks that run
 // first, and the first done waves. What the plan has as the release's is so still, even if a hook has made it anew without
-// ownership. The request is that of Plan. It changes nothing in the cluster. The error is like that of Plan, but late.
+// ownership, and so is what wasn't there when the plan was made. The request is that of Plan. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done int) error {
 	settled := map[kube.ID]*Change{}
 	settle := func(changes []Change) {
@@ -21,10 +21,14 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	}
 	settle(plan.CRDs)
 	for _, wave := range plan.Waves[:done] {
+		settle(wave.PruneFirst)
 		settle(wave.Changes)
 	}
+	if done > 0 {
+		settle(plan.PruneFirst)
+	}
 	a.cluster.ForgetKinds()
-	again, err := a.plan(ctx, req, settled, plan.ours(done))
+	again, err := a.plan(ctx, req, settled, a.planning.oursAfter(plan, done))
 	if err == nil {
 		err = again.CheckPermissions()
 	}
@@ -53,13 +57,14 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	return nil
 }
 
-// ours are the objects after the first done waves that are the release's, and those that it was to create: whoever has made one
-// meanwhile without ownership, a hook most likely, has made it for the release.
-func (p *Plan) ours(done int) map[kube.ID]bool {
+// oursAfter are the objects after the first done waves of its plan that are the release's, and those that weren't there: whoever
+// has made one meanwhile without ownership, a hook most likely, has made it for the release. p is nil when its plan writes nothing.
+func (p *planning) oursAfter(plan *Plan, done int) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
-	for _, wave := range p.Waves[done:] {
+	for _, wave := range plan.Waves[done:] {
 		for _, c := range wave.Changes {
-			out[c.ID] = c.Action == Create || c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
+			isAbsent := func(t *target) bool { return t != nil && (t.progress.wasAbsent || p.prerequisites.isNew(t)) }
+			out[c.ID] = c.Action == Create && isAbsent(p.target(c.ID)) || c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
 		}
 	}
 	return out

@@ -31,6 +31,8 @@ const (
 	changingKind    = "its CustomResourceDefinition changes with this release"
 )
 
+func (d *Deferral) awaitsAdmission() bool { return d != nil && d.admission }
+
 func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contains(d.Until, id) }
 
 // untilAdmitted returns the deferral of what the server may admit when other objects of the release are written or deleted.

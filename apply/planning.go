@@ -50,9 +50,8 @@ type planning struct {
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
 	ours          map[kube.ID]bool    // what the plan had as the release's that is made again
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
-	changedQuotas map[string]bool     // the namespaces in which the plan changes a ResourceQuota
+	judges        map[string]bool     // the namespaces in which the run changes a ResourceQuota; "" if it changes policies or webhooks
 	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
-	judgesChange  bool                // the plan changes policies or webhooks
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 
@@ -141,23 +140,23 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	p.warnings.reportLater(a.opts.Warn)
-	p.changedQuotas = map[string]bool{}
-	noteQuota := func(c Change) {
-		if c.ID.Group == "" && c.ID.Kind == "ResourceQuota" && c.Action != Unchanged && c.Action != Keep {
-			p.changedQuotas[c.ID.Namespace] = true
+	p.judges = map[string]bool{}
+	noteJudge := func(c Change) {
+		isQuota := c.ID.Group == "" && c.ID.Kind == "ResourceQuota"
+		if (isQuota || c.IsAdmission()) && c.Action != Unchanged && c.Action != Keep {
+			p.judges[c.ID.Namespace] = true
 		}
 	}
 	for _, list := range append(plan.lists(), plan.Hooks) {
 		for _, c := range list {
 			if c.MayWrite() {
 				p.pending.Add(1)
-				noteQuota(c)
-				p.judgesChange = p.judgesChange || c.ID.Group == admissionGroup
+				noteJudge(c)
 			}
 		}
 	}
 	for _, c := range p.settled {
-		noteQuota(*c)
+		noteJudge(*c)
 	}
 	if a.planning = p; p.pending.Load() == 0 {
 		a.planning = nil

@@ -103,7 +103,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 		}
 		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
 			isDenied := t.rejected == nil && t.decided.denied != nil
-			return t.rejected == nil && !isDenied || t.deferral == nil || !t.deferral.admission
+			return t.rejected == nil && !isDenied || !t.deferral.awaitsAdmission()
 		})
 		if len(targets) == 0 || time.Since(began) > admissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil

@@ -21,7 +21,7 @@ type Existing struct {
 
 	// OursUnowned says that the object is the release's although it may carry no ownership: a namespace that the run has
 	// created, a definition that a revision after Claims.BackTo has in its crds/, or what the latest successful revision has,
-	// or the plan had before its hooks ran, and nobody else owns: somebody has made it anew.
+	// or what the plan had before its hooks ran, or found absent, and nobody else owns: somebody has made it anew.
 	OursUnowned bool
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance

@@ -185,6 +185,9 @@ func TestStillRefused(t *testing.T) {
 	changed := "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, labels: {a: b}}\nspec: {hard: {count/services: \"0\"}}\n"
 	r := w.exits(1, "upgrade", "x", w.chart(changed, replaceOnce(deployment("web", "web", "  replicas: 0\n"), "r/x:1", "r/x:2"), service("s")))
 	w.says(r, "stderr", `after the objects that they need were created`, `exceeded quota`)
+	if strings.Contains(r.err, "retrying for up to") {
+		t.Errorf("it warns of what it asks about again anyway:\n%s", r)
+	}
 	if got := fmt.Sprint(field(w.must("deployments", "web"), "spec.template.spec.containers")); !strings.Contains(got, "r/x:1") {
 		t.Errorf("a workload has changed: %s", got)
 	}
