@@ -38,7 +38,7 @@ webhooks:
   admissionReviewVersions: [v1]
   sideEffects: None
   clientConfig: {url: "https://127.0.0.1:1/"}
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+space+`}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + space + `}}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [namespaces]}]
 `)[0].Object, "x")
 	webhooks := s.client("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")

@@ -32,9 +32,9 @@ func (p *planning) fieldRules(t *target) (decide.FieldRules, error) {
 	return rules, nil
 }
 
-// contest lists a contested field with its fate.
+// contest lists a contested field with its outcome.
 func (u *updateDecision) contest(f FieldConflict) FieldOutcome {
-	f.Outcome = u.rules.Fate(decide.Field{Contest: f.Contest, Live: true})
+	f.Outcome = u.rules.Outcome(f.Contest, true)
 	u.change.Conflicts = append(u.change.Conflicts, f)
 	return f.Outcome
 }
@@ -174,7 +174,7 @@ func (u *updateDecision) decideCollisions() error {
 	return nil
 }
 
-// contestItem lists an item of others with its fate, once for each of its owners.
+// contestItem lists an item of others with its outcome, once for each of its owners.
 func (u *updateDecision) contestItem(why decide.Contest, col predict.Collision) (outcome FieldOutcome) {
 	for _, owner := range col.Owners {
 		f := u.contested(why, col.Theirs, owner, u.live, nil)

@@ -23,7 +23,7 @@ func (p *planning) decideDefinition(t *target, f facts) (verdict, error) {
 	}
 	lost, stored := contribution.LossesOfOthers(definition.LossesByApply(f.full, f.desired)), definition.DroppedStoredVersions(f.full, f.desired)
 	if !p.a.opts.CRDs.removesOthers() && len(lost)+len(stored) > 0 {
-		return verdict{change: p.keepDefinition(t, f.full, f.desired, lost)}, nil
+		return verdict{change: p.keepDefinition(t, f.full, f.desired, lost, stored)}, nil
 	}
 	v, err := p.decideExisting(t, f)
 	return v.finally(err, func(c Change, err error) (Change, error) {
@@ -43,7 +43,7 @@ func (p *planning) protectParts(t *target, c Change, contribution *Contribution)
 	c.writes = boundTo(c.Live, c.writes) // the losses were computed from this version
 	switch lost := contribution.LossesOfOthers(definition.LossesOf(c.Live, c.Predicted)); {
 	case len(lost) > 0 && !p.a.opts.CRDs.removesOthers():
-		return p.keepDefinition(t, c.Live, c.Desired, lost)
+		return p.keepDefinition(t, c.Live, c.Desired, lost, definition.DroppedStoredVersions(c.Live, c.Desired))
 	case len(lost) > 0:
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lost)
 	}
@@ -51,14 +51,14 @@ func (p *planning) protectParts(t *target, c Change, contribution *Contribution)
 }
 
 // keepDefinition keeps a definition that has what others have added, or versions in which objects may be stored.
-func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, lost definition.Losses) Change {
+func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, lost definition.Losses, stored []string) Change {
 	whose := ""
 	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
 	why := fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
 	way := "; to replace it anyway: --crds upgrade"
-	switch stored := definition.DroppedStoredVersions(live, desired); {
+	switch {
 	case len(stored) > 0 && len(lost) == 0:
 		why = fmt.Sprintf("objects may be stored as %s, which the chart's definition lacks", strings.Join(stored, ", "))
 		way = "; write them in the new version and take the old one out of status.storedVersions; the next release updates the definition then"

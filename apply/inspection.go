@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
-	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ordering"
 	"deployer/apply/provenance"
@@ -57,7 +56,7 @@ func (o *Inspected) Owner() Owner {
 // Its CRDs and Hooks are those that the revision has applied and run.
 func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error) {
 	opts := a.opts
-	opts.Gate = GateBestEffort // what the account may do isn't asked
+	opts.Gate = GateBestEffort // it doesn't ask what the account may do
 	ran := req.Hooks
 	req.Fingerprints, req.Hooks = nil, nil // a fingerprint doesn't detect fields that others added
 	p, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
@@ -193,10 +192,18 @@ func (o *Inspected) FateOf(path fieldpath.Path) FieldOutcome {
 	}
 	is, has := fields.Value(o.Live.Object, path)
 	will, stays := fields.Value(o.Predicted.Object, path)
-	return decide.FieldRules{}.Fate(decide.Field{
-		Live: has, Predicted: stays, Changes: has != stays || !fields.Equal(is, will),
-		Declared: fields.Has(o.Declared.Object, path), Applied: fields.Has(o.Desired.Object, path),
-	})
+	isApplied := fields.Has(o.Desired.Object, path)
+	switch {
+	case has && !stays:
+		return OutcomeRemoved
+	case has != stays || !fields.Equal(is, will):
+		return OutcomeSet
+	case isApplied:
+		return OutcomeKept
+	case fields.Has(o.Declared.Object, path):
+		return OutcomeYielded
+	}
+	return OutcomeIgnored
 }
 
 // An OrphanChange is an object of another revision, and what applying the inspected

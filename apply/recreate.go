@@ -74,7 +74,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 	rules.Recreates = true
 	for i := range c.Conflicts {
 		f := &c.Conflicts[i]
-		f.Outcome = rules.Fate(decide.Field{Contest: f.Contest, Live: fields.Has(u.live.Object, f.FieldPath)})
+		f.Outcome = rules.Outcome(f.Contest, fields.Has(u.live.Object, f.FieldPath))
 	}
 	var err error
 	c.Fields, err = compare.Fields(u.facts.converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.facts.live.Entries, AfterIsManifest: true})

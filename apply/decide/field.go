@@ -19,23 +19,12 @@ type Contest int
 
 // The contests.
 const (
-	Uncontested   Contest = iota
-	SetByOthers           // to another value than the chart's, or beside it where only one can be
-	SetElsewhere          // so, in an API version in which it has another name: it can't be left to them
-	Scaled                // it is the number of replicas, which an autoscaler sets
-	SaysWhoseItIs         // the ownership metadata: an object that may be changed becomes the release's, or stays so
-	FormerMember          // of a union: it goes with everything in it, whoever owns that
+	SetByOthers   Contest = iota + 1 // to another value than the chart's, or beside it where only one can be
+	SetElsewhere                     // so, in an API version in which it has another name: it can't be left to them
+	Scaled                           // it is the number of replicas, which an autoscaler sets
+	SaysWhoseItIs                    // the ownership metadata: an object that may be changed becomes the release's, or stays so
+	FormerMember                     // of a union: it goes with everything in it, whoever owns that
 )
-
-// A Field is what is known of one field of a live object when a manifest is applied to it.
-type Field struct {
-	Contest   Contest
-	Live      bool // the live object has it
-	Predicted bool // so has what the object becomes
-	Changes   bool // they differ in it
-	Declared  bool // the chart, or the revision that is applied again, states it
-	Applied   bool // it is sent: it wasn't left to others
-}
 
 // A FieldOutcome is what becomes of a field.
 type FieldOutcome string
@@ -51,40 +40,25 @@ const (
 	OutcomeIgnored FieldOutcome = "ignored" // the release doesn't state it, and leaves it
 )
 
-// FieldRules are what the fate of the fields of one object depends on besides.
+// FieldRules are what the outcome of the contested fields of one object depends on besides. Plans, the conflicts in them, drift and
+// explanations go by it.
 type FieldRules struct {
 	Conflicts ConflictPolicy
 	Undo      bool // a failed run is undone: a conflict may be why it failed, and the rest has to be restored
 	Recreates bool // the object is made anew, and has no other managers then
 }
 
-// Fate decides what becomes of a field. Plans, the conflicts in them, drift and explanations go by it.
-func (r FieldRules) Fate(f Field) FieldOutcome {
+// Outcome decides what becomes of a contested field; isLive says whether the live object has it.
+func (r FieldRules) Outcome(why Contest, isLive bool) FieldOutcome {
 	switch {
-	case f.Contest == Uncontested:
-		return f.uncontested()
-	case f.Contest == Scaled && (f.Live || !r.Recreates):
+	case why == Scaled && (isLive || !r.Recreates):
 		return OutcomeYielded
-	case f.Contest == SaysWhoseItIs, f.Contest == FormerMember, r.Recreates, r.Conflicts == TakeConflicts:
+	case why == SaysWhoseItIs, why == FormerMember, r.Recreates, r.Conflicts == TakeConflicts:
 		return OutcomeTaken
-	case f.Contest == SetElsewhere && r.Undo:
+	case why == SetElsewhere && r.Undo:
 		return OutcomeTaken
-	case f.Contest != SetElsewhere && (r.Undo || r.Conflicts == YieldConflicts):
+	case why != SetElsewhere && (r.Undo || r.Conflicts == YieldConflicts):
 		return OutcomeYielded
 	}
 	return OutcomeRefused
-}
-
-func (f Field) uncontested() FieldOutcome {
-	switch {
-	case f.Live && !f.Predicted:
-		return OutcomeRemoved
-	case f.Changes:
-		return OutcomeSet
-	case f.Declared && !f.Applied:
-		return OutcomeYielded
-	case f.Applied:
-		return OutcomeKept
-	}
-	return OutcomeIgnored
 }

@@ -2,38 +2,33 @@ package decide
 
 import "testing"
 
-func TestFateOfFields(t *testing.T) {
-	contested := func(why Contest) Field { return Field{Contest: why, Live: true} }
+func TestOutcomeOfContestedFields(t *testing.T) {
 	take, fail, yield := FieldRules{Conflicts: TakeConflicts}, FieldRules{Conflicts: FailOnConflict}, FieldRules{Conflicts: YieldConflicts}
 	undo := func(r FieldRules) FieldRules { r.Undo = true; return r }
 	anew := func(r FieldRules) FieldRules { r.Recreates = true; return r }
 	for _, c := range []struct {
-		name  string
-		rules FieldRules
-		field Field
-		want  FieldOutcome
+		name   string
+		rules  FieldRules
+		why    Contest
+		isLive bool
+		want   FieldOutcome
 	}{
-		{"the chart wins", take, contested(SetByOthers), OutcomeTaken},
-		{"fail refuses", fail, contested(SetByOthers), OutcomeRefused},
-		{"yield leaves", yield, contested(SetByOthers), OutcomeYielded},
-		{"an undo goes on in spite of a conflict", undo(fail), contested(SetByOthers), OutcomeYielded},
-		{"a new object has no other managers", anew(yield), contested(SetByOthers), OutcomeTaken},
-		{"a field without a name in the chart's version can't be left", yield, contested(SetElsewhere), OutcomeRefused},
-		{"nor refused in an undo", undo(fail), contested(SetElsewhere), OutcomeTaken},
-		{"an autoscaler's number stays whatever the policy", take, contested(Scaled), OutcomeYielded},
-		{"also in a new object", anew(take), contested(Scaled), OutcomeYielded},
-		{"a new object gets the chart's number if there is none to keep", anew(take), Field{Contest: Scaled}, OutcomeTaken},
-		{"whose object it is, the release says", yield, contested(SaysWhoseItIs), OutcomeTaken},
-		{"a former member of a union goes", fail, contested(FormerMember), OutcomeTaken},
-		{"gone", take, Field{Live: true, Changes: true}, OutcomeRemoved},
-		{"new", take, Field{Predicted: true, Changes: true, Declared: true, Applied: true}, OutcomeSet},
-		{"as declared", take, Field{Live: true, Predicted: true, Declared: true, Applied: true}, OutcomeKept},
-		{"left to the cluster", take, Field{Live: true, Predicted: true, Declared: true}, OutcomeYielded},
-		{"a default", take, Field{Live: true, Predicted: true}, OutcomeIgnored},
+		{"the chart wins", take, SetByOthers, true, OutcomeTaken},
+		{"fail refuses", fail, SetByOthers, true, OutcomeRefused},
+		{"yield leaves", yield, SetByOthers, true, OutcomeYielded},
+		{"an undo goes on in spite of a conflict", undo(fail), SetByOthers, true, OutcomeYielded},
+		{"a new object has no other managers", anew(yield), SetByOthers, true, OutcomeTaken},
+		{"a field without a name in the chart's version can't be left", yield, SetElsewhere, true, OutcomeRefused},
+		{"nor refused in an undo", undo(fail), SetElsewhere, true, OutcomeTaken},
+		{"an autoscaler's number stays whatever the policy", take, Scaled, true, OutcomeYielded},
+		{"also in a new object", anew(take), Scaled, true, OutcomeYielded},
+		{"a new object gets the chart's number if there is none to keep", anew(take), Scaled, false, OutcomeTaken},
+		{"whose object it is, the release says", yield, SaysWhoseItIs, true, OutcomeTaken},
+		{"a former member of a union goes", fail, FormerMember, true, OutcomeTaken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.rules.Fate(c.field); got != c.want {
-				t.Errorf("%+v by %+v is %s, not %s", c.field, c.rules, got, c.want)
+			if got := c.rules.Outcome(c.why, c.isLive); got != c.want {
+				t.Errorf("%v by %+v is %s, not %s", c.why, c.rules, got, c.want)
 			}
 		})
 	}
