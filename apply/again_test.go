@@ -14,7 +14,7 @@ import (
 	"deployer/apply"
 )
 
-// TestNotLookedAtIsNotOurs prevents that a plan that is made again takes an object of nobody for the release's because it was to be
+// TestNotLookedAtIsNotOurs fails if a plan that is made again takes an object of nobody for the release's because it was to be
 // created in a namespace about which nothing could be decided before.
 func TestNotLookedAtIsNotOurs(t *testing.T) {
 	s := begin(t)
@@ -76,7 +76,7 @@ webhooks:
 	})
 }
 
-// TestRelaxedBeforeThePlanIsMadeAgain prevents that a deletion is refused by a policy that an earlier wave has relaxed, or whose
+// TestRelaxedBeforeThePlanIsMadeAgain fails if a deletion is refused by a policy that an earlier wave has relaxed, or whose
 // deletion came first, because the API server hasn't heeded that yet and the plan was made again since.
 func TestRelaxedBeforeThePlanIsMadeAgain(t *testing.T) {
 	s := begin(t)

@@ -195,7 +195,7 @@ func TestGateModes(t *testing.T) {
 	}
 }
 
-// TestGateOffMakesNoDryRuns prevents that the dry runs that --gate off spares come back for objects that are
+// TestGateOffMakesNoDryRuns fails if the dry runs that --gate off spares come back for objects that are
 // looked for together, by a list that can't show that one of them isn't there.
 func TestGateOffMakesNoDryRuns(t *testing.T) {
 	s := begin(t)

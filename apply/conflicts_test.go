@@ -394,7 +394,7 @@ spec:
 	}
 }
 
-// TestLongConfidentialTextsAreHidden prevents that the beginning of a confidential text is shown
+// TestLongConfidentialTextsAreHidden fails if the beginning of a confidential text is shown
 // because the value of a conflict is cut before its texts are hidden.
 func TestLongConfidentialTextsAreHidden(t *testing.T) {
 	long := strings.Repeat("Kq7zXw2pLm9v", 30)

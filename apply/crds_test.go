@@ -155,7 +155,7 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 	t.Log(err)
 }
 
-// TestUnusedDefinitionsHoldNothingUp prevents that objects wait for kinds that none of them is of: a busy API server takes
+// TestUnusedDefinitionsHoldNothingUp fails if objects wait for kinds that none of them is of: a busy API server takes
 // many seconds to serve them. A Job may use any kind.
 func TestUnusedDefinitionsHoldNothingUp(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -196,7 +196,7 @@ spec:
 	}
 }
 
-// TestNobodyWaitsForDefinitionsUnasked prevents that --wait=false waits for definitions in templates, for which Helm doesn't.
+// TestNobodyWaitsForDefinitionsUnasked fails if --wait=false waits for definitions in templates, for which Helm doesn't.
 func TestNobodyWaitsForDefinitionsUnasked(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)

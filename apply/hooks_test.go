@@ -360,7 +360,7 @@ func TestDroppedHookRanSinceThePlan(t *testing.T) {
 	}
 }
 
-// TestDroppedHooksWithGeneratedNames prevents that Jobs and Pods of hooks with generateName stay for ever: no
+// TestDroppedHooksWithGeneratedNames fails if Jobs and Pods of hooks with generateName stay for ever: no
 // name of theirs is in the chart. They are told by their ownership and by what they were generated from.
 func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 	s := begin(t)
@@ -406,7 +406,7 @@ func TestDroppedHooksWithGeneratedNames(t *testing.T) {
 	}
 }
 
-// TestGeneratedNamesAtAnUninstall prevents that Jobs stay when the release is uninstalled: those whose name is cut, and those of
+// TestGeneratedNamesAtAnUninstall fails if Jobs stay when the release is uninstalled: those whose name is cut, and those of
 // a hook that the uninstall runs once more, under another name.
 func TestGeneratedNamesAtAnUninstall(t *testing.T) {
 	s := begin(t)
@@ -420,7 +420,7 @@ func TestGeneratedNamesAtAnUninstall(t *testing.T) {
 	s.expect(s.plan(""), "delete ConfigMap/a", "delete Job/"+cut.GetName(), "delete Job/"+earlier.GetName())
 }
 
-// TestGeneratedNamesThatCannotBeListed prevents that what a hook left is forgotten because the account
+// TestGeneratedNamesThatCannotBeListed fails if what a hook left is forgotten because the account
 // may not list it: an upgrade remembers to look again, and an uninstall is refused.
 func TestGeneratedNamesThatCannotBeListed(t *testing.T) {
 	s := begin(t)

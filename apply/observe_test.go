@@ -125,7 +125,7 @@ func TestObjectsOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// TestReadsKeepToParallel prevents that objects which can't be listed are read by more
+// TestReadsKeepToParallel fails if objects which can't be listed are read by more
 // requests at once than Options.Parallel allows.
 func TestReadsKeepToParallel(t *testing.T) {
 	s := begin(t)
@@ -164,7 +164,7 @@ func TestReadsKeepToParallel(t *testing.T) {
 	}
 }
 
-// TestListExpiresBetweenPages prevents that a plan fails because the rest of a list of whole
+// TestListExpiresBetweenPages fails if a plan fails because the rest of a list of whole
 // objects is no longer there when it is asked for.
 func TestListExpiresBetweenPages(t *testing.T) {
 	s := begin(t)

@@ -15,7 +15,7 @@ type noAnswer struct{ err error }
 
 func (n noAnswer) RoundTrip(*http.Request) (*http.Response, error) { return nil, n.err }
 
-// TestHooksThatCannotBeLookedUpAreAnError prevents that an object that has become a hook is
+// TestHooksThatCannotBeLookedUpAreAnError fails if an object that has become a hook is
 // deleted because its kind couldn't be looked up.
 func TestHooksThatCannotBeLookedUpAreAnError(t *testing.T) {
 	failure := errors.New("no answer")

@@ -281,7 +281,7 @@ func TestInterruptedBetweenTurns(t *testing.T) {
 	}
 }
 
-// TestDeletionsDoNotWaitForWhatIsKept prevents that an ordered deletion waits for an
+// TestDeletionsDoNotWaitForWhatIsKept fails if an ordered deletion waits for an
 // object that isn't deleted any more, because somebody has had it kept since the plan.
 func TestDeletionsDoNotWaitForWhatIsKept(t *testing.T) {
 	s := begin(t)

@@ -112,7 +112,7 @@ func TestReplicasOfCustomResources(t *testing.T) {
 	}
 }
 
-// TestReplicasStayWhereAutoscalersAreUnknown prevents that the chart's number of replicas is
+// TestReplicasStayWhereAutoscalersAreUnknown fails if the chart's number of replicas is
 // applied because the API server couldn't say whether there are autoscalers.
 func TestReplicasStayWhereAutoscalersAreUnknown(t *testing.T) {
 	s := begin(t)
@@ -191,7 +191,7 @@ func TestScalerThatIsGone(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkloads prevents that a workload stays at zero, where a HorizontalPodAutoscaler never acts, when one comes for it; and
+// TestStoppedWorkloads fails if a workload stays at zero, where a HorizontalPodAutoscaler never acts, when one comes for it; and
 // that one is started, or refused, that people or an autoscaler that was there before have stopped.
 func TestStoppedWorkloads(t *testing.T) {
 	const other = "\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: later}\n" +

@@ -178,7 +178,7 @@ func TestCharactersThatYAMLDoesNotAllow(t *testing.T) {
 	s.expect(s.plan(chart))
 }
 
-// TestBindingOfOldServers prevents that a plan fails as a whole because an API server before 1.28
+// TestBindingOfOldServers fails if a plan fails as a whole because an API server before 1.28
 // can't say which account asks: the binding is refused with advice.
 func TestBindingOfOldServers(t *testing.T) {
 	s := begin(t)

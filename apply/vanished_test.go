@@ -73,7 +73,7 @@ func TestObjectsThatVanish(t *testing.T) {
 	}
 }
 
-// TestPatchesOfFieldsThatVanish prevents that a race counts as a rejection: the server answers
+// TestPatchesOfFieldsThatVanish fails if a race counts as a rejection: the server answers
 // that a JSON patch is invalid, not that there is a conflict, if somebody has removed what the patch
 // removes.
 func TestPatchesOfFieldsThatVanish(t *testing.T) {

@@ -122,8 +122,8 @@ const (
 	smallerMove = `address: "a:80", endpoints: [{name: bx, weight: 1}]`
 )
 
-// TestDropsAcrossVersions prevents that a plan says "no changes" of a custom resource that moves to a version with other
-// field names and drops something, and that what Helm 3 has set in the old version stays for ever.
+// TestDropsAcrossVersions fails if a plan says "no changes" of a custom resource that moves to a version with other
+// field names and drops something, or if what Helm 3 has set in the old version stays for ever.
 func TestDropsAcrossVersions(t *testing.T) {
 	for _, stored := range []string{"v1", "v1beta1"} {
 		for _, legacy := range []bool{false, true} {
@@ -150,7 +150,7 @@ func TestDropsAcrossVersions(t *testing.T) {
 	}
 }
 
-// TestMovesWithoutChange prevents that a custom resource is changed, or said to be, because it only moves to another version.
+// TestMovesWithoutChange fails if a custom resource is changed, or said to be, because it only moves to another version.
 func TestMovesWithoutChange(t *testing.T) {
 	m := beginMove(t, "v1beta1")
 	m.deploy(move("v1beta1", oldMove))
@@ -167,7 +167,7 @@ func TestMovesWithoutChange(t *testing.T) {
 	}
 }
 
-// TestConflictsAcrossVersions prevents that what somebody has set in another version is overwritten in silence.
+// TestConflictsAcrossVersions fails if what somebody has set in another version is overwritten in silence.
 func TestConflictsAcrossVersions(t *testing.T) {
 	m := beginMove(t, "v1")
 	m.deploy(move("v1", newMove))
@@ -190,8 +190,8 @@ func TestConflictsAcrossVersions(t *testing.T) {
 	}
 }
 
-// TestOwnersAcrossVersions prevents that an object can't move to another version because others own fields of it in the old
-// one, where the API server fails, and that what they own goes.
+// TestOwnersAcrossVersions fails if an object can't move to another version because others own fields of it in the old
+// one, where the API server fails, or if what they own goes.
 func TestOwnersAcrossVersions(t *testing.T) {
 	m := beginMove(t, "v1")
 	m.deploy(move("v1beta1", oldMove))
@@ -217,7 +217,7 @@ func TestOwnersAcrossVersions(t *testing.T) {
 	m.expect(m.deploy(move("v1", smallerMove)))
 }
 
-// TestDeadConverter prevents that an object which doesn't change can't be deployed, or another one is changed by half a
+// TestDeadConverter fails if an object which doesn't change can't be deployed, or another one is changed by half a
 // view, while nobody converts between the versions of a kind.
 func TestDeadConverter(t *testing.T) {
 	for _, stored := range []string{"v1", "v1beta1"} {

@@ -58,7 +58,7 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 	}
 }
 
-// TestLabelCorrectedBeforeBegin prevents that a run finds its release pending, because of a label that somebody has
+// TestLabelCorrectedBeforeBegin fails if a run finds its release pending, because of a label that somebody has
 // changed by hand, after it has corrected that label itself.
 func TestLabelCorrectedBeforeBegin(t *testing.T) {
 	s := newSite(t)

@@ -420,7 +420,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:failed 2:deployed")
 }
 
-// TestPausedRunDoesNotRestoreWhatWasUninstalled prevents that a paused run writes its record again, as if somebody
+// TestPausedRunDoesNotRestoreWhatWasUninstalled fails if a paused run writes its record again, as if somebody
 // had deleted it by mistake, after the run that took over has uninstalled the release.
 func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 	for _, installedAgain := range []bool{false, true} {
@@ -465,7 +465,7 @@ func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 	}
 }
 
-// TestDeletedLease prevents that a run begins while another one, whose Lease somebody has just deleted to
+// TestDeletedLease fails if a run begins while another one, whose Lease somebody has just deleted to
 // stop it, hasn't noticed that yet: nobody would delete what it still creates.
 func TestDeletedLease(t *testing.T) {
 	s := newSite(t)

@@ -9,7 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// TestOvertaken prevents that a run goes on, and ends as deployed, although another tool has recorded a
+// TestOvertaken fails if a run goes on, and ends as deployed, although another tool has recorded a
 // later revision: `helm rollback` looks neither at the Lease nor at pending revisions.
 func TestOvertaken(t *testing.T) {
 	cases := []struct {
@@ -46,7 +46,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestUndoDoesNotOvertakeItsRun prevents that a rollback under the same lock is taken for another tool's.
+// TestUndoDoesNotOvertakeItsRun fails if a rollback under the same lock is taken for another tool's.
 func TestUndoDoesNotOvertakeItsRun(t *testing.T) {
 	s := newSite(t)
 	run(t, s.store, "web", deployed)

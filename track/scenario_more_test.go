@@ -61,7 +61,7 @@ func TestUninstall(t *testing.T) {
 	w.wait(track.Options{}, 20*time.Second, gone).ready(2 * time.Second)
 }
 
-// TestNamespaceHeldByAFinalizer prevents that a namespace counts as empty because its conditions say "All content
+// TestNamespaceHeldByAFinalizer fails if a namespace counts as empty because its conditions say "All content
 // successfully deleted", as Kubernetes 1.37.2 writes while objects with finalizers remain: what holds it is named.
 func TestNamespaceHeldByAFinalizer(t *testing.T) {
 	w := newWorld(t)

@@ -273,7 +273,7 @@ func arbitrary(r *rand.Rand) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: obj}
 }
 
-// TestLabelsOfUnknownKindsMustBeStrings prevents that labels and annotations are lost:
+// TestLabelsOfUnknownKindsMustBeStrings fails if labels and annotations are lost:
 // what reads them takes none of them when one isn't a string.
 func TestLabelsOfUnknownKindsMustBeStrings(t *testing.T) {
 	head := "apiVersion: example.com/v1\nkind: Foo\nmetadata: "

@@ -229,7 +229,7 @@ func TestNoEntryGetsTheValueOfAnother(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreNoIdentities prevents that entries of a document are renewed because another one, whose key says name or login, has
+// TestDocumentsAreNoIdentities fails if entries of a document are renewed because another one, whose key says name or login, has
 // changed.
 func TestDocumentsAreNoIdentities(t *testing.T) {
 	of := func(user string) string {

@@ -160,7 +160,7 @@ func TestExplainReadsOnly(t *testing.T) {
 	}
 }
 
-// TestExplainHeedsThePolicyOfTheObject prevents that a field counts as refused because of
+// TestExplainHeedsThePolicyOfTheObject fails if a field counts as refused because of
 // --conflicts fail, although the object's own annotation lets an upgrade take it.
 func TestExplainHeedsThePolicyOfTheObject(t *testing.T) {
 	t.Parallel()

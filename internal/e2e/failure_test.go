@@ -68,7 +68,7 @@ func TestSuccessThatCannotBeRecorded(t *testing.T) {
 }
 
 // TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.
-// TestAtomicAfterAFailedUninstall prevents that a release that is up, because its uninstall failed before it deleted
+// TestAtomicAfterAFailedUninstall fails if a release that is up, because its uninstall failed before it deleted
 // anything, counts as never deployed: the undo of a failed upgrade would delete all of it.
 func TestAtomicAfterAFailedUninstall(t *testing.T) {
 	w := newWorld(t)
@@ -186,7 +186,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestHooksOfAKilledRunAreDeleted prevents that a hook that had finished when its run was killed stays
+// TestHooksOfAKilledRunAreDeleted fails if a hook that had finished when its run was killed stays
 // for ever, though its policy is to delete it when it has succeeded.
 func TestHooksOfAKilledRunAreDeleted(t *testing.T) {
 	w := newWorld(t)
@@ -206,7 +206,7 @@ func TestHooksOfAKilledRunAreDeleted(t *testing.T) {
 	}
 }
 
-// TestRollbackOfADefinitionThatMoved prevents that nobody gets back from a chart that moves a definition from
+// TestRollbackOfADefinitionThatMoved fails if nobody gets back from a chart that moves a definition from
 // its templates to crds/, where objects carry no ownership.
 func TestRollbackOfADefinitionThatMoved(t *testing.T) {
 	w := newWorld(t)
@@ -232,7 +232,7 @@ spec: {group: GROUP, scope: Namespaced, names: {plural: things, singular: thing,
 	w.ok("uninstall", "x")
 }
 
-// TestAtomicLeavesConflictsToOthers prevents that the conflict for which a run failed makes its undo fail.
+// TestAtomicLeavesConflictsToOthers fails if the conflict for which a run failed makes its undo fail.
 func TestAtomicLeavesConflictsToOthers(t *testing.T) {
 	w := newWorld(t)
 	charts := func(value string) string {
@@ -251,7 +251,7 @@ func TestAtomicLeavesConflictsToOthers(t *testing.T) {
 	}
 }
 
-// TestChartWithItsOwnNamespace prevents that a chart that has its own namespace among its objects can be
+// TestChartWithItsOwnNamespace fails if a chart that has its own namespace among its objects can be
 // planned with --create-namespace, but not installed.
 func TestChartWithItsOwnNamespace(t *testing.T) {
 	w := newWorld(t)

@@ -132,7 +132,7 @@ func TestRolledBackByKubectl(t *testing.T) {
 	}
 }
 
-// TestEditOfWhatWasDropped prevents that an edit by hand is taken for an old state that has come back because the chart once had the field.
+// TestEditOfWhatWasDropped fails if an edit by hand is taken for an old state that has come back because the chart once had the field.
 func TestEditOfWhatWasDropped(t *testing.T) {
 	w := newWorld(t)
 	with := func(more string) string {

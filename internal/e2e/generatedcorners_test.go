@@ -440,7 +440,7 @@ func TestFormsOfGeneratedValuesSurvive(t *testing.T) {
 	}
 }
 
-// TestNoUserComesToAnOlderValue prevents that a user who comes later gets the password of one who went revisions ago, because a
+// TestNoUserComesToAnOlderValue fails if a user who comes later gets the password of one who went revisions ago, because a
 // copy of it has stayed: old records are looked at too.
 func TestNoUserComesToAnOlderValue(t *testing.T) {
 	w := newWorld(t)

@@ -34,7 +34,7 @@ func (w *world) remove(kind, name string, opts metav1.DeleteOptions) {
 	}
 }
 
-// TestLooksAgainAfterHooks prevents that what a hook has deleted or changed stays so because the plan, from before
+// TestLooksAgainAfterHooks fails if what a hook has deleted or changed stays so because the plan, from before
 // the hook, has it as unchanged.
 func TestLooksAgainAfterHooks(t *testing.T) {
 	for event, run := range map[string]func(w *world, first, second string){
@@ -67,7 +67,7 @@ func TestLooksAgainAfterHooks(t *testing.T) {
 	}
 }
 
-// TestHookMakesAnObjectAnew prevents that an upgrade is refused because its hook has made an object of the release again, or
+// TestHookMakesAnObjectAnew fails if an upgrade is refused because its hook has made an object of the release again, or
 // replaced it, as kubectl does: without ownership, or has made one that the upgrade was to create. What is another release's isn't
 // taken for that.
 func TestHookMakesAnObjectAnew(t *testing.T) {
@@ -102,7 +102,7 @@ func TestHookMakesAnObjectAnew(t *testing.T) {
 	w.says(w.exits(1, "upgrade", "x", chart(configMap("changes", "4"), configMap("theirs", "1"))), "stderr", `only hooks ran`, `ConfigMap/`+w.ns+`/theirs.*cannot be imported`)
 }
 
-// TestAutoscalerThatComesFindsPods prevents that a workload stays at zero, where no autoscaler acts, because the chart leaves its
+// TestAutoscalerThatComesFindsPods fails if a workload stays at zero, where no autoscaler acts, because the chart leaves its
 // number to one from now on and the upgrade's hook has stopped it.
 func TestAutoscalerThatComesFindsPods(t *testing.T) {
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestAutoscalerThatComesFindsPods(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterPreDelete prevents that an uninstall leaves what its hook has made anew.
+// TestLooksAgainAfterPreDelete fails if an uninstall leaves what its hook has made anew.
 func TestLooksAgainAfterPreDelete(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), hookJob("away", "pre-delete", "before-hook-creation", false)))
@@ -164,7 +164,7 @@ spec:
 `
 }
 
-// TestImmutableUntilHooksRan prevents that a chart is refused whose hook deletes the object that can't be changed. If the
+// TestImmutableUntilHooksRan fails if a chart is refused whose hook deletes the object that can't be changed. If the
 // hook doesn't, that is told before the first object changes.
 func TestImmutableUntilHooksRan(t *testing.T) {
 	w := newWorld(t)
@@ -188,7 +188,7 @@ func TestImmutableUntilHooksRan(t *testing.T) {
 	w.says(w.exits(3, "upgrade", "x", w.chart(statefulSet("db", "3Gi"), configMap("a", "2"))), "stderr", `nothing was changed`)
 }
 
-// TestKindOfAHook prevents that a chart is refused whose hook brings a kind, and that fields are dropped which the
+// TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
 // definition of a hook has.
 func TestKindOfAHook(t *testing.T) {
 	w := newWorld(t)
@@ -247,7 +247,7 @@ func liveProm(w *world, group string) *unstructured.Unstructured {
 	return obj
 }
 
-// TestNamespaceOfAHook prevents that a chart is refused whose hook makes a namespace of its objects.
+// TestNamespaceOfAHook fails if a chart is refused whose hook makes a namespace of its objects.
 func TestNamespaceOfAHook(t *testing.T) {
 	w := newWorld(t)
 	other := w.ns + "-b"
@@ -260,7 +260,7 @@ func TestNamespaceOfAHook(t *testing.T) {
 	w.within(other).must("configmaps", "b")
 }
 
-// TestLooksAgainAfterAJob prevents that what a Job of an earlier wave has changed stays so.
+// TestLooksAgainAfterAJob fails if what a Job of an earlier wave has changed stays so.
 func TestLooksAgainAfterAJob(t *testing.T) {
 	w := newWorld(t)
 	later := replaceOnce(configMap("late", "1"), "name: late", "name: late\n  annotations: {deployer.io/weight: \"5\"}")

@@ -61,7 +61,7 @@ func TestHooksOfOneName(t *testing.T) {
 	w.says(w.ok("plan", "x", chart, "-o", "json"), "stdout", `"helm.sh/hook": ?"pre-install,pre-upgrade"(?s:.*)"helm.sh/hook": ?"post-install,post-upgrade"`)
 }
 
-// TestHooksInAList prevents that a hook that is a list is called List/NAMESPACE/, and that its delete policy
+// TestHooksInAList fails if a hook that is a list is called List/NAMESPACE/, or if its delete policy
 // isn't that of its objects, so that a claim that the policy keeps was deleted. Both programs make its objects.
 func TestHooksInAList(t *testing.T) {
 	w := newWorld(t)

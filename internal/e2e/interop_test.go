@@ -247,7 +247,7 @@ func TestHookWithGeneratedName(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestDroppedHookWithGeneratedName prevents that what a hook with a generated name has made stays forever.
+// TestDroppedHookWithGeneratedName fails if what a hook with a generated name has made stays forever.
 func TestDroppedHookWithGeneratedName(t *testing.T) {
 	w := newWorld(t)
 	generated := strings.Replace(hookJob("hook", "post-install,post-upgrade", "before-hook-creation", false), "name: hook", "generateName: x-", 1)

@@ -67,7 +67,7 @@ spec:
 	}
 }
 
-// TestDroppedActorThatIsHeld prevents that nothing can be changed any more because a finalizer holds what the chart dropped, and
+// TestDroppedActorThatIsHeld fails if nothing can be changed any more because a finalizer holds what the chart dropped, and
 // who would remove it is gone.
 func TestDroppedActorThatIsHeld(t *testing.T) {
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestRenamedDeploymentServesUntilReady(t *testing.T) {
 	w.there("deployments", map[string]bool{"old": false, "new": false, "newer": true})
 }
 
-// TestDroppedJudgeDoesNotHoldUpDeletions prevents that a run fails because the API server hasn't noticed yet that it has deleted the
+// TestDroppedJudgeDoesNotHoldUpDeletions fails if a run fails because the API server hasn't noticed yet that it has deleted the
 // policy that protected what it deletes too.
 func TestDroppedJudgeDoesNotHoldUpDeletions(t *testing.T) {
 	for name, run := range map[string]func(w *world, release, without string){

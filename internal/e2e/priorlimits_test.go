@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRefusedRestore is an object whose former values the server doesn't take
+// TestRefusedRestore has an object whose former values the server doesn't take
 // back: the rest is given back, and that is told.
 func TestRefusedRestore(t *testing.T) {
 	w := newWorld(t)
@@ -22,7 +22,7 @@ func TestRefusedRestore(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce is that one refusal doesn't cost the former values, which are
+// TestRefusedOnce: one refusal doesn't cost the former values, which are
 // recorded nowhere else: of what is restored, and of whose it is.
 func TestRefusedOnce(t *testing.T) {
 	for nth, what := range []string{"values", "owners"} {
@@ -90,7 +90,7 @@ func (w *world) notOurs(name string) {
 	}
 }
 
-// TestLargeFormerValues is that what is recorded of adopted objects has limits: of
+// TestLargeFormerValues: what is recorded of adopted objects has limits: of
 // one object beyond 64 KiB, and of those beyond 1 MiB together, only the marks of
 // ownership are given back, and plan and run say so.
 func TestLargeFormerValues(t *testing.T) {

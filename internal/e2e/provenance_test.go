@@ -168,7 +168,7 @@ func (w *world) sameJSONValue(what string, was, is map[string]any) {
 	}
 }
 
-// TestUndoGivesBack is an install, and an upgrade, that adopt what others made,
+// TestUndoGivesBack has an install, and an upgrade, that adopt what others made,
 // fail, and are undone: the others have it as before.
 func TestUndoGivesBack(t *testing.T) {
 	for name, command := range map[string][]string{
@@ -197,7 +197,7 @@ func TestUndoGivesBack(t *testing.T) {
 	})
 }
 
-// TestFailedAdoptionIsGivenBack is a failed upgrade that isn't undone: the next
+// TestFailedAdoptionIsGivenBack has a failed upgrade that isn't undone: the next
 // run gives back what it had adopted, never deletes it.
 func TestFailedAdoptionIsGivenBack(t *testing.T) {
 	for name, next := range map[string]func(*strangers) []string{
@@ -219,7 +219,7 @@ func TestFailedAdoptionIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestFailedInstallIsGivenBack is a first install that adopts and fails, and is
+// TestFailedInstallIsGivenBack has a first install that adopts and fails, and is
 // removed by hand.
 func TestFailedInstallIsGivenBack(t *testing.T) {
 	s := newStrangers(newWorld(t))
@@ -229,7 +229,7 @@ func TestFailedInstallIsGivenBack(t *testing.T) {
 	s.there("configmaps", map[string]bool{"own": false})
 }
 
-// TestAdoptedForGood is that an object adopted in a revision that succeeds is the
+// TestAdoptedForGood: an object adopted in a revision that succeeds is the
 // release's: what fails later doesn't give it back, and an uninstall deletes it.
 func TestAdoptedForGood(t *testing.T) {
 	s := newStrangers(newWorld(t))
@@ -256,7 +256,7 @@ func TestStampedByHandIsGivenBack(t *testing.T) {
 	w.sameJSONValue("ConfigMap/cm", was, substance(w.get("configmaps", "cm")))
 }
 
-// TestUndoKeepsProtectedKinds is that what a failed run has made and others may
+// TestUndoKeepsProtectedKinds: what a failed run has made and others may
 // use by now stays.
 func TestUndoKeepsProtectedKinds(t *testing.T) {
 	w := newWorld(t)
@@ -276,7 +276,7 @@ func TestUndoKeepsProtectedKinds(t *testing.T) {
 	w.eventually("the claim is gone", func() bool { return w.get("persistentvolumeclaims", "claim") == nil })
 }
 
-// TestChangedSinceStays is that giving back leaves what others have changed
+// TestChangedSinceStays: giving back leaves what others have changed
 // since the adoption, and says so.
 func TestChangedSinceStays(t *testing.T) {
 	w := newWorld(t)
@@ -300,7 +300,7 @@ func TestChangedSinceStays(t *testing.T) {
 	}
 }
 
-// TestSecretGivenBack is that a Secret has its values again and none is shown.
+// TestSecretGivenBack: a Secret has its values again and none is shown.
 func TestSecretGivenBack(t *testing.T) {
 	w := newWorld(t)
 	secret := func(password string) string {
@@ -317,7 +317,7 @@ func TestSecretGivenBack(t *testing.T) {
 	w.sameJSONValue("Secret/s", was, substance(w.get("secrets", "s")))
 }
 
-// TestMadeAnewIsKept is an object that somebody has deleted and made anew, with
+// TestMadeAnewIsKept has an object that somebody has deleted and made anew, with
 // the annotations on it, after a failed run had adopted it.
 func TestMadeAnewIsKept(t *testing.T) {
 	w := newWorld(t)
@@ -338,7 +338,7 @@ func TestMadeAnewIsKept(t *testing.T) {
 	w.says(r, "stderr", "recreated by another client")
 }
 
-// TestHookDoesNotDeleteAdopted is an object that a failed run had adopted, and
+// TestHookDoesNotDeleteAdopted has an object that a failed run had adopted, and
 // that the next chart has as a hook.
 func TestHookDoesNotDeleteAdopted(t *testing.T) {
 	w := newWorld(t)
@@ -350,7 +350,7 @@ func TestHookDoesNotDeleteAdopted(t *testing.T) {
 	w.sameJSONValue("ConfigMap/cm", was, substance(w.get("configmaps", "cm")))
 }
 
-// TestJobOfOthersIsNotRecreated is that what would be deleted to be made anew is
+// TestJobOfOthersIsNotRecreated: what would be deleted to be made anew is
 // not, when it is somebody else's.
 func TestJobOfOthersIsNotRecreated(t *testing.T) {
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecoverPlansNothing prevents that recover tells of a plan that is made again: it has none.
+// TestRecoverPlansNothing fails if recover tells of a plan that is made again: it has none.
 func TestRecoverPlansNothing(t *testing.T) {
 	w := newWorld(t)
 	w.struck(w.proxied(), fate{when: after, dies: true, at: func(_ int, c call) bool { return c.write() && c.method == http.MethodPatch }},

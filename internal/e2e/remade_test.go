@@ -15,7 +15,7 @@ func (w *world) remake() {
 	w.create("configmaps", "kubectl-create", configMap("a", "by hand"))
 }
 
-// TestRemadeByHand prevents that an object of the release that somebody has made anew without ownership blocks the release, or is
+// TestRemadeByHand fails if an object of the release that somebody has made anew without ownership blocks the release, or is
 // left by it, where Helm goes on: it is what the record says, unless somebody else owns it.
 func TestRemadeByHand(t *testing.T) {
 	const own, strip = `{"metadata":{"labels":{"app.kubernetes.io/managed-by":%s},"annotations":{"meta.helm.sh/release-name":%s,"meta.helm.sh/release-namespace":%s}}}`, "null"
@@ -65,7 +65,7 @@ func TestRemadeByHand(t *testing.T) {
 	}
 }
 
-// TestHeldWhileItIsDeleted prevents that an object that changes can't be deployed because somebody's finalizer holds the one that is
+// TestHeldWhileItIsDeleted fails if an object that changes can't be deployed because somebody's finalizer holds the one that is
 // being deleted: it is made again if that goes soon, and else changed as it is.
 func TestHeldWhileItIsDeleted(t *testing.T) {
 	for name, soon := range map[string]bool{"goes soon": true, "stays": false} {
@@ -93,7 +93,7 @@ func TestHeldWhileItIsDeleted(t *testing.T) {
 	}
 }
 
-// TestHeldWorkloadIsNotAwaited prevents that a run waits for a workload to become ready of which it has said that it goes as soon as
+// TestHeldWorkloadIsNotAwaited fails if a run waits for a workload to become ready of which it has said that it goes as soon as
 // somebody removes a finalizer.
 func TestHeldWorkloadIsNotAwaited(t *testing.T) {
 	w := newWorld(t)
@@ -106,7 +106,7 @@ func TestHeldWorkloadIsNotAwaited(t *testing.T) {
 	w.says(w.ok("upgrade", "x", w.chart(deployment("web", "web", "  replicas: 0\n  minReadySeconds: 1"))), "stderr", `example.com/x`)
 }
 
-// TestTokenMovesToAnotherAccount prevents that a token Secret is lost when it gets another account: its controller deletes it then.
+// TestTokenMovesToAnotherAccount fails if a token Secret is lost when it gets another account: its controller deletes it then.
 func TestTokenMovesToAnotherAccount(t *testing.T) {
 	account := func(name string) string {
 		return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + "}\n"
@@ -130,7 +130,7 @@ func TestTokenMovesToAnotherAccount(t *testing.T) {
 	}
 }
 
-// TestUninstallOfWhatAFinalizerHolds prevents that a release can't be uninstalled because of a finalizer that nobody removes.
+// TestUninstallOfWhatAFinalizerHolds fails if a release can't be uninstalled because of a finalizer that nobody removes.
 func TestUninstallOfWhatAFinalizerHolds(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1")))
@@ -144,7 +144,7 @@ func TestUninstallOfWhatAFinalizerHolds(t *testing.T) {
 	w.exits(1, "status", "x")
 }
 
-// TestQuotaGrowsForSeveral prevents that the objects for which the release raises a quota are refused because it isn't counted yet:
+// TestQuotaGrowsForSeveral fails if the objects for which the release raises a quota are refused because it isn't counted yet:
 // a dry run tries each of them alone, and finds room.
 func TestQuotaGrowsForSeveral(t *testing.T) {
 	w := newWorld(t)

@@ -16,7 +16,7 @@ func (w *world) saved(args ...string) string {
 	return file
 }
 
-// TestSavedPlanKnowsAllRecords is that a saved plan is spoiled by any record of the
+// TestSavedPlanKnowsAllRecords: a saved plan is spoiled by any record of the
 // release that came, went, was made anew or says something else, and not by tests
 // that were run.
 func TestSavedPlanKnowsAllRecords(t *testing.T) {
@@ -66,7 +66,7 @@ func TestSavedPlanKnowsAllRecords(t *testing.T) {
 	}
 }
 
-// TestSavedPlanAfterADeadRun is a plan that is made while the latest record is that of a dead run: that it is recorded
+// TestSavedPlanAfterADeadRun has a plan that is made while the latest record is that of a dead run: that it is recorded
 // as failed meanwhile, as by the run that carries the plan out, doesn't matter.
 func TestSavedPlanAfterADeadRun(t *testing.T) {
 	for name, dies := range map[string]struct {
@@ -88,7 +88,7 @@ func TestSavedPlanAfterADeadRun(t *testing.T) {
 	}
 }
 
-// TestSavedPlanGivesBack is what a failed run has adopted, and plans made after it
+// TestSavedPlanGivesBack has what a failed run has adopted, and plans made after it
 // and carried out from their files.
 func TestSavedPlanGivesBack(t *testing.T) {
 	for name, next := range map[string]func(*strangers) []string{

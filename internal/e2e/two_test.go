@@ -344,7 +344,7 @@ func (w *world) settledWell() {
 	}
 }
 
-// TestHelmRollbackDuringARun prevents that a run changes more objects, and ends as deployed, after `helm
+// TestHelmRollbackDuringARun fails if a run changes more objects, and ends as deployed, after `helm
 // rollback` has recorded a later revision: that command looks neither at the Lease nor at pending revisions.
 func TestHelmRollbackDuringARun(t *testing.T) {
 	w := newWorld(t)

@@ -194,7 +194,7 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 	}
 }
 
-// TestAdoptionKilledHalfway is a run that dies when the fields of a stranger's object are its own already and
+// TestAdoptionKilledHalfway has a run that dies when the fields of a stranger's object are its own already and
 // the annotations aren't, or when it gives the object back. The same run once more fails and is undone: what
 // the object was before the first one counts.
 func TestAdoptionKilledHalfway(t *testing.T) {

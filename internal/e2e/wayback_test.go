@@ -20,7 +20,7 @@ var lostAndFound = map[string]func(w *world){
 	},
 }
 
-// TestWayBackGivesBackWhatTheTargetHas is an object of revision 1 that has become
+// TestWayBackGivesBackWhatTheTargetHas has an object of revision 1 that has become
 // somebody else's. Revision 2 adopts it, or was about to, and fails: the way back
 // to revision 1 gives it back as it was before revision 2, and doesn't make it what
 // revision 1 says.
@@ -86,7 +86,7 @@ func managers(obj *unstructured.Unstructured) string {
 	return strings.Join(out, "\n")
 }
 
-// TestRollbackToARevisionThatAdopted is a rollback that asks for what a failed
+// TestRollbackToARevisionThatAdopted has a rollback that asks for what a failed
 // revision has adopted: it becomes the release's.
 func TestRollbackToARevisionThatAdopted(t *testing.T) {
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func TestRollbackToARevisionThatAdopted(t *testing.T) {
 	w.there("configmaps", map[string]bool{"cm": false, "own": false})
 }
 
-// TestUndoLeavesDefinitions is that what a failed run has made of definitions in
+// TestUndoLeavesDefinitions: what a failed run has made of definitions in
 // crds/ stays when it is undone, and is told: objects may use by then what has come,
 // and taking it away again would cost their data.
 func TestUndoLeavesDefinitions(t *testing.T) {

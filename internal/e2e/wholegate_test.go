@@ -140,7 +140,7 @@ func labelled(manifest string) string {
 	return replaceOnce(manifest, "metadata:\n", "metadata:\n  labels: {checked: \"true\"}\n")
 }
 
-// TestWhatAReleaseChangesItselfIsNoObstacle prevents that a release is refused because of how something is that it changes itself.
+// TestWhatAReleaseChangesItselfIsNoObstacle fails if a release is refused because of how something is that it changes itself.
 func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 	for i, c := range movingGates {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestStillRefused(t *testing.T) {
 	}
 }
 
-// TestReleaseGrantsItsOwnAccount prevents that a release is refused for the lack of a permission that it brings.
+// TestReleaseGrantsItsOwnAccount fails if a release is refused for the lack of a permission that it brings.
 func TestReleaseGrantsItsOwnAccount(t *testing.T) {
 	w := newWorld(t)
 	user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets", "services"), kubetest.Rule("coordination.k8s.io", "*", "leases"),

@@ -12,7 +12,7 @@ import (
 	"deployer/internal/kubetest"
 )
 
-// TestDroppedObjectsGoWhenTheWaitIsStuckForThem prevents that a new object waits until the time-out for what an object has that
+// TestDroppedObjectsGoWhenTheWaitIsStuckForThem fails if a new object waits until the time-out for what an object has that
 // the chart dropped and that is deleted after the wait.
 func TestDroppedObjectsGoWhenTheWaitIsStuckForThem(t *testing.T) {
 	const nextTo = "      nodeSelector: {kubernetes.io/hostname: node-0}\n"
@@ -56,7 +56,7 @@ func TestDroppedParameterGoesFirst(t *testing.T) {
 	w.ok("uninstall", "x")
 }
 
-// TestNobodyWaitsForWhatDoesNotChange prevents that a run waits for an object that others hold and that is as the chart has it.
+// TestNobodyWaitsForWhatDoesNotChange fails if a run waits for an object that others hold and that is as the chart has it.
 func TestNobodyWaitsForWhatDoesNotChange(t *testing.T) {
 	w := newWorld(t)
 	chart := w.chart(configMap("held", "1"), configMap("a", "{{ .Values.v }}"))
@@ -79,7 +79,7 @@ func TestNobodyWaitsForWhatDoesNotChange(t *testing.T) {
 	}
 }
 
-// TestWhatVanishedIsNotDeployed prevents that a release counts as deployed although somebody has deleted an object of it meanwhile.
+// TestWhatVanishedIsNotDeployed fails if a release counts as deployed although somebody has deleted an object of it meanwhile.
 func TestWhatVanishedIsNotDeployed(t *testing.T) {
 	w := newWorld(t)
 	chart := w.chart(configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), configMap("d", "1"), replaceOnce(deployment("web", "web", "  minReadySeconds: 2"), "image: r/x:1", "image: r/x:{{ .Values.v }}"))

@@ -422,7 +422,7 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 	}
 }
 
-// TestNoWayBackFromNothing prevents that a run that couldn't be recorded, because another run was faster or a quota
+// TestNoWayBackFromNothing fails if a run that couldn't be recorded, because another run was faster or a quota
 // is exceeded, suggests a rollback: it has changed nothing, and would undo what the other run has deployed.
 func TestNoWayBackFromNothing(t *testing.T) {
 	s := newStudio(Options{}, false)
@@ -435,7 +435,7 @@ func TestNoWayBackFromNothing(t *testing.T) {
 	}
 }
 
-// TestNoWayBackOverAnother prevents that a rollback is suggested after the undo of a run found that another run has the
+// TestNoWayBackOverAnother fails if a rollback is suggested after the undo of a run found that another run has the
 // release: it would undo what that one does.
 func TestNoWayBackOverAnother(t *testing.T) {
 	for _, rollback := range []error{&release.HistoryChangedError{Namespace: "prod", Name: "web", Revision: 7}, &release.LockLostError{Namespace: "prod", Name: "web"}} {
@@ -450,7 +450,7 @@ func TestNoWayBackOverAnother(t *testing.T) {
 	}
 }
 
-// TestNoWayBackFromSuccess prevents that a rollback is suggested when all was deployed, and only that couldn't be recorded.
+// TestNoWayBackFromSuccess fails if a rollback is suggested when all was deployed, and only that couldn't be recorded.
 func TestNoWayBackFromSuccess(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := viewtest.Upgrade(t)
@@ -717,7 +717,7 @@ func TestReportsHide(t *testing.T) {
 	}
 }
 
-// TestEventsSilence is a run of 90 s without news: it is never silent for long,
+// TestEventsSilence has a run of 90 s without news: it is never silent for long,
 // and never says much.
 func TestEventsSilence(t *testing.T) {
 	s := newStudio(Options{}, false)
