@@ -33,12 +33,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		return l.pendingError(latest.Revision, latest.Status)
 	}
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
-	l.signRecord(rec)
-	rec.Journal.Step = ""
-	rec.Journal.WasDeployed = rec.Succeeded()
-	rec.Info.Status = helmrelease.StatusUninstalling
-	rec.Info.Deleted = helmtime.Now()
-	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
+	l.markUninstalling(rec)
 	if err := l.write(ctx, rec); err != nil {
 		return l.preferLockLostError(ctx, err)
 	}
@@ -51,6 +46,22 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	}
 	l.inProgress.Store(int64(rec.Version))
 	return nil
+}
+
+// BeginUnrecorded is BeginUninstall where admission refuses to write the record: only rec itself says that the uninstall
+// begins.
+func (l *Lock) BeginUnrecorded(ctx context.Context, rec *Record, decided Identity) error {
+	l.markUninstalling(rec)
+	return l.ConfirmHistory(ctx, rec.Version, decided)
+}
+
+func (l *Lock) markUninstalling(rec *Record) {
+	l.signRecord(rec)
+	rec.Journal.Step = ""
+	rec.Journal.WasDeployed = rec.Succeeded()
+	rec.Info.Status = helmrelease.StatusUninstalling
+	rec.Info.Deleted = helmtime.Now()
+	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
 }
 
 // FinishUninstall records that all objects were deleted. It deletes all revisions, or

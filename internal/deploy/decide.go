@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"deployer/release"
 )
@@ -35,11 +36,27 @@ func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation 
 		Verb: verb, Release: history.Name, Namespace: d.Namespace, Place: d.place(), history: history, wait: d.Settings.Wait,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
-	if latest := history.Latest(); latest != nil && latest.Status.IsPending() {
-		op.Warnings = []string{fmt.Sprintf("release %s/%s is %s at revision %d: nothing is changed before that run has ended or, if it no longer runs, is taken over (--takeover-pending)",
-			d.Namespace, history.Name, latest.Status, latest.Revision)}
+	if text := op.pendingWarning(); text != "" {
+		op.Warnings = []string{text}
 	}
 	return op
+}
+
+// pendingWarning says that another run may be under way; empty if the records don't.
+func (o *Operation) pendingWarning() string {
+	latest := o.Basis.Latest
+	if latest == nil || !latest.Status.IsPending() {
+		return ""
+	}
+	return fmt.Sprintf("release %s/%s is %s at revision %d: nothing is changed before that run has ended or, if it no longer runs, is taken over (--takeover-pending)",
+		o.Namespace, o.Release, latest.Status, latest.Revision)
+}
+
+// beUnrecorded lets an uninstall go on although admission refuses to record that the run before it has ended.
+func (o *Operation) beUnrecorded() {
+	pending := o.pendingWarning()
+	o.Warnings = slices.DeleteFunc(o.Warnings, func(text string) bool { return text == pending })
+	o.unrecorded = true
 }
 
 // existingHistory reads the history of a release that has one.

@@ -82,7 +82,9 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.op.unrecorded = l.unrecorded
+	if l.unrecorded {
+		l.op.beUnrecorded()
+	}
 	l.op.MadeNamespace = l.createdNamespace != nil && !l.op.Plan.Declares(l.op.namespaceID())
 	if l.opts.BeforeExecute != nil {
 		return l.opts.BeforeExecute(l.op)

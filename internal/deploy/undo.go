@@ -91,8 +91,9 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 // decideUndo decides how to undo a failed run, under its lock.
 func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation, error) {
 	// The end of the run may not have been recorded.
-	if _, _, err := l.lock.Recover(ctx); err != nil {
-		return nil, err
+	_, _, refused := l.lock.Recover(ctx)
+	if refused != nil && !kube.IsRefused(refused) {
+		return nil, refused
 	}
 	var back *Operation
 	var err error
@@ -104,8 +105,14 @@ func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation,
 	default:
 		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, undoes: run})
 	}
-	if err == nil && !failed.Record.IsLatest(back.Basis.Latest) {
+	switch {
+	case err != nil:
+	case !failed.Record.IsLatest(back.Basis.Latest):
 		err = &release.HistoryChangedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
+	case refused != nil && !back.endsRefusal(refused):
+		err = refused
+	case refused != nil:
+		back.beUnrecorded()
 	}
 	return back, err
 }

@@ -74,8 +74,11 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 
 // beginUninstall records that the uninstall begins, where something is left to do for it and nothing refuses it.
 func (r *run) beginUninstall(ctx context.Context, record *release.Record, onlyRecords bool) error {
-	if onlyRecords || r.op.unrecorded {
+	switch {
+	case onlyRecords:
 		return r.lock.ConfirmHistory(ctx, record.Version, r.op.Basis.Records)
+	case r.op.unrecorded:
+		return r.lock.BeginUnrecorded(ctx, record, r.op.Basis.Records)
 	}
 	err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records)
 	switch {
@@ -92,7 +95,10 @@ func (r *run) beginUninstall(ctx context.Context, record *release.Record, onlyRe
 
 // endsRefusal reports whether the operation uninstalls what has refused to write the lock or the record.
 func (op *Operation) endsRefusal(err error) bool {
-	return op != nil && op.Verb == Uninstall && kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
+	if op == nil || op.Verb != Uninstall || errors.As(err, new(*release.HistoryChangedError)) {
+		return false
+	}
+	return kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
 }
 
 func (r *run) removeObjects(ctx context.Context) error {

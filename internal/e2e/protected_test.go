@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -93,12 +94,14 @@ func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
 	const everything, secrets = `apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`, `apiGroups: [""], apiVersions: [v1], resources: [secrets]`
 	for name, c := range map[string]struct {
 		rule, hook, says string
-		killed, foreign  bool
+		signal           os.Signal // that ends the install
+		foreign          bool
 	}{
-		"the lock":                 {rule: everything, says: "can't be locked.*the uninstall deletes what refuses it"},
-		"the record":               {rule: secrets, says: "doesn't say yet that the release is being uninstalled", hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
-		"the record of a dead run": {rule: secrets, says: "doesn't say that the run before has failed.*the uninstall deletes what refuses that", hook: endlessHook("endless", "post-install"), killed: true},
-		"somebody else's webhook":  {rule: secrets, says: "failed calling webhook", foreign: true},
+		"the lock":                           {rule: everything, says: "can't be locked.*the uninstall deletes what refuses it"},
+		"the record":                         {rule: secrets, says: "doesn't say yet that the release is being uninstalled", hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
+		"the record of a dead run":           {rule: secrets, says: "doesn't say that the run before has failed.*the uninstall deletes what refuses that", hook: endlessHook("endless", "post-install") + "---\n" + hookJob("before", "pre-delete", "hook-succeeded", false), signal: os.Kill},
+		"the record of a run that is undone": {rule: secrets, says: "has been uninstalled due to atomic", hook: endlessHook("endless", "post-install"), signal: os.Interrupt},
+		"somebody else's webhook":            {rule: secrets, says: "failed calling webhook", foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -117,31 +120,47 @@ func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
 			if c.hook != "" {
 				parts = append(parts, c.hook)
 			}
-			if c.killed {
-				cmd, done := w.start("install", name, w.chart(parts...))
+			run := func() result { return w.ok("install", name, w.chart(parts...)) }
+			if c.signal != nil {
+				cmd, done := w.start("install", name, w.chart(parts...), "--atomic")
 				w.waiting()
-				if err := cmd.Process.Kill(); err != nil {
+				run = func() result {
+					if err := cmd.Process.Signal(c.signal); err != nil {
+						t.Fatal(err)
+					}
+					return done(cmd.Wait())
+				}
+			}
+			refuse := func() {
+				if _, err := w.in("validatingwebhookconfigurations").Patch(w.bound(), refusing, types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`), metav1.PatchOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				done(cmd.Wait())
-			} else {
-				w.ok("install", name, w.chart(parts...))
+				w.eventually("the webhook refuses", func() bool {
+					secret := kubetest.Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: tried}\n")
+					_, err := w.in("secrets").Create(w.bound(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+					return err != nil
+				})
 			}
-			if _, err := w.in("validatingwebhookconfigurations").Patch(w.bound(), refusing, types.JSONPatchType, []byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`), metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
+			if c.signal == os.Interrupt { // its undo meets the webhook
+				refuse()
+				r := run()
+				w.says(r, "stderr", c.says)
+				w.nothingLeft()
+				return
 			}
-			w.eventually("the webhook refuses", func() bool {
-				secret := kubetest.Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: tried}\n")
-				_, err := w.in("secrets").Create(w.bound(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-				return err != nil
-			})
+			run()
+			refuse()
 			if c.foreign {
 				w.says(w.exits(1, "uninstall", name), "stderr", c.says)
 				w.there("configmaps", map[string]bool{"a": true})
 				w.statuses(name, "deployed")
 				return
 			}
-			w.says(w.ok("uninstall", name), "stderr", c.says)
+			r := w.ok("uninstall", name)
+			w.says(r, "stderr", c.says)
+			if strings.Contains(r.err, "--takeover-pending") {
+				t.Errorf("it says that nothing is changed:\n%s", r)
+			}
 			w.nothingLeft()
 		})
 	}
