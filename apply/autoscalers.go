@@ -28,6 +28,7 @@ type autoscalers struct {
 	history     *releaseHistory
 	definitions *definitions
 	targetsByID map[kube.ID]*target
+	settled     map[kube.ID]*Change // see planning
 	warnings    *warnings
 	found       memo[string, scaledWorkloads] // by namespace
 	others      memo[string, scaledWorkloads] // by custom resources of other kinds, by namespace
@@ -36,7 +37,7 @@ type autoscalers struct {
 // scaledWorkloads are the workloads of a namespace that are scaled by something.
 type scaledWorkloads struct {
 	names      map[kube.ID]string // who scales it
-	comes      map[kube.ID]bool   // whether that is a HorizontalPodAutoscaler of the release, and nothing has scaled it before
+	comes      map[kube.ID]bool   // whether that is a HorizontalPodAutoscaler of the release, and nothing had scaled it before this run
 	incomplete bool               // some autoscalers couldn't be listed
 }
 
@@ -99,7 +100,7 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 	return by, nil
 }
 
-// startScaling reports whether a HorizontalPodAutoscaler comes with the release for a target that nothing has scaled before. It
+// startScaling reports whether a HorizontalPodAutoscaler comes with the release for a target that nothing had scaled before this run. It
 // doesn't where that isn't known.
 func (s *autoscalers) startScaling(ctx context.Context, t *target) (bool, error) {
 	known, err := s.in(ctx, t.id.Namespace)
@@ -130,7 +131,9 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			return out, err
 		}
 		for i := range live {
-			before[scaleTarget(&live[i])] = true
+			if c := s.settled[kube.IDOf(&live[i])]; c == nil || c.Action != Create {
+				before[scaleTarget(&live[i])] = true
+			}
 			if !s.isDropped(&live[i]) {
 				out.add(&live[i])
 			}

@@ -62,7 +62,7 @@ type fullReplacement struct {
 // A progress records what has happened to a target since it was first decided.
 type progress struct {
 	attempts            int         // how often the object changed while it was being decided about
-	wasAbsent           bool        // it was observed to be absent
+	wasAbsent           bool        // it was observed to be absent, or its kind isn't served
 	creationRefused     bool        // the last refusal was of creating it
 	provenance          *Provenance // as of the last attempt to write the object
 	written             bool        // an attempt was stored, or may have been
@@ -154,6 +154,7 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
 		mapping, err = kube.Mapping{GVK: gvk, Resource: resource, Namespaced: true}, nil
 		t.deferral = r.definitions.prerequisites.untilHooksRan(unknown.Error())
+		t.progress.wasAbsent = true // there is nothing of a kind that isn't served
 	}
 	if errors.As(err, &unknown) {
 		if !isReleased {

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/kubetest"
 )
 
 // whenHookRuns does what the program of a hook's Job would do, once the Job was created.
@@ -114,6 +117,15 @@ func TestAutoscalerThatComesFindsPods(t *testing.T) {
 	w.ok("upgrade", "x", next, "--wait=false")
 	if got := field(w.must("deployments", "web"), "spec.replicas"); got == int64(0) {
 		t.Errorf("Deployment/web has %v replicas", got)
+	}
+	// The autoscaler is there when the plan of the rest is made again.
+	w.ok("upgrade", "x", w.chart(deployment("web", "web", "  replicas: 3\n")), "--wait=false")
+	w.scale("web", "0")
+	work := job("work", "example.com/a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+	later := replaceOnce(deployment("web", "web", ""), "metadata:\n", "metadata:\n  annotations: {deployer.io/weight: \"5\"}\n")
+	w.ok("upgrade", "x", w.chart(later, autoscaler, work), "--wait=false")
+	if got := field(w.must("deployments", "web"), "spec.replicas"); got == int64(0) {
+		t.Errorf("Deployment/web of a later wave has %v replicas", got)
 	}
 }
 
@@ -225,22 +237,32 @@ spec:
 	hook := hookJob("definitions", "pre-install,pre-upgrade", "before-hook-creation", false)
 	first := w.chart(prom(`version: "1"`), configMap("a", "1"), hook)
 	w.says(w.ok("plan", "x", first), "stdout", `Prom/`+w.ns+`/main`, `not verified: hooks run first`)
-	w.whenHookRuns(put(""))
+	w.whenHookRuns(func() { // it makes an object of the kind, too, which is the release's then
+		put("")()
+		theirs := kubetest.Object(t, prom(`version: "0"`))
+		w.eventually("the kind is served", func() bool {
+			_, err := w.proms(group).Create(w.bound(), theirs, metav1.CreateOptions{FieldManager: "hook"})
+			return err == nil
+		})
+	})
 	w.ok("install", "x", first)
-	if got := field(liveProm(w, group), "spec.version"); got != "1" {
+	if got := field(w.prom(group), "spec.version"); got != "1" {
 		t.Errorf("version = %v", got)
 	}
 	w.whenHookRuns(put(", retention: {type: string}"))
 	w.ok("upgrade", "x", w.chart(prom(`version: "1", retention: 10d`), configMap("a", "1"), hook))
-	if got := field(liveProm(w, group), "spec.retention"); got != "10d" {
+	if got := field(w.prom(group), "spec.retention"); got != "10d" {
 		t.Errorf("retention = %v, want what the definition of the hook has", got)
 	}
 }
 
-func liveProm(w *world, group string) *unstructured.Unstructured {
+func (w *world) proms(group string) dynamic.ResourceInterface {
+	return w.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "proms"}).Namespace(w.ns)
+}
+
+func (w *world) prom(group string) *unstructured.Unstructured {
 	w.Helper()
-	proms := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "proms"}
-	obj, err := w.cluster.Dynamic().Resource(proms).Namespace(w.ns).Get(w.Context(), "main", metav1.GetOptions{})
+	obj, err := w.proms(group).Get(w.Context(), "main", metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
