@@ -60,11 +60,11 @@ func (r Renderer) Decide(ctx context.Context, in Input) (*Result, []*chart.Rende
 	return result, all, nil
 }
 
-// again renders the chart. The second time, a clock shows another second: times are often written without fractions.
+// again renders the chart. The second time, a whole second has passed: times are often cut or rounded to seconds.
 func (r Renderer) again(ctx context.Context, times int) (*chart.Rendered, error) {
 	if times == 1 && r.Calls.UseTime() {
 		select {
-		case <-time.After(time.Until(r.Begun.Truncate(time.Second).Add(time.Second))):
+		case <-time.After(time.Until(r.Begun.Add(time.Second))):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
