@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"text/template/parse"
 	"time"
@@ -16,49 +17,59 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// searchLimit is how long each template may take while the endless one is looked for.
-const searchLimit = 2 * time.Second
+// searchLimit is how long the endless template is looked for.
+const searchLimit = 5 * time.Second
 
 // endlessTemplate names the template that has exceeded a limit; empty if it isn't known. The engine doesn't tell, and what it is
 // doing goes on: with memory running out there is no time to look.
-func (c *Chart) endlessTemplate(limit limits.Limit, in Input, capabilities *chartutil.Capabilities) string {
+func (c *Chart) endlessTemplate(ctx context.Context, limit limits.Limit, in Input, capabilities *chartutil.Capabilities) string {
 	switch limit {
 	case limits.Time:
-		return c.slowTemplate(in, capabilities)
+		return c.slowTemplate(ctx, in, capabilities, searchLimit)
 	case limits.Stack:
 		return c.recursiveTemplate(in)
 	}
 	return ""
 }
 
-// slowTemplate renders each template by itself.
-func (c *Chart) slowTemplate(in Input, capabilities *chartutil.Capabilities) string {
-	in.SkipSchema, in.endless = true, func(limits.Limit) string { return "" }
+// slowTemplate renders one template after the other, offline, until the time is up, and names the one that has taken most of it.
+// Nothing is looked for when ctx has ended.
+func (c *Chart) slowTemplate(ctx context.Context, in Input, capabilities *chartutil.Capabilities, limit time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	in.SkipSchema, in.Lookup, in.DNS, in.endless = true, Lookup{}, false, nil
 	for n := 0; ; n++ {
 		helm := copyChart(c.Helm)
-		ctx, cancel := context.WithTimeout(context.Background(), searchLimit)
-		defer cancel()
 		values, err := renderValues(ctx, helm, in, capabilities)
 		name := makeOthersPartial(helm, n)
 		if err != nil || name == "" {
 			return ""
 		}
-		if _, err := executeTemplates(ctx, helm, values, in); errors.As(err, new(*LimitError)) {
+		began := time.Now()
+		_, err = executeTemplates(ctx, helm, values, in)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && time.Since(began) > limit/2:
 			return name
+		case ctx.Err() != nil, errors.As(err, new(*LimitError)):
+			return "" // what has taken too much memory goes on
 		}
 	}
 }
 
 // makeOthersPartial gives all templates but the nth names that aren't rendered by themselves, and returns the name of that one.
+// By their old names they can still be included.
 func makeOthersPartial(helm *helmchart.Chart, n int) (name string) {
 	for _, part := range allCharts(helm) {
 		var templates []*helmchart.File
 		for _, f := range part.Templates {
 			if !strings.HasPrefix(path.Base(f.Name), "_") {
+				full := path.Join(part.ChartFullPath(), f.Name)
 				if n == 0 {
-					name = path.Join(part.ChartFullPath(), f.Name)
+					name = full
 				} else {
-					f = &helmchart.File{Name: path.Join(path.Dir(f.Name), "_"+path.Base(f.Name)), Data: f.Data}
+					partial := path.Join(path.Dir(f.Name), "_not-rendered-"+path.Base(f.Name))
+					alias := fmt.Sprintf("{{ define %q }}{{ template %q . }}{{ end }}", full, path.Join(part.ChartFullPath(), partial))
+					f = &helmchart.File{Name: partial, Data: slices.Concat(f.Data, []byte(alias))}
 				}
 				n--
 			}
@@ -95,8 +106,8 @@ func (c *Chart) recursiveTemplate(in Input) string {
 				}
 				add(defined, tree.Root.String())
 			}
-			add("", fmt.Sprint(part.Values))
 		}
+		add("", fmt.Sprint(part.Values))
 	}
 	add("", fmt.Sprint(in.Values))
 	found := ""

@@ -18,6 +18,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/helmpath"
 	"helm.sh/helm/v3/pkg/registry"
@@ -41,6 +42,8 @@ type fetcher struct {
 	version    string // constraint that the archive at a URL has to meet; empty is any
 	fetched    bool   // only the index that is fetched counts, not those of Helm's list
 	allow      bool   // a mismatch is only a warning
+
+	dependencies []*helmchart.Dependency // of the chart whose dependencies are fetched
 
 	mu      sync.Mutex
 	indexes []chartIndex             // fetched
@@ -88,8 +91,8 @@ type checkedGetter struct {
 	options []getter.Option
 }
 
-// Get fetches from a URL. It keeps the options of earlier calls, as Helm's getters do: a signature is fetched with those of
-// its archive.
+// Get fetches from a URL. It keeps the options of earlier calls, as Helm's getters do: its downloader gives none for the
+// signature of an archive that it has fetched.
 func (g *checkedGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, error) {
 	u, err := url.Parse(href)
 	if err != nil {
@@ -112,7 +115,7 @@ func (g *checkedGetter) Get(href string, options ...getter.Option) (*bytes.Buffe
 	case strings.HasSuffix(u.Path, ".prov"): // its signature is checked
 	case u.Scheme == registry.OCIScheme:
 		err = g.checkPulled(u, data.Bytes())
-	case path.Base(u.Path) == "index.yaml":
+	case isIndex(u):
 		g.rememberIndex(*u, data.Bytes())
 	default:
 		err = g.checkDownloaded(u, data.Bytes())
@@ -128,7 +131,12 @@ func (f *fetcher) optionsFor(u *url.URL) ([]getter.Option, error) {
 	access, servers := f.accessTo(u)
 	switch u.Scheme {
 	case "http", "https":
-		return f.settings.httpOptions(access, servers)
+		options, err := f.settings.httpOptions(access, servers)
+		if f.ref == "" && !isIndex(u) { // Helm takes the password of whatever repository lists the URL first
+			e := cmp.Or(f.entryOf(u), &repo.Entry{URL: u.String()})
+			options = append(options, getter.WithURL(e.URL), getter.WithBasicAuth(e.Username, e.Password), getter.WithPassCredentialsAll(e.PassCredentialsAll))
+		}
+		return options, err
 	case registry.OCIScheme:
 		if host := strings.ToLower(u.Host); access.PassCredentials || slices.Contains(registryHosts(f.servers...), host) {
 			return nil, nil // the client that Helm asks has the access
@@ -142,7 +150,7 @@ func (f *fetcher) optionsFor(u *url.URL) ([]getter.Option, error) {
 	return nil, nil // a plugin's
 }
 
-// accessTo returns the access to a URL, apart from the password for it, which Helm sets, and the servers that it is for.
+// accessTo returns the access to a URL, apart from the password for it, and the servers that it is for.
 func (f *fetcher) accessTo(u *url.URL) (Access, []string) {
 	a := f.access
 	if f.ref == "" && u.Scheme != registry.OCIScheme {
@@ -155,33 +163,50 @@ func (f *fetcher) accessTo(u *url.URL) (Access, []string) {
 	if e.CertFile != "" || e.KeyFile != "" || e.CAFile != "" {
 		a.CertFile, a.KeyFile, a.CAFile = e.CertFile, e.KeyFile, e.CAFile
 	}
-	if e.Username != "" && e.Password != "" {
+	switch {
+	case f.ref == "":
+		a.InsecureSkipTLS, a.PassCredentials = e.InsecureSkipTLSverify, a.PassCredentials || e.PassCredentialsAll
+	case e.Username != "" && e.Password != "":
 		a.PassCredentials = e.PassCredentialsAll
-	}
-	if f.ref == "" {
-		a.InsecureSkipTLS = e.InsecureSkipTLSverify
 	}
 	return a, []string{e.URL}
 }
 
-// entryOf is the repository of Helm's list that a URL belongs to; nil if none is known.
+func isIndex(u *url.URL) bool { return path.Base(u.Path) == "index.yaml" }
+
+// entryOf is the repository of Helm's list whose settings are for a URL; nil if none is known. For the archive of a dependency,
+// and its signature, it is the one that the dependency names. Another one whose index lists the archive may only say how to
+// reach its own server.
 func (f *fetcher) entryOf(u *url.URL) *repo.Entry {
-	isIndex := path.Base(u.Path) == "index.yaml"
 	for _, e := range f.entries() {
 		index, err := repo.ResolveReferenceURL(e.URL, "index.yaml")
-		if e.Name == f.repository || isIndex && !f.fetched && err == nil && index == u.String() {
+		if e.Name == f.repository || isIndex(u) && !f.fetched && err == nil && index == u.String() {
 			return e
 		}
 	}
-	if isIndex {
+	if isIndex(u) {
 		return nil
 	}
-	for _, e := range f.listings(u) {
-		if e.entry != nil {
-			return e.entry
+	archive := *u
+	archive.Path, archive.RawPath = strings.TrimSuffix(u.Path, ".prov"), strings.TrimSuffix(u.RawPath, ".prov")
+	var best *repo.Entry
+	rank := 0
+	for _, what := range f.listings(&archive) {
+		if what.entry == nil {
+			continue
+		}
+		here := 0
+		if what.named {
+			here = 2
+		}
+		if sameHost(what.entry.URL, u.String()) {
+			here++
+		}
+		if here > rank {
+			best, rank = what.entry, here
 		}
 	}
-	return nil
+	return best
 }
 
 // entries are those of Helm's list. One that can't be read has none: who resolves a chart with it reports the error.
@@ -217,12 +242,15 @@ func (f *fetcher) checkDownloaded(u *url.URL, data []byte) error {
 	return f.refuseOrWarn(mismatch)
 }
 
-// checkByIndexes compares an archive with what indexes say of it. Several may have it: one that it fits is enough.
+// checkByIndexes compares an archive with what indexes say of it. Several may have it: one that it fits is enough. That of a
+// repository that a dependency names for it leaves no say to others.
 func (f *fetcher) checkByIndexes(u *url.URL, data []byte, metadata *helmchart.Metadata) error {
 	digest := sha256.Sum256(data)
+	listings := f.listings(u)
+	isNamed := slices.ContainsFunc(listings, func(what expectation) bool { return what.named })
 	var mismatch error
-	for _, what := range f.listings(u) {
-		if f.name != "" && what.name != path.Base(f.name) {
+	for _, what := range listings {
+		if f.name != "" && what.name != path.Base(f.name) || isNamed && !what.named {
 			continue
 		}
 		if u.Scheme != "http" && u.Scheme != "https" {
@@ -300,10 +328,24 @@ func (f *fetcher) listings(u *url.URL) []expectation {
 	}
 	var out []expectation
 	for _, index := range indexes {
-		out = append(out, index.archivesAt(u)...)
+		for _, what := range index.archivesAt(u) {
+			what.named = f.isNamed(index, what)
+			out = append(out, what)
+		}
 	}
 	f.listed[u.String()] = out
 	return out
+}
+
+// isNamed reports whether a dependency names the repository of an index, and what the index has may be what it asks for.
+func (f *fetcher) isNamed(index chartIndex, what expectation) bool {
+	return slices.ContainsFunc(f.dependencies, func(d *helmchart.Dependency) bool {
+		if d == nil || d.Name != what.name || d.Version != "" && !chartutil.IsCompatibleRange(d.Version, what.version) {
+			return false
+		}
+		isByName := index.entry != nil && (d.Repository == "@"+index.entry.Name || d.Repository == "alias:"+index.entry.Name)
+		return isByName || strings.TrimRight(d.Repository, "/") == strings.TrimRight(index.base, "/")
+	})
 }
 
 // archivesAt are what an index says of the archives at a URL, by the name of their chart.
@@ -374,6 +416,7 @@ func archiveMetadata(data []byte) *helmchart.Metadata {
 type expectation struct {
 	name, version, digest, by string
 	entry                     *repo.Entry // of Helm's list, whose index says it; nil if none does
+	named                     bool        // a dependency names that repository for it
 }
 
 func (e expectation) check(from, digest string, metadata *helmchart.Metadata) error {

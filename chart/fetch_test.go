@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -200,5 +201,115 @@ func TestIndexesAndArchivesAreLimited(t *testing.T) {
 			t.Errorf("an archive, %s: %v", name, err)
 		}
 		server.Close()
+	}
+}
+
+// serveFiles serves files by TLS, and writes the certificate of the server.
+func serveFiles(t *testing.T, files map[string][]byte) (server *httptest.Server, caFile string) {
+	t.Helper()
+	server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if data, ok := files[q.URL.Path]; ok {
+			w.Write(data)
+			return
+		}
+		http.NotFound(w, q)
+	}))
+	t.Cleanup(server.Close)
+	caFile, _ = clientCertificate(t, server)
+	return server, caFile
+}
+
+// TestSignaturesAreFetchedAsTheirArchives, from a server with a certificate of one's own.
+func TestSignaturesAreFetchedAsTheirArchives(t *testing.T) {
+	file := pack(t, t.TempDir(), "1.0.0")
+	signature, keyring := sign(t, file)
+	archive, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	server, ca := serveFiles(t, files)
+	for _, inIndex := range []string{"web-1.0.0.tgz", server.URL + "/web-1.0.0.tgz"} {
+		index := "apiVersion: v1\nentries: {web: [{apiVersion: v2, name: web, version: 1.0.0, urls: ['" + inIndex + "']}]}\n"
+		files["/index.yaml"], files["/web-1.0.0.tgz"] = []byte(index), archive
+		for _, from := range []string{server.URL, "'@my'"} {
+			for what, signature := range map[string]string{"good": signature, "bad": strings.Replace(signature, "sha256:", "sha256:0", 1)} {
+				files["/web-1.0.0.tgz.prov"] = []byte(signature)
+				settings := helmHome(t)
+				write(t, settings.RepositoryConfig, fmt.Sprintf("apiVersion: v1\nrepositories:\n- {name: my, url: %s, caFile: %s}\n", server.URL, ca))
+				dir := chartDir(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- {name: web, version: 1.x, repository: " + from + "}\n"})
+				var out bytes.Buffer
+				opts := DependencyOptions{LoadOptions: LoadOptions{Settings: settings, Verify: true, Keyring: keyring}, Out: &out}
+				for command, run := range map[string]func(context.Context, string, DependencyOptions) error{"update": UpdateDependencies, "build": BuildDependencies} {
+					if err := run(t.Context(), dir, opts); (err == nil) != (what == "good") {
+						t.Errorf("%s from %s, a %s signature: %v\n%s", command, from, what, err, &out)
+					}
+				}
+				if strings.Contains(out.String(), "Verification not found") {
+					t.Errorf("from %s, a %s signature: %s", from, what, &out)
+				}
+			}
+		}
+	}
+}
+
+// TestDependenciesAreFetchedByTheRepositoryThatTheyName: an index of another one may list what it likes.
+func TestDependenciesAreFetchedByTheRepositoryThatTheyName(t *testing.T) {
+	archive, err := os.ReadFile(pack(t, t.TempDir(), "1.0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, ca := serveFiles(t, map[string][]byte{"/web-1.0.0.tgz": archive})
+	right, wrong := fmt.Sprintf("%x", sha256.Sum256(archive)), strings.Repeat("0", 64)
+	for _, c := range []struct {
+		name, other, named string // settings of the entries
+		path               string // of the other one's URL; empty is another server
+		digest             string // in the index of the named one
+		want               string // error
+	}{
+		{name: "as it says", named: "caFile: " + ca, digest: right},
+		{name: "insecure another", other: "insecure_skip_tls_verify: true", digest: right, want: "x509"},
+		{name: "insecure another on the same server", other: "insecure_skip_tls_verify: true", path: "/other", digest: right, want: "x509"},
+		{name: "another with the CA", other: "caFile: " + ca, digest: right, want: "x509"},
+		{name: "another with the digest", named: "caFile: " + ca, digest: wrong, want: "digest"},
+	} {
+		for from, files := range map[string]map[string]string{
+			"a URL":  {"Chart.yaml": "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- {name: web, version: 1.x, repository: " + server.URL + "}\n"},
+			"a name": {"Chart.yaml": "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies:\n- {name: web, version: 1.x, repository: '@named'}\n"},
+			"requirements.yaml": {"Chart.yaml": "apiVersion: v1\nname: parent\nversion: 1.0.0\n",
+				"requirements.yaml": "dependencies:\n- {name: web, version: 1.x, repository: " + server.URL + "/}\n"},
+		} {
+			settings, otherURL := helmHome(t), "https://other.example.com"
+			if c.path != "" {
+				otherURL = server.URL + c.path
+			}
+			write(t, settings.RepositoryConfig, fmt.Sprintf("apiVersion: v1\nrepositories:\n- {name: other, url: %q, %s}\n- {name: named, url: %q, %s}\n", otherURL, c.other, server.URL, c.named))
+			for name, digest := range map[string]string{"other": right, "named": c.digest} {
+				write(t, filepath.Join(settings.RepositoryCache, name+"-index.yaml"), fmt.Sprintf(
+					"apiVersion: v1\nentries: {web: [{apiVersion: v2, name: web, version: 1.0.0, digest: %q, urls: ['%s/web-1.0.0.tgz']}]}\n", digest, server.URL))
+			}
+			err := UpdateDependencies(t.Context(), chartDir(t, files), DependencyOptions{LoadOptions: LoadOptions{Settings: settings}, SkipRefresh: true})
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s, from %s: %v, want %q", c.name, from, err, c.want)
+			}
+		}
+	}
+}
+
+// TestAURLIsFetchedByTheRepositoryOnItsServer: other repositories that list it say nothing of how to reach it.
+func TestAURLIsFetchedByTheRepositoryOnItsServer(t *testing.T) {
+	archive, err := os.ReadFile(pack(t, t.TempDir(), "1.0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, ca := serveFiles(t, map[string][]byte{"/web-1.0.0.tgz": archive})
+	for url, isOwn := range map[string]bool{server.URL + "/charts": true, "https://other.example.com": false} {
+		settings := helmHome(t)
+		write(t, settings.RepositoryConfig, fmt.Sprintf("apiVersion: v1\nrepositories:\n- {name: r, url: %q, caFile: %q}\n", url, ca))
+		write(t, filepath.Join(settings.RepositoryCache, "r-index.yaml"),
+			"apiVersion: v1\nentries: {web: [{apiVersion: v2, name: web, version: 1.0.0, urls: ['"+server.URL+"/web-1.0.0.tgz']}]}\n")
+		if _, err := Load(t.Context(), server.URL+"/web-1.0.0.tgz", LoadOptions{Settings: settings}); (err == nil) != isOwn {
+			t.Errorf("with the CA of %s: %v", url, err)
+		}
 	}
 }

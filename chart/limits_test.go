@@ -3,6 +3,8 @@ package chart
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -67,13 +69,34 @@ func TestRenderingEndsWithItsContext(t *testing.T) {
 
 // TestEndlessTemplatesAreNamed, although the engine doesn't tell which one it evaluates.
 func TestEndlessTemplatesAreNamed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	endless := map[string]string{"a.yaml": "a: 1\n", "b.yaml": `{{ range 200000000 }}{{ end }}`, "c.yaml": "c: 1\n"}
-	_, err := templates(endless).Render(ctx, Input{Release: "r", Namespace: "n"})
-	var limit *LimitError
-	if !errors.As(err, &limit) || limit.Template != "c/templates/b.yaml" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("an endless range: Render = %v", err)
+	capabilities, err := capabilitiesOf(ServerInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, api := apiServer(t)
+	in := Input{Release: "r", Namespace: "n", Lookup: Lookup{Cluster: cluster}}
+	const endless = `{{ range 200000000 }}{{ end }}`
+	for what, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a range": {files: map[string]string{"a.yaml": `{{ lookup "v1" "Secret" "store" "db" }}`, "b.yaml": endless, "c.yaml": "c: 1\n"}, want: "c/templates/b.yaml"},
+		"where templates are included by their paths": {files: map[string]string{
+			"a.yaml": "a: 1\n", "b.yaml": `{{ include "c/templates/a.yaml" . }}{{ include (print .Template.BasePath "/c.yaml") . }}` + endless, "c.yaml": "c: 1\n"}, want: "c/templates/b.yaml"},
+		"too much memory": {files: map[string]string{"a.yaml": `{{ repeat 140000000 "x" }}`, "b.yaml": endless}},
+	} {
+		if got := templates(c.files).slowTemplate(t.Context(), in, capabilities, 2*time.Second); got != c.want {
+			t.Errorf("%s: slowTemplate = %q, want %q", what, got, c.want)
+		}
+	}
+	if len(api.asked) > 0 {
+		t.Errorf("the cluster was asked for %v", api.asked)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	if got := templates(map[string]string{"b.yaml": endless}).slowTemplate(ended, in, capabilities, time.Minute); got != "" || time.Since(began) > 30*time.Second {
+		t.Errorf("once the caller has ended: slowTemplate = %q after %s", got, time.Since(began))
 	}
 	_, err = templates(map[string]string{"x.yaml": `{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`}).Render(t.Context(), Input{Release: "r", Namespace: "n"})
 	if err == nil || !strings.Contains(err.Error(), "c/templates/x.yaml:1:19: ") || len(err.Error()) > 500 {
@@ -94,5 +117,22 @@ func TestEndlessTemplatesAreNamed(t *testing.T) {
 		if got := templates(c.files).recursiveTemplate(Input{Values: c.values}); got != c.want {
 			t.Errorf("%s: recursiveTemplate = %q, want %q", what, got, c.want)
 		}
+	}
+}
+
+// TestLookingForRecursionReadsValuesOnce, not once for each template.
+func TestLookingForRecursionReadsValuesOnce(t *testing.T) {
+	files := map[string]string{}
+	for i := range 100 {
+		files[fmt.Sprintf("%d.yaml", i)] = "a: 1\n"
+	}
+	c := templates(files)
+	c.Helm.Values = map[string]any{"large": strings.Repeat("x ", 1<<19)}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.recursiveTemplate(Input{})
+	runtime.ReadMemStats(&after)
+	if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 1000 {
+		t.Errorf("it takes %d MiB for values of 1 MiB", taken)
 	}
 }

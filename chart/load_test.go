@@ -246,25 +246,31 @@ func TestLoadUpdatesDependencies(t *testing.T) {
 	}
 }
 
-func TestLoadVerifies(t *testing.T) {
-	dir := t.TempDir()
-	archive := pack(t, dir, "1.0.0")
+// sign returns the signature of an archive, and the file of a keyring for it.
+func sign(t *testing.T, archive string) (signature, keyring string) {
+	t.Helper()
 	entity, err := openpgp.NewEntity("Tester", "", "tester@example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := (&provenance.Signatory{Entity: entity}).ClearSign(archive)
+	signature, err = (&provenance.Signatory{Entity: entity}).ClearSign(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyring, err := os.Create(filepath.Join(dir, "pubring.gpg"))
+	file, err := os.Create(filepath.Join(t.TempDir(), "pubring.gpg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(entity.Serialize(keyring), keyring.Close()); err != nil {
+	if err := errors.Join(entity.Serialize(file), file.Close()); err != nil {
 		t.Fatal(err)
 	}
-	opts := LoadOptions{Verify: true, Keyring: keyring.Name()}
+	return signature, file.Name()
+}
+
+func TestLoadVerifies(t *testing.T) {
+	archive := pack(t, t.TempDir(), "1.0.0")
+	signature, keyring := sign(t, archive)
+	opts := LoadOptions{Verify: true, Keyring: keyring}
 	if _, err := Load(context.Background(), archive, opts); err == nil {
 		t.Error("an archive without signature is verified")
 	}

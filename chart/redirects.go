@@ -28,7 +28,7 @@ const (
 type redirectGuard struct {
 	sameOrigin, otherOrigin http.RoundTripper
 	sent                    *atomic.Int32 // requests so far
-	hosts                   []string      // only requests to these go by sameOrigin; nil means all
+	servers                 []string      // only requests to these, URLs or references, go by sameOrigin; nil means all
 }
 
 func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -47,7 +47,7 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 		address.User = nil // Go makes an Authorization of it
 		stripped.URL = &address
 		q = &stripped
-	} else if g.hosts != nil && !slices.Contains(g.hosts, strings.ToLower(q.URL.Host)) {
+	} else if !g.isFor(q.URL) {
 		transport = g.otherOrigin // a server that gives out tokens gets the password for them
 	}
 	answer, err := transport.RoundTrip(q)
@@ -58,15 +58,26 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	return limited(answer)
 }
 
-// guarded returns a transport that shows the client certificate of a only to servers, unless a is for all.
-func (a Access) guarded(servers []string, transport func(Access) (http.RoundTripper, error)) (http.RoundTripper, error) {
+// isFor reports whether a URL is of one of the servers. References to registries, and hosts, have no scheme that counts.
+func (g redirectGuard) isFor(u *url.URL) bool {
+	return g.servers == nil || slices.ContainsFunc(g.servers, func(server string) bool {
+		if strings.HasPrefix(server, "http://") || strings.HasPrefix(server, "https://") {
+			return sameHost(server, u.String())
+		}
+		return slices.Contains(registryHosts(server), strings.ToLower(u.Host))
+	})
+}
+
+// guarded returns a guard with two transports that the function makes: one with the client certificate of a, for servers or
+// with PassCredentials for all, and one without it.
+func (a Access) guarded(servers []string, transport func(Access) (http.RoundTripper, error)) (redirectGuard, error) {
 	g := redirectGuard{sent: new(atomic.Int32)}
 	if !a.PassCredentials {
-		g.hosts = registryHosts(servers...)
+		g.servers = append([]string{}, servers...)
 	}
 	var err error
 	if g.sameOrigin, err = transport(a); err != nil {
-		return nil, err
+		return g, err
 	}
 	a.CertFile, a.KeyFile = "", ""
 	g.otherOrigin, err = transport(a)

@@ -341,3 +341,52 @@ func TestEndlessRedirectsEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyTheRegistryItselfFallsBackToPlainHTTP: a server that gives out tokens for it gets no password without TLS.
+func TestOnlyTheRegistryItselfFallsBackToPlainHTTP(t *testing.T) {
+	for what, fetch := range map[string]func(*testing.T, string, Access) error{"pull": loadFromRegistry, "login": login} {
+		w := &witness{}
+		w.Server = httptest.NewServer(w)
+		t.Cleanup(w.Close)
+		realm := strings.Replace(strings.Replace(w.URL, "http:", "https:", 1), "127.0.0.1", "localhost", 1)
+		host := registryWithRealm(t, realm, false)
+		err := fetch(t, host, Access{Username: "me", Password: "secret"})
+		if err == nil || w.asked > 0 {
+			t.Errorf("%s: the realm was asked %d times and given %q, with error %v", what, w.asked, w.given, err)
+		}
+	}
+}
+
+// TestClientCertificatesAreForAnOrigin, however its port is written.
+func TestClientCertificatesAreForAnOrigin(t *testing.T) {
+	for _, c := range []struct {
+		server, url string
+		want        bool
+	}{
+		{"https://charts.example.com:443/stable", "https://Charts.example.com/web.tgz", true},
+		{"https://charts.example.com", "https://charts.example.com:443/web.tgz", true},
+		{"https://charts.example.com", "https://charts.example.com:8443/web.tgz", false},
+		{"https://charts.example.com", "http://charts.example.com/web.tgz", false},
+		{"oci://charts.example.com/stable", "https://charts.example.com/v2/", true},
+		{"charts.example.com:5000", "https://charts.example.com:5000/v2/", true},
+		{"charts.example.com:5000", "https://charts.example.com/v2/", false},
+	} {
+		var sent Access
+		guard, err := Access{CertFile: "cert", KeyFile: "key"}.guarded([]string{c.server}, func(a Access) (http.RoundTripper, error) {
+			return roundTrip(func(q *http.Request) (*http.Response, error) {
+				sent = a
+				return &http.Response{Request: q, Body: http.NoBody}, nil
+			}), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guard.RoundTrip(httptest.NewRequest(http.MethodGet, c.url, nil)); err != nil || (sent.CertFile != "") != c.want {
+			t.Errorf("%s asked for %s: certificate %q, %v", c.server, c.url, sent.CertFile, err)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }

@@ -21,6 +21,7 @@ import (
 	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
+	"sigs.k8s.io/yaml"
 
 	"deployer/internal/interruptible"
 	"deployer/internal/program"
@@ -255,13 +256,16 @@ func dependencyManager(ctx context.Context, dir string, opts DependencyOptions) 
 	if err != nil {
 		metadata = &helmchart.Metadata{} // the manager says so
 	}
+	if text, err := os.ReadFile(filepath.Join(dir, "requirements.yaml")); err == nil { // of a chart for Helm 2
+		_ = yaml.Unmarshal(text, metadata) // the manager says so
+	}
 	registries := ociRepositories(metadata)
 	client, err := opts.Access.RegistryClient(opts.Settings, log, registries...)
 	if err != nil && len(registries) > 0 {
 		return nil, err
 	}
 	fetcher := newFetcher("", LoadOptions{Settings: opts.Settings, Access: opts.Access, AllowMismatch: opts.AllowMismatch}, out)
-	fetcher.servers = registries
+	fetcher.servers, fetcher.dependencies = registries, metadata.Dependencies
 	return &downloader.Manager{
 		Out:              out,
 		ChartPath:        dir,

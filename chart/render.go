@@ -42,7 +42,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 		return nil, err
 	}
 	warnings := lostAliases(helm, c.Helm) // templates may change values, but not the charts
-	in.endless = func(limit limits.Limit) string { return c.endlessTemplate(limit, in, capabilities) }
+	in.endless = func(limit limits.Limit) string { return c.endlessTemplate(ctx, limit, in, capabilities) }
 	files, err := executeTemplatesAndMeanwhile(ctx, helm, values, in)
 	if err != nil {
 		return nil, templateError(helm, err)

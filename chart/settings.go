@@ -72,17 +72,13 @@ func (a Access) RegistryClient(s Settings, progress io.Writer, refs ...string) (
 // newRegistryClient is RegistryClient that also returns the fallback, which knows whether the registry speaks HTTP.
 func (a Access) newRegistryClient(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
 	env := s.EnvSettings()
-	fallback := &plainHTTPFallback{}
-	guard, err := a.guarded(refs, func(own Access) (http.RoundTripper, error) {
-		transport, err := own.registryTransport(env.Debug)
-		if err != nil || own != a || a.hasTLSSettings() {
-			return transport, err
-		}
-		fallback.RoundTripper = transport
-		return fallback, nil
-	})
+	guard, err := a.guarded(refs, func(a Access) (http.RoundTripper, error) { return a.registryTransport(env.Debug) })
 	if err != nil {
 		return nil, nil, err
+	}
+	fallback := &plainHTTPFallback{RoundTripper: guard.sameOrigin}
+	if !a.hasTLSSettings() {
+		guard.sameOrigin = fallback
 	}
 	if a.Username != "" && a.Password != "" {
 		env.RegistryConfig = os.DevNull // Helm's client would read the file all the same

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
 
@@ -119,5 +120,15 @@ func TestLintTellsNoValues(t *testing.T) {
 	messages := fmt.Sprint(report.Messages)
 	if err != nil || !strings.Contains(messages, "unknown anchor (hidden) referenced") || strings.Contains(messages, "hunter2") {
 		t.Errorf("error %v, messages\n%s", err, messages)
+	}
+}
+
+// TestLintEndsWithALimit, although a template of the chart doesn't end.
+func TestLintEndsWithALimit(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	dir := chartDir(t, map[string]string{"Chart.yaml": "name: c\nversion: 1.0.0\n", "templates/endless.yaml": "{{ range 100000000 }}{{ end }}"})
+	if _, err := Lint(ctx, dir, nil, LintOptions{}); !errors.As(err, new(*chart.LimitError)) {
+		t.Errorf("Lint = %v", err)
 	}
 }

@@ -68,9 +68,9 @@ func (e *Error) Hint() string {
 const SchemaFile = "values.schema.json"
 
 // Run calls work, which evaluates a chart or its schema in Helm's library, and returns its error. When a limit is
-// exceeded, it returns an *Error with the template that at names, and work continues: what it writes may be read only if
-// there is no error. at may be nil, if the template isn't known. renderings is how many renderings are under way at
-// once. Their memory can't be told apart, so each of them may take what all together may.
+// exceeded, or the deadline of ctx, it returns an *Error, and work continues: what it writes may be read only if there
+// is no error. at then names the template; nil is for callers that don't know it. renderings is how many renderings are
+// under way at once. Their memory can't be told apart, so each of them may take what all together may.
 func Run(ctx context.Context, chart string, renderings int, at func(Limit) string, work func() error) error {
 	done := make(chan error, 1)
 	heap, stacks := memoryInUse()
@@ -80,7 +80,13 @@ func Run(ctx context.Context, chart string, renderings int, at func(Limit) strin
 	tooLong := time.After(renderLimit)
 	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
-	exceeded := func(limit Limit, what string) error { return &Error{Chart: chart, What: what, Template: at(limit)} }
+	exceeded := func(limit Limit, what string) error {
+		e := &Error{Chart: chart, What: what}
+		if at != nil {
+			e.Template = at(limit)
+		}
+		return e
+	}
 	for {
 		select {
 		case err := <-done:
