@@ -91,13 +91,13 @@ func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
 // TestUninstallEndsWhatRefusesItsRecords fails if a release can't be uninstalled because its own webhook, which doesn't answer,
 // refuses its lock or record, also one that a dead run left; or if one that stays refuses them and anything is deleted.
 func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
-	const everything, secrets = `apiGroups: ["*"], apiVersions: [v1], resources: ["*"]`, `apiGroups: [""], apiVersions: [v1], resources: [secrets]`
+	const both, secrets = `apiGroups: ["", coordination.k8s.io], apiVersions: [v1], resources: [secrets, leases]`, `apiGroups: [""], apiVersions: [v1], resources: [secrets]`
 	for name, c := range map[string]struct {
 		rule, hook, says string
 		signal           os.Signal // that ends the install
 		foreign          bool
 	}{
-		"the lock":                           {rule: everything, says: "can't be locked.*the uninstall deletes what refuses it"},
+		"the lock":                           {rule: both, says: "can't be locked.*the uninstall deletes what refuses it"},
 		"the record":                         {rule: secrets, says: "doesn't say yet that the release is being uninstalled", hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
 		"the record of a dead run":           {rule: secrets, says: "doesn't say that the run before has failed.*the uninstall deletes what refuses that", hook: endlessHook("endless", "post-install") + "---\n" + hookJob("before", "pre-delete", "hook-succeeded", false), signal: os.Kill},
 		"the record of a run that is undone": {rule: secrets, says: "has been uninstalled due to atomic", hook: endlessHook("endless", "post-install"), signal: os.Interrupt},
