@@ -62,12 +62,11 @@ LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
 SUM := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
 
 # Those without goroutines of ours: one only starts the program, the other is a pure function that makes keys for minutes.
-# The first mostly waits: four of its tests run at once, as two packages of two do below.
 NOT_RACED := ./internal/e2e ./chart/retain
 
 test-shared: # those of make test that share a cluster
 ifdef RACE
-	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(SUM) --packages "$(NOT_RACED)" -- -vet=off -parallel 4 -timeout 60m && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
+	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(SUM) --packages "$(NOT_RACED)" -- -vet=off -timeout 60m && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
 endif
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(SUM) --packages "$(if $(RACE),$(filter-out $(NOT_RACED:./%=deployer/%),$(shell $(GO) list ./...)),$(LONGEST) ./...)" -- -vet=off $(if $(RACE),-race) -timeout 60m
 
