@@ -115,12 +115,12 @@ var admissionRules = []admissionRule{
 			if r.id.Kind == "MutatingAdmissionPolicyBinding" {
 				policy = a.mutating[policyOf(policy)]
 			}
-			return policy == nil || covers(fields.Items(policy.Object, "spec", "matchConstraints", "resourceRules"), o)
+			return policy == nil || covers(kube.Items(policy.Object, "spec", "matchConstraints", "resourceRules"), o)
 		}},
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota}, kindsOf(admissionGroup, "MutatingWebhookConfiguration"),
 		func(_ *admission, o refusedObject, r readByAdmission) bool {
 			return slices.ContainsFunc(webhooksOf(r.old), func(w map[string]any) bool {
-				return covers(fields.Items(w, "rules"), o)
+				return covers(kube.Items(w, "rules"), o)
 			})
 		}},
 	{[]verify.Kind{verify.WebhookDown, verify.WebhookSays}, kindsOf(admissionGroup, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
@@ -243,7 +243,7 @@ func covers(rules []map[string]any, o refusedObject) bool {
 }
 
 func webhooksOf(configuration *unstructured.Unstructured) []map[string]any {
-	return fields.Items(objectOf(configuration), "webhooks")
+	return kube.Items(objectOf(configuration), "webhooks")
 }
 
 // namedWebhooks returns the webhooks of a configuration that a refusal names.
@@ -254,7 +254,7 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 // Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
 // names.
 func (c Change) Refused(refusal error) bool {
-	if c.Action != Delete || c.ID.Group != admissionGroup || c.orphan == nil {
+	if c.Action != Delete || !c.IsAdmission() || c.orphan == nil {
 		return false
 	}
 	o := refusedObject{err: refusal, blames: verify.Blames(refusal)}

@@ -11,7 +11,8 @@ import (
 // PlanAgain makes a plan again, in place, from what is in the cluster now: after hooks have run, and whatever else may
 // have changed objects whose turn is still to come. What was carried out stays as it is: the CRDs, the hooks that run
 // first, and the first done waves. What the plan has as the release's is so still, even if a hook has made it anew without
-// ownership, and so is what wasn't there when the plan was made. The request is that of Plan. It changes nothing in the cluster. The error is like that of Plan, but late.
+// ownership, and so is what wasn't there when the plan was made. The request is that of Plan. It changes nothing in the
+// cluster. The error is like that of Plan, but late.
 func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done int) error {
 	settled := map[kube.ID]*Change{}
 	settle := func(changes []Change) {

@@ -119,7 +119,7 @@ type trial struct {
 func (p *planning) try(t *target, w trial, then func(result *unstructured.Unstructured, refusal error) (verdict, error)) verdict {
 	return verdict{ask: func(ctx context.Context) (verdict, error) {
 		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			awaitsQuota := p.judges[t.id.Namespace] && !t.deferral.awaitsAdmission() // for that, decideUntilAdmitted asks again
+			awaitsQuota := p.changedQuotas[t.id.Namespace] && !t.deferral.awaitsAdmission() // for that, decideUntilAdmitted asks again
 			return p.a.do(ctx, t, w.write, body, mode{isDryRun: true, isFinal: w.final, quotaChanges: awaitsQuota})
 		}
 		if w.beside {

@@ -100,9 +100,9 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 	return by, nil
 }
 
-// startScaling reports whether a HorizontalPodAutoscaler comes with the release for a target that nothing had scaled before this run. It
+// startsScaling reports whether a HorizontalPodAutoscaler comes with the release for a target that nothing had scaled before this run. It
 // doesn't where that isn't known.
-func (s *autoscalers) startScaling(ctx context.Context, t *target) (bool, error) {
+func (s *autoscalers) startsScaling(ctx context.Context, t *target) (bool, error) {
 	known, err := s.in(ctx, t.id.Namespace)
 	return known.comes[t.id] && !known.incomplete, err
 }

@@ -90,7 +90,8 @@ func (u *updateDecision) relinquishReplicas() {
 	}
 	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
 	live, has := fields.Value(u.live.Object, path)
-	if former, was := u.formerlyStated(path); u.facts.scaling.stopped && was {
+	former, was := fields.Value(objectOf(u.p.history.latestDeclared(u.t.id).Object), path)
+	if u.facts.scaling.stopped && was {
 		u.restarted, u.fullDesired = path, u.fullDesired.DeepCopy()
 		for _, obj := range []*unstructured.Unstructured{u.prediction.Desired, u.fullDesired} {
 			_ = unstructured.SetNestedField(obj.Object, former, fields.Names(path)...)
@@ -108,14 +109,6 @@ func (u *updateDecision) relinquishReplicas() {
 		u.contest(u.contested(decide.Scaled, path, by, u.live, u.prediction.Desired))
 	}
 	u.prediction.RelinquishField(path)
-}
-
-// formerlyStated returns what the latest revision that has the object stated for a field.
-func (u *updateDecision) formerlyStated(path fieldpath.Path) (any, bool) {
-	if len(u.facts.declared) == 0 {
-		return nil, false
-	}
-	return fields.Value(u.facts.declared[len(u.facts.declared)-1].Object, path)
 }
 
 // valueTexts writes the values of a field in two objects for people. Confidential texts are hidden

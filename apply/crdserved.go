@@ -212,7 +212,7 @@ func (m missingConditions) watchUntilMet(ctx context.Context, cluster *kube.Clus
 
 // conditionOf reports whether a condition of an object is true, and its message.
 func conditionOf(obj *unstructured.Unstructured, kind string) (bool, string) {
-	for _, c := range fields.Items(obj.Object, "status", "conditions") {
+	for _, c := range kube.Items(obj.Object, "status", "conditions") {
 		if c["type"] == kind {
 			return c["status"] == "True", fields.AsString(c["message"])
 		}

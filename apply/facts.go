@@ -132,7 +132,7 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 		case fields.Has(f.desired.Object, u.scaling.path):
 			u.scaling.by, err = p.autoscalers.scaledBy(ctx, t, u.live.Entries, u.scaling.path)
 		case fields.Equal(n, int64(0)):
-			u.scaling.stopped, err = p.autoscalers.startScaling(ctx, t)
+			u.scaling.stopped, err = p.autoscalers.startsScaling(ctx, t)
 		}
 		return u, err
 	}

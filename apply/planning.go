@@ -50,7 +50,8 @@ type planning struct {
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
 	ours          map[kube.ID]bool    // what the plan had as the release's that is made again
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
-	judges        map[string]bool     // the namespaces in which the run changes a ResourceQuota; "" if it changes policies or webhooks
+	changedQuotas map[string]bool     // the namespaces in which the run changes a ResourceQuota
+	changesJudges bool                // the run changes policies or webhooks
 	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
 	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
@@ -140,23 +141,26 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	p.warnings.reportLater(a.opts.Warn)
-	p.judges = map[string]bool{}
-	noteJudge := func(c Change) {
-		isQuota := c.ID.Group == "" && c.ID.Kind == "ResourceQuota"
-		if (isQuota || c.IsAdmission()) && c.Action != Unchanged && c.Action != Keep {
-			p.judges[c.ID.Namespace] = true
+	p.changedQuotas, p.changesJudges = map[string]bool{}, false
+	note := func(c Change) {
+		switch {
+		case c.Action == Unchanged || c.Action == Keep:
+		case c.IsAdmission():
+			p.changesJudges = true
+		case c.ID.Group == "" && c.ID.Kind == "ResourceQuota":
+			p.changedQuotas[c.ID.Namespace] = true
 		}
 	}
 	for _, list := range append(plan.lists(), plan.Hooks) {
 		for _, c := range list {
 			if c.MayWrite() {
 				p.pending.Add(1)
-				noteJudge(c)
+				note(c)
 			}
 		}
 	}
 	for _, c := range p.settled {
-		noteJudge(*c)
+		note(*c)
 	}
 	if a.planning = p; p.pending.Load() == 0 {
 		a.planning = nil

@@ -206,7 +206,7 @@ func hasAttributesClass(user *unstructured.Unstructured, class string) bool {
 // usesResourceClaim reports whether a pod that hasn't ended has devices by a claim.
 func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(fields.Items(pod.Object, "spec", "resourceClaims"), func(c map[string]any) bool {
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(kube.Items(pod.Object, "spec", "resourceClaims"), func(c map[string]any) bool {
 		return c["resourceClaimName"] == claim
 	})
 }
@@ -215,7 +215,7 @@ func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
 // k8s.io/kubernetes/pkg/controller/volume/pvcprotection
 func usesClaim(pod *unstructured.Unstructured, claim string) bool {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(fields.Items(pod.Object, "spec", "volumes"), func(v map[string]any) bool {
+	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(kube.Items(pod.Object, "spec", "volumes"), func(v map[string]any) bool {
 		name, named, _ := unstructured.NestedString(v, "persistentVolumeClaim", "claimName")
 		_, ephemeral := v["ephemeral"].(map[string]any)
 		return named && name == claim || ephemeral && pod.GetName()+"-"+fields.ItemName(v) == claim
@@ -316,7 +316,7 @@ var bindingKinds = kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding")
 
 // bindsAccount reports whether a binding is for an account.
 func bindsAccount(us authenticationv1.UserInfo, binding *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(fields.Items(binding.Object, "subjects"), func(subject map[string]any) bool { return isSubject(us, subject) })
+	return slices.ContainsFunc(kube.Items(binding.Object, "subjects"), func(subject map[string]any) bool { return isSubject(us, subject) })
 }
 
 // isSubject matches a subject of a binding as the authorizer does.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
-	"deployer/apply/fields"
 	"deployer/internal/annotation"
+	"deployer/internal/kube"
 )
 
 // mutableStatefulSetFields lists the fields of a StatefulSet's spec that may be changed.
@@ -40,9 +40,9 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 		immutable.Fields = at
 	}
 	var lines []string
-	for _, t := range fields.Items(desired, "volumeClaimTemplates") {
+	for _, t := range kube.Items(desired, "volumeClaimTemplates") {
 		name, size := sizeOf(t)
-		for _, old := range fields.Items(live, "volumeClaimTemplates") {
+		for _, old := range kube.Items(live, "volumeClaimTemplates") {
 			if n, was := sizeOf(old); n == name && size != "" && !compare.Satisfies(was, size) {
 				lines = append(lines, u.adviceForClaims(name, was, size))
 			}

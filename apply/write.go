@@ -75,7 +75,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 	if r.t != nil {
 		ctx = r.p.warnings.withServerWarnings(ctx, r.t)
 	}
-	how := mode{isFinal: c.changesOnlyOwners(), quotaChanges: r.p.judges[c.ID.Namespace]}
+	how := mode{isFinal: c.changesOnlyOwners(), quotaChanges: r.p.changedQuotas[c.ID.Namespace]}
 	version := "" // resourceVersion after our previous write
 	for _, w := range c.writes {
 		if version != "" {

@@ -41,7 +41,7 @@ func HoldingsOf(obj *unstructured.Unstructured, exclusive Exclusive) []Holding {
 var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holding{
 	kube.ServiceKind: func(obj *unstructured.Unstructured) []Holding {
 		var out []Holding
-		for _, port := range fields.Items(obj.Object, "spec", "ports") {
+		for _, port := range kube.Items(obj.Object, "spec", "ports") {
 			out = append(out, portHolding("nodePort", port, "nodePort")...)
 		}
 		spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
@@ -61,7 +61,7 @@ var holdings = map[schema.GroupKind]func(obj *unstructured.Unstructured) []Holdi
 		var out []Holding
 		class, _, _ := unstructured.NestedString(obj.Object, "spec", "ingressClassName")
 		class = cmp.Or(class, obj.GetAnnotations()["kubernetes.io/ingress.class"])
-		for _, rule := range fields.Items(obj.Object, "spec", "rules") {
+		for _, rule := range kube.Items(obj.Object, "spec", "rules") {
 			h := held("host " + cmp.Or(fields.AsString(rule["host"]), "*"))
 			h.key += " of " + class
 			out = append(out, h)
@@ -102,8 +102,8 @@ func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive E
 	nodes, _ := pod["nodeSelector"].(map[string]any)
 	onHost, _ := pod["hostNetwork"].(bool)
 	for _, list := range []string{"containers", "initContainers"} {
-		for _, container := range fields.Items(pod, list) {
-			for _, port := range fields.Items(container, "ports") {
+		for _, container := range kube.Items(pod, list) {
+			for _, port := range kube.Items(container, "ports") {
 				found := portHolding("hostPort", port, "hostPort")
 				if onHost && len(found) == 0 {
 					found = portHolding("hostPort", port, "containerPort")
@@ -127,7 +127,7 @@ func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive E
 // claimsOf yields the names of the volume claims that the pods use.
 func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		for _, volume := range fields.Items(pod, "volumes") {
+		for _, volume := range kube.Items(pod, "volumes") {
 			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" && !yield(name) {
 				return
 			}
@@ -136,7 +136,7 @@ func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield fun
 		if !stated {
 			replicas = 1
 		}
-		for _, template := range fields.Items(obj.Object, "spec", "volumeClaimTemplates") {
+		for _, template := range kube.Items(obj.Object, "spec", "volumeClaimTemplates") {
 			name, _, _ := unstructured.NestedString(template, "metadata", "name")
 			for i := range min(replicas, 100) {
 				if !yield(fmt.Sprintf("%s-%s-%d", name, obj.GetName(), i)) {
@@ -188,7 +188,7 @@ func IsRenamed(old, next *unstructured.Unstructured, sameTemplate bool) bool {
 
 // programOf is the image of a workload's first container, without its tag and digest.
 func programOf(obj *unstructured.Unstructured) string {
-	containers := fields.Items(podSpec(obj), "containers")
+	containers := kube.Items(podSpec(obj), "containers")
 	if len(containers) == 0 {
 		return ""
 	}

@@ -37,7 +37,7 @@ func Kind(crd *unstructured.Unstructured) schema.GroupKind {
 // Versions returns the versions of a CustomResourceDefinition. They are part of it:
 // don't change them.
 func Versions(crd *unstructured.Unstructured) []map[string]any {
-	return fields.Items(crd.Object, "spec", "versions")
+	return kube.Items(crd.Object, "spec", "versions")
 }
 
 // ConversionService returns the Service of the webhook that converts a kind between its

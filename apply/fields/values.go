@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Equal reports whether two values are the same as JSON: 1 and 1.0 are.
@@ -59,20 +57,6 @@ func AsString(v any) string {
 func ItemName(item any) string {
 	m, _ := item.(map[string]any)
 	return AsString(m["name"])
-}
-
-// Items returns the items of a list in an object that are maps, such as containers; they are part of the object. It is empty where
-// no list is at the path.
-func Items(in map[string]any, path ...string) []map[string]any {
-	at, _, _ := unstructured.NestedFieldNoCopy(in, path...)
-	list, _ := at.([]any)
-	out := make([]map[string]any, 0, len(list))
-	for _, item := range list {
-		if m, ok := item.(map[string]any); ok {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // UsesVariable reports whether the value of an environment variable refers to the variable of a

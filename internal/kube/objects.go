@@ -66,3 +66,17 @@ func ShallowCopy(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: out}
 }
+
+// Items returns the items of a list in an object that are maps, such as containers; they are part of the object. It is empty where
+// no list is at the path.
+func Items(in map[string]any, path ...string) []map[string]any {
+	at, _, _ := unstructured.NestedFieldNoCopy(in, path...)
+	list, _ := at.([]any)
+	out := make([]map[string]any, 0, len(list))
+	for _, item := range list {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
 )
 
 // hasStatus reports whether the status of an object has anything in it.
@@ -96,14 +98,7 @@ func Items(obj *unstructured.Unstructured, path ...string) []map[string]any {
 	if obj == nil {
 		return nil
 	}
-	raw := list(obj.Object, path...)
-	out := make([]map[string]any, 0, len(raw))
-	for _, r := range raw {
-		if item, ok := r.(map[string]any); ok {
-			out = append(out, item)
-		}
-	}
-	return out
+	return kube.Items(obj.Object, path...)
 }
 
 // Conditions returns the conditions of an object's status; none for nil.
