@@ -18,7 +18,7 @@ import (
 // journal, Attempt if it is empty, ApplyMethod, and zero times.
 //
 // The error is a *HistoryChangedError if somebody else changed the release since the
-// decision, a *SizeError if the record is too large, a *LockLostError, or a *PendingError
+// decision, a *LockLostError, or a *PendingError
 // if a dead run left a pending revision: call Recover first. After an error no record
 // remains. The exception is a *LockLostError: the run that now holds the release recovers
 // the record.
@@ -45,11 +45,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	l.signRecord(next)
 	next.ApplyMethod = ApplySSA
 	next.stored = stored{}
-	enc, err := encode(next)
-	if err != nil {
-		return err
-	}
-	err = l.writeAs(ctx, next, enc)
+	err := l.write(ctx, next)
 	if err == nil {
 		var before *History
 		if before, err = l.confirmOthers(ctx, next, decided); err == nil {
@@ -63,7 +59,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err = l.preferLockLostError(ctx, err); errors.As(err, new(*LockLostError)) {
 		return err // and the record is the new holder's to recover
 	}
-	return l.undoBegin(ctx, next, enc, err)
+	return l.undoBegin(ctx, next, err)
 }
 
 // preferLockLostError returns a *LockLostError if the lock is lost, and err otherwise. A
@@ -158,7 +154,7 @@ func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identit
 
 // undoBegin tries to remove what a failed Begin has written. A record that stays is
 // pending and signed, so the next run recovers it.
-func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err error) error {
+func (l *Lock) undoBegin(ctx context.Context, next *Record, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	if next.stored.uid == "" {
@@ -168,8 +164,11 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err er
 	if next.stored.uid != "" {
 		errs = append(errs, l.store.deleteSecret(ctx, SecretName(next.Name, next.Version), string(next.stored.uid)))
 	}
+	if enc, ofEncoding := encode(next); ofEncoding == nil {
+		errs = append(errs, l.store.deleteParts(ctx, next.Name, next.Version, enc.refs()))
+	}
 	next.stored = stored{}
-	return errors.Join(append(errs, l.store.deleteParts(ctx, next.Name, next.Version, enc.refs()))...)
+	return errors.Join(errs...)
 }
 
 // storedUID returns the UID of the record of a failed Begin if it was stored

@@ -136,7 +136,9 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	if err != nil {
 		return nil, err
 	}
-	rec, err := s.decodeContent(secret.Data[dataKey], bundles)
+	s.decoding.Lock()
+	rec, err := joinRecord(secret.Data[dataKey], bundles)
+	s.decoding.Unlock()
 	switch {
 	case err != nil:
 		return nil, bad("its content is damaged", err)
@@ -150,17 +152,4 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 		created: secret.Labels["createdAt"], bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta),
 	}
 	return rec, s.inNamespace(secret.Namespace).readJournal(ctx, rec)
-}
-
-// decodeContent decodes a record from the content of its Secret and its bundles, if it has any.
-func (s *Store) decodeContent(content []byte, bundles map[string][]byte) (*Record, error) {
-	size := unpackedSize(content)
-	for _, packed := range bundles {
-		size += announcedSize(packed)
-	}
-	if size > usualSize {
-		s.unpacking.Lock()
-		defer s.unpacking.Unlock()
-	}
-	return joinRecord(content, bundles)
 }

@@ -8,8 +8,6 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
-
-	"deployer/internal/kube"
 )
 
 // BeginUninstall marks rec, the newest revision as it was read, as uninstalling before
@@ -91,19 +89,14 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 		return err
 	}
 	older, found := slices.BinarySearchFunc(all.heads, newest, func(s Summary, revision int) int { return s.Revision - revision })
-	if err := kube.ForEach(older, kube.ParallelRequests, func(i int) error { return l.store.deleteRevision(ctx, &all.heads[i]) }); err != nil {
+	if err := l.store.deleteOldest(ctx, all, older, newest-1); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
-	var errs []error
+	all.heads, older = all.heads[older:], 0
 	if found {
-		errs = append(errs, l.store.deleteRevision(ctx, &all.heads[older]))
+		older = 1
 	}
-	for _, p := range all.parts { // also those that a killed run left
-		if parseRevision(p.Labels["version"]) <= newest {
-			errs = append(errs, l.store.deleteSecret(ctx, p.Name, string(p.UID)))
-		}
-	}
-	return errors.Join(errs...)
+	return l.store.deleteOldest(ctx, all, older, newest)
 }
 
 // TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
@@ -118,20 +111,18 @@ func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
 			return err
 		}
 	}
-	old := revisionsToTrim(all.heads, keep)
-	err := kube.ForEach(len(old), kube.ParallelRequests, func(i int) error { return l.store.deleteRevision(ctx, &old[i]) })
-	orphans := unreferencedParts(all.heads, all.parts)
-	return errors.Join(err, kube.ForEach(len(orphans), kube.ParallelRequests, func(i int) error {
-		return l.store.deleteSecret(ctx, orphans[i].Name, string(orphans[i].UID))
-	}))
-}
-
-// revisionsToTrim returns the revisions, oldest first, that may be deleted.
-func revisionsToTrim(heads []Summary, keep int) []Summary {
-	if keep <= 0 || len(heads) <= keep {
+	if len(all.heads) == 0 {
 		return nil
 	}
-	return heads[:min(len(heads)-keep, lastSuccess(heads))]
+	return l.store.deleteOldest(ctx, all, revisionsToTrim(all.heads, keep), all.heads[len(all.heads)-1].Revision)
+}
+
+// revisionsToTrim returns how many of the oldest revisions may be deleted.
+func revisionsToTrim(heads []Summary, keep int) int {
+	if keep <= 0 || len(heads) <= keep {
+		return 0
+	}
+	return min(len(heads)-keep, lastSuccess(heads))
 }
 
 // lastSuccess returns the index of the newest deployed revision. Without one, it returns

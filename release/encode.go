@@ -6,12 +6,15 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/internal/program"
 )
 
 const (
@@ -23,10 +26,9 @@ const (
 	// results of hooks.
 	spareSize = 8 << 10
 
-	// A planned entry of the journal grows by a random UID and a fingerprint when its object is done. An
-	// entry that is new then has a name, too. In bytes of a Secret:
-	plannedEntrySize = 64
-	newEntrySize     = 128
+	// entryGrowth is how much an entry of the journal grows when its object is done, by a random UID and a
+	// fingerprint, in bytes of a Secret.
+	entryGrowth = 64
 
 	// entryElements is how many elements an entry has, see meter.
 	entryElements = 4
@@ -46,12 +48,12 @@ func (e *encoded) refs() []bundleRef {
 	return out
 }
 
-// partsAfter is how many parts a record has at the end of its run, at most.
-func (e *encoded) partsAfter(growth growth) int {
+// partsAfter is how many parts a record has at the end of its run, at most, whose journal grows by so many bytes.
+func (e *encoded) partsAfter(growth int) int {
 	n := 0
 	for _, b := range e.bundles {
 		if n += b.count; b.label == labelEntries {
-			n += (len(b.parts[b.count-1]) + growth.bytes) / partSize
+			n += (len(b.parts[b.count-1]) + growth) / partSize
 		}
 	}
 	return n
@@ -72,8 +74,11 @@ func forms() []form {
 	}
 }
 
+// errTooLarge says that a record is too large even for several Secrets.
+var errTooLarge = errors.New("is too large to be recorded")
+
 // encode packs a record in the first of the forms into which it fits, also at the end of its run. A record whose body is in
-// parts stays so, because they are stored. It doesn't change rec. The error is a *SizeError if the record doesn't fit at all.
+// parts stays so, because they are stored. It doesn't change rec. The error is errTooLarge if the record doesn't fit at all.
 func encode(rec *Record) (*encoded, error) {
 	var enc *encoded
 	for _, f := range forms() {
@@ -89,13 +94,13 @@ func encode(rec *Record) (*encoded, error) {
 			return enc, nil
 		}
 	}
-	return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name,
-		&SizeError{Namespace: rec.Namespace, Name: rec.Name, Size: describeSize(rec, enc)})
+	return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, program.WithHint(
+		fmt.Errorf("release %s/%s %w: %s", rec.Namespace, rec.Name, errTooLarge, describeSize(rec, enc)),
+		"make the chart smaller (the largest entries come first), or split it into several releases"))
 }
 
 func (f form) encode(rec *Record) (enc *encoded, fits bool, err error) {
 	enc, fits = &encoded{}, true
-	growth := growthOf(rec)
 	inHead := rec
 	if f.slim {
 		inHead = slim(rec)
@@ -107,18 +112,24 @@ func (f form) encode(rec *Record) (enc *encoded, fits bool, err error) {
 		}
 		enc.bundles = append(enc.bundles, body)
 	}
-	room := growth.bytes
+	growing := growingEntries(rec)
+	growth, room := growing*entryGrowth, 0
+	if isUnfinished(rec.Info.Status) {
+		room = spareSize
+	}
 	if f.entriesApart {
 		packed, m, err := pack(entriesOf(rec))
 		if err != nil {
 			return nil, false, err
 		}
-		m.elements += growth.elements
+		m.elements += growing * entryElements
 		fits = fits && m.tooLarge(maxSplitJSON) == ""
 		enc.bundles = append(enc.bundles, newBundle(labelEntries, packed))
-		inHead, room = withoutEntries(inHead), growth.spare
+		inHead, growing = withoutEntries(inHead), 0
+	} else {
+		room += growth
 	}
-	if fits = fits && enc.partsAfter(growth) <= maxParts && room <= maxSecret; !fits {
+	if !fits || enc.partsAfter(growth) > maxParts || room > maxSecret {
 		return enc, false, nil
 	}
 	var content any = inHead
@@ -129,9 +140,7 @@ func (f form) encode(rec *Record) (enc *encoded, fits bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if !f.entriesApart {
-		m.elements += growth.elements
-	}
+	m.elements += growing * entryElements
 	enc.head = toText(packed)
 	return enc, len(enc.head)+room <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "", nil
 }
@@ -150,34 +159,21 @@ func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
 	return newBundle(labelBody, packed), m.tooLarge(maxSplitJSON) == "", nil
 }
 
-// A growth is the room that a record must leave for what is known only later in its run; zero when
-// its run has ended.
-type growth struct {
-	spare    int // bytes of the head without the entries of the journal
-	bytes    int // with them
-	elements int // of the entries
-}
-
-func growthOf(rec *Record) growth {
+// growingEntries returns how many entries of a record's journal its run will add or complete, at most.
+func growingEntries(rec *Record) int {
 	if !isUnfinished(rec.Info.Status) {
-		return growth{}
+		return 0
 	}
-	planned, done := 0, 0
+	count, done := objectCount(rec), 0
 	if rec.Journal != nil {
+		count = max(count, len(rec.Journal.Objects))
 		for _, state := range rec.Journal.Objects {
-			if state.UID == "" {
-				planned++
-			} else {
+			if state.UID != "" {
 				done++
 			}
 		}
 	}
-	others := max(0, objectCount(rec)-planned-done)
-	return growth{
-		spare:    spareSize,
-		bytes:    spareSize + planned*plannedEntrySize + others*newEntrySize,
-		elements: (planned + others) * entryElements,
-	}
+	return count - done
 }
 
 // objectCount returns an upper estimate of a record's number of objects.

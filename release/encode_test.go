@@ -181,15 +181,15 @@ func TestLargestRecords(t *testing.T) {
 		return rec
 	}
 	enc := encodes(t, ofSize(maxParts-2.5))
-	if got := enc.partsAfter(growthOf(ofSize(0))); got != maxParts {
+	if got := enc.partsAfter(growingEntries(ofSize(0)) * entryGrowth); got != maxParts {
 		t.Errorf("it has %d parts at its end, want %d: then this test is about the limit", got, maxParts)
 	}
-	if _, err := encode(ofSize(maxParts - 1.5)); !errors.As(err, new(*SizeError)) {
-		t.Errorf("encode = %v, want a *SizeError: there is no place for the journal at its end", err)
+	if _, err := encode(ofSize(maxParts - 1.5)); !errors.Is(err, errTooLarge) {
+		t.Errorf("encode = %v, want errTooLarge: there is no place for the journal at its end", err)
 	}
 	entries := ofObjects(maxElements / entryElements)
-	if _, err := encode(entries); !errors.As(err, new(*SizeError)) {
-		t.Errorf("encode = %v, want a *SizeError: the journal will have more values than are read", err)
+	if _, err := encode(entries); !errors.Is(err, errTooLarge) {
+		t.Errorf("encode = %v, want errTooLarge: the journal will have more values than are read", err)
 	}
 }
 

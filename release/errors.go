@@ -3,7 +3,6 @@ package release
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -54,18 +53,6 @@ func (e *NoDeployedError) Hint() string {
 		install += " --create-namespace"
 	}
 	return fmt.Sprintf("to install it: %s -n %s %s CHART", install, e.Namespace, e.Name)
-}
-
-// NoSuccessError says that rollback found no revision to go back to.
-type NoSuccessError struct{ Namespace, Name string }
-
-func (e *NoSuccessError) Error() string {
-	return fmt.Sprintf("release %s/%s has no successful revision before the current one", e.Namespace, e.Name)
-}
-
-// Hint says what to do about it.
-func (e *NoSuccessError) Hint() string {
-	return fmt.Sprintf("to go to a revision anyway, name it: "+program.Name+" rollback -n %s %s REVISION", e.Namespace, e.Name)
 }
 
 // BusyError says that another run works on the release right now.
@@ -134,24 +121,6 @@ func (e *HistoryChangedError) Hint() string {
 	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
-// LeaseRefusedError says that the Lease of a release is refused: by a quota, a policy,
-// or a webhook that denies it or doesn't answer.
-type LeaseRefusedError struct {
-	Namespace, Name string
-	Err             error
-}
-
-func (e *LeaseRefusedError) Error() string {
-	return fmt.Sprintf("release %s/%s can't be locked: Lease/%s/%s is refused: %v", e.Namespace, e.Name, e.Namespace, leaseName(e.Name), e.Err)
-}
-
-func (e *LeaseRefusedError) Unwrap() error { return e.Err }
-
-// Hint says what to do about it.
-func (e *LeaseRefusedError) Hint() string {
-	return "let the quota, policy or webhook admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock"
-}
-
 // LockLostError says that this run may no longer change the release: it couldn't renew
 // its Lease for too long, or another run took over. It stops the run.
 type LockLostError struct {
@@ -189,58 +158,4 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 // Hint says what to do about it.
 func (e *CorruptError) Hint() string {
 	return fmt.Sprintf("restore it from a backup; or, to forget this revision: kubectl -n %s delete secret %s", e.Namespace, e.Secret)
-}
-
-// StoredElsewhereError says that the record of a release is in another namespace than the release. Flux stores it in that of
-// the HelmRelease, or in its storageNamespace. deployer reads such a release, and leaves changing it to the tool that has it.
-type StoredElsewhereError struct {
-	Name              string
-	Revision          int
-	Stored, Namespace string // of the record and of the release
-}
-
-func (e *StoredElsewhereError) Error() string {
-	return fmt.Sprintf("revision %d of release %s is stored in namespace %s, but its objects are in namespace %s, as of a HelmRelease of Flux with targetNamespace or storageNamespace, or of a backup that was restored elsewhere",
-		e.Revision, e.Name, e.Stored, e.Namespace)
-}
-
-// Hint says what to do about it.
-func (e *StoredElsewhereError) Hint() string {
-	return fmt.Sprintf("change the release with the tool that has it: kubectl -n %s get helmreleases; a record that belongs to namespace %s can be moved there", e.Stored, e.Namespace)
-}
-
-// SizeError says that a record is too large even for several Secrets.
-type SizeError struct {
-	Namespace, Name string
-	Size            string // how large it is, and what it consists of
-}
-
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("release %s/%s is too large to be recorded: %s", e.Namespace, e.Name, e.Size)
-}
-
-// Hint says what to do about it.
-func (e *SizeError) Hint() string {
-	return "make the chart smaller (the largest entries come first), or split it into several releases"
-}
-
-// DriverError says that HELM_DRIVER asks for another storage than Secrets.
-type DriverError struct{ Driver string }
-
-func (e *DriverError) Error() string {
-	why := "it isn't a storage driver"
-	switch strings.TrimSuffix(e.Driver, "s") {
-	case "configmap":
-		why = "release records hold secret values, so deployer keeps them in Secrets only"
-	case "sql":
-		why = "deployer keeps records in the cluster they are about, where locks can protect them"
-	case "memory":
-		why = "records in memory are forgotten when the command ends"
-	}
-	return fmt.Sprintf("HELM_DRIVER=%s is not supported: %s", e.Driver, why)
-}
-
-// Hint says what to do about it.
-func (e *DriverError) Hint() string {
-	return "unset HELM_DRIVER or set it to secret; releases recorded elsewhere have to be moved into Secrets first"
 }

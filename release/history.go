@@ -14,6 +14,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/internal/lazyregexp"
+	"deployer/internal/program"
 )
 
 // A History has all revisions of one release as they were when it was read. Records are
@@ -160,7 +161,7 @@ func (h *History) read(ctx context.Context, revision int) (*Record, error) {
 
 // RollbackTarget gives the revision to roll back to: the one named, or for 0 the last
 // successful one before the latest, or the latest itself if only its uninstall failed.
-// The error is a *NotFoundError, a *NoSuccessError for 0, or a *CorruptError.
+// The error may be a *NotFoundError or a *CorruptError.
 func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, error) {
 	latest := h.Latest()
 	if latest == nil {
@@ -185,7 +186,8 @@ func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, er
 			return rec, nil
 		}
 	}
-	return nil, &NoSuccessError{Namespace: h.Namespace, Name: h.Name}
+	return nil, program.WithHint(fmt.Errorf("release %s/%s has no successful revision before the current one", h.Namespace, h.Name),
+		fmt.Sprintf("to go to a revision anyway, name it: "+program.Name+" rollback -n %s %s REVISION", h.Namespace, h.Name))
 }
 
 func mayHaveSucceeded(s *Summary) bool {

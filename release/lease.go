@@ -13,6 +13,7 @@ import (
 	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"deployer/internal/kube"
+	"deployer/internal/program"
 )
 
 const (
@@ -96,14 +97,16 @@ func (t *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) ti
 	return now.Sub(t.since)
 }
 
-// leaseError returns what an error of a request that writes a Lease means: errNoLease without permission, a *LeaseRefusedError if
-// admission refuses it, and nil if it is another error.
+// leaseError returns what an error of a request that writes a Lease means: errNoLease without permission, what to do about it if
+// a quota, a policy or a webhook refuses the Lease, and nil if it is another error.
 func (l *heldLease) leaseError(err error) error {
 	switch {
 	case apierrors.IsForbidden(err) && kube.DeniedRequest(err.Error()) != nil:
 		return fmt.Errorf("%w: %w", errNoLease, err)
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"), kube.IsRefused(err):
-		return &LeaseRefusedError{Namespace: l.namespace, Name: l.release, Err: err}
+		return program.WithHint(
+			fmt.Errorf("release %[1]s/%[2]s can't be locked: Lease/%[1]s/%[3]s is refused: %[4]w", l.namespace, l.release, leaseName(l.release), err),
+			"let the quota, policy or webhook admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock")
 	}
 	return nil
 }

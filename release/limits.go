@@ -3,8 +3,6 @@ package release
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"io"
 )
@@ -24,10 +22,6 @@ const (
 	// maxElements limits the objects, lists and members in the JSON of a record. A
 	// manifest counts as one; most are in values and journals.
 	maxElements = 1 << 19
-
-	// usualSize is more than the size of nearly all records. Larger ones are unpacked one
-	// at a time, to limit the memory of a list.
-	usualSize = 1 << 20
 )
 
 // A meter measures JSON that is written to it.
@@ -76,46 +70,19 @@ func (m *meter) tooLarge(limit int) string {
 	return ""
 }
 
-// decompress unpacks the JSON of a record from gzip, up to limit bytes. It allocates only
-// the size that the gzip data announces.
+// decompress unpacks the JSON of a record from gzip, up to limit bytes.
 func decompress(data []byte, limit int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	expected := announcedSize(data)
-	if expected > limit {
-		return nil, fmt.Errorf("it unpacks to more than %s, or is damaged", sizeText(limit))
-	}
-	out := make([]byte, expected+1)
-	n, err := io.ReadFull(r, out)
-	switch {
-	case err == nil:
-		return nil, fmt.Errorf("it unpacks to more than the %s that it announces", sizeText(expected))
-	case err != io.EOF && err != io.ErrUnexpectedEOF || n < expected:
+	out, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
 		return nil, err
 	}
-	out = out[:n]
 	m := measure(out)
 	if over := m.tooLarge(limit); over != "" {
 		return nil, fmt.Errorf("it unpacks to %s", over)
 	}
 	return out, nil
-}
-
-// unpackedSize returns the unpacked size that data.release of a Secret announces.
-func unpackedSize(text []byte) int {
-	if data, err := base64.StdEncoding.DecodeString(string(text[max(0, (len(text)-8)/4*4):])); err == nil {
-		return announcedSize(data)
-	}
-	return len(text)
-}
-
-// announcedSize returns the unpacked size that gzip data announces, modulo 4 GiB. It may
-// be wrong. (RFC 1952)
-func announcedSize(data []byte) int {
-	if len(data) < 4 {
-		return 0
-	}
-	return int(binary.LittleEndian.Uint32(data[len(data)-4:]))
 }

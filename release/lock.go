@@ -78,7 +78,7 @@ type Lock struct {
 // holder is replaced: at once if it was a process of this machine, else after its Lease
 // was unchanged for the duration that it states. Without permission for Leases, Lock
 // warns, and only the Secret of the next revision excludes other runs. If a quota, a policy,
-// or a webhook that denies it or doesn't answer keeps the Lease out, the error is a *LeaseRefusedError.
+// or a webhook that denies it or doesn't answer keeps the Lease out, the error says so.
 func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"deployer/internal/lazyregexp"
+	"deployer/internal/program"
 )
 
 // ValidateName returns an error unless name can be a release's name; the rules
@@ -28,7 +29,17 @@ func ValidateDriver(driver string) error {
 	case "", "secret", "secrets":
 		return nil
 	}
-	return &DriverError{Driver: driver}
+	why := "it isn't a storage driver"
+	switch strings.TrimSuffix(driver, "s") {
+	case "configmap":
+		why = "release records hold secret values, so deployer keeps them in Secrets only"
+	case "sql":
+		why = "deployer keeps records in the cluster they are about, where locks can protect them"
+	case "memory":
+		why = "records in memory are forgotten when the command ends"
+	}
+	return program.WithHint(fmt.Errorf("HELM_DRIVER=%s is not supported: %s", driver, why),
+		"unset HELM_DRIVER or set it to secret; releases recorded elsewhere have to be moved into Secrets first")
 }
 
 // systemLabels are Helm's own (helm.sh/helm/v3/pkg/storage/driver/util.go).

@@ -168,11 +168,11 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 // replaceParts deletes the parts that the head no longer refers to, and makes a new head
 // the owner of its parts, so that they are deleted with it. Both are repeated by
 // TrimHistory, so failures are only warnings.
-func (l *Lock) replaceParts(ctx context.Context, rec *Record, enc *encoded, old stored) {
-	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(enc.refs(), b) })
+func (l *Lock) replaceParts(ctx context.Context, rec *Record, old stored) {
+	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(rec.stored.bundles, b) })
 	err := l.store.deleteParts(ctx, rec.Name, rec.Version, former)
 	if old.uid == "" {
-		err = errors.Join(err, l.ownParts(ctx, rec, enc))
+		err = errors.Join(err, l.ownParts(ctx, rec))
 	}
 	if err != nil {
 		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
@@ -180,7 +180,7 @@ func (l *Lock) replaceParts(ctx context.Context, rec *Record, enc *encoded, old 
 }
 
 // ownParts makes the head the owner of parts that were written before it.
-func (l *Lock) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
+func (l *Lock) ownParts(ctx context.Context, rec *Record) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (l *Lock) ownParts(ctx context.Context, rec *Record, enc *encoded) error {
 	if err != nil {
 		return err
 	}
-	names := partNames(rec.Name, rec.Version, enc.refs()...)
+	names := partNames(rec.Name, rec.Version, rec.stored.bundles...)
 	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
 		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
@@ -239,28 +239,22 @@ func (s *Store) deleteParts(ctx context.Context, release string, revision int, b
 	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error { return s.deleteSecret(ctx, names[i], "") })
 }
 
-// unreferencedParts returns the parts that no head refers to, and the journals of runs that have ended. Those of
-// a later revision don't count, because a run writes parts before the head.
-func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
-	newest := 0
+// unreferencedParts returns the parts of revisions up to newest that no head refers to, and the journals of their runs that
+// have ended. Those of a later revision don't count, because a run writes parts before the head.
+func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata, newest int) []metav1.PartialObjectMetadata {
 	referenced := map[string]bool{} // digests, and names of journals
 	for _, h := range heads {
 		referenced[journalName(h.Name, h.Revision)] = isUnfinished(h.Status)
-		newest = max(newest, h.Revision)
 		for _, b := range h.bundles {
 			referenced[b.digest] = true
 		}
 	}
-	var out []metav1.PartialObjectMetadata
-	for _, p := range parts {
+	return slices.DeleteFunc(slices.Clone(parts), func(p metav1.PartialObjectMetadata) bool {
 		revision := parseRevision(p.Labels["version"])
 		content := p.Labels[labelDigest]
 		if p.Name == journalName(p.Labels["name"], revision) {
 			content = p.Name
 		}
-		if content != "" && revision > 0 && revision <= newest && !referenced[content] {
-			out = append(out, p)
-		}
-	}
-	return out
+		return content == "" || revision < 1 || revision > newest || referenced[content]
+	})
 }

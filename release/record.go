@@ -14,11 +14,14 @@ package release
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/program"
 )
 
 // ApplySSA is the ApplyMethod of revisions deployed by server-side apply.
@@ -142,12 +145,17 @@ type Adoption struct {
 	Prior json.RawMessage `json:"prior,omitempty"`
 }
 
-// CheckStoredInPlace returns a *StoredElsewhereError if the record is in another namespace than its release.
+// CheckStoredInPlace returns an error if the record is in another namespace than its release. Flux stores it in that of
+// the HelmRelease, or in its storageNamespace. deployer reads such a release, and leaves changing it to the tool that has it.
 func (rec *Record) CheckStoredInPlace() error {
-	if stored := rec.stored.namespace; stored != "" && stored != rec.Namespace {
-		return &StoredElsewhereError{Name: rec.Name, Revision: rec.Version, Stored: stored, Namespace: rec.Namespace}
+	stored := rec.stored.namespace
+	if stored == "" || stored == rec.Namespace {
+		return nil
 	}
-	return nil
+	return program.WithHint(
+		fmt.Errorf("revision %d of release %s is stored in namespace %s, but its objects are in namespace %s, as of a HelmRelease of Flux with targetNamespace or storageNamespace, or of a backup that was restored elsewhere",
+			rec.Version, rec.Name, stored, rec.Namespace),
+		fmt.Sprintf("change the release with the tool that has it: kubectl -n %s get helmreleases; a record that belongs to namespace %s can be moved there", stored, rec.Namespace))
 }
 
 // isUnfinished reports whether a run is working on a revision of this status, or was when it

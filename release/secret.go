@@ -126,7 +126,7 @@ type Summary struct {
 	// that weren't read. The fields above, except the names, may then be incomplete.
 	Unreadable *CorruptError
 
-	// ReleaseNamespace is that of the release if the record is in another one; see StoredElsewhereError.
+	// ReleaseNamespace is that of the release if the record is in another one; see Record.CheckStoredInPlace.
 	ReleaseNamespace string
 
 	// UID is that of the revision's Secret. It distinguishes the revision from one
@@ -164,31 +164,26 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	s.Name, s.Revision, s.Run = name, revision, meta.Annotations[annotationRun]
 	s.WasDeployed = meta.Annotations[annotationWasDeployed] != ""
 	s.resourceVersion, s.bundles = meta.ResourceVersion, bundlesOf(labels, revision)
-	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
-	if err != nil {
-		return s, nil // another tool's record
-	}
-	s.HasDetails = true
-	s.Updated = updated
-	s.Chart = meta.Annotations[annotationChart]
-	s.ChartVersion = meta.Annotations[annotationChartVersion]
-	s.AppVersion = meta.Annotations[annotationAppVersion]
-	s.Description = meta.Annotations[annotationDescription]
+	s.readAnnotations(meta.Annotations)
 	return s, nil
 }
 
+// readAnnotations reads what annotations has written. Records of other tools have none.
+func (s *Summary) readAnnotations(of map[string]string) {
+	updated, err := time.Parse(time.RFC3339Nano, of[annotationUpdated])
+	if err != nil {
+		return
+	}
+	s.HasDetails, s.Updated, s.Description = true, updated, of[annotationDescription]
+	s.Chart, s.ChartVersion, s.AppVersion = of[annotationChart], of[annotationChartVersion], of[annotationAppVersion]
+}
+
+// setDetails completes the summary by its record.
 func (s *Summary) setDetails(rec *Record) {
-	s.HasDetails = true
-	s.Status = rec.Info.Status
+	s.readAnnotations(annotations(rec))
+	s.HasDetails, s.Status, s.Updated = true, rec.Info.Status, rec.Info.LastDeployed.Time
 	if rec.Namespace != s.Namespace {
 		s.ReleaseNamespace = rec.Namespace
-	}
-	s.Updated = rec.Info.LastDeployed.Time
-	s.Description = truncate(rec.Info.Description, maxDescription)
-	if rec.Chart != nil && rec.Chart.Metadata != nil {
-		s.Chart = rec.Chart.Metadata.Name
-		s.ChartVersion = rec.Chart.Metadata.Version
-		s.AppVersion = rec.Chart.Metadata.AppVersion
 	}
 }
 

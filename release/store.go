@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,14 +40,14 @@ const (
 type Store struct {
 	cluster    *kube.Cluster
 	namespace  string
-	unpacking  *sync.Mutex // of large records, to limit the memory of a list
+	decoding   *sync.Mutex // of a record; one at a time, to limit the memory of a list
 	prefetched *sync.Map   // Secrets of deployed revisions that were read, by their UID: superseding them saves a round trip
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, unpacking: &sync.Mutex{}, prefetched: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, decoding: &sync.Mutex{}, prefetched: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -78,37 +77,22 @@ func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
 	return secret
 }
 
-// write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns
-// the metadata of what is stored. The API server would answer with the whole Secret, and packing,
-// sending and unpacking that takes longer than storing it.
-func (s *Store) write(ctx context.Context, secret *corev1.Secret) (_ *metav1.ObjectMeta, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
-		}
-	}()
-	client, err := s.cluster.Typed()
+// write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns what is stored.
+func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
+	secrets, err := s.secrets()
 	if err != nil {
 		return nil, err
 	}
-	request := client.CoreV1().RESTClient().Post()
-	if secret.UID != "" {
-		request = client.CoreV1().RESTClient().Put().Name(secret.Name)
+	var written *corev1.Secret
+	if secret.UID == "" {
+		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	} else {
+		written, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
-	const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-	answer := request.Namespace(s.namespace).Resource("secrets").SetHeader("Accept", metadataOnly).Body(secret).Do(ctx)
-	if err := answer.Error(); err != nil {
-		return nil, err
-	}
-	data, err := answer.Raw()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 	}
-	var written metav1.PartialObjectMetadata
-	if err := json.Unmarshal(data, &written); err != nil {
-		return nil, fmt.Errorf("the answer of the API server: %w", err)
-	}
-	return &written.ObjectMeta, nil
+	return written, nil
 }
 
 func (s *Store) secrets() (typedcore.SecretInterface, error) {
@@ -203,16 +187,22 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector stri
 	return nil, fmt.Errorf("listing Secrets %s in namespace %q: the API server has more than %d pages of %d, or says so without end", selector, namespace, maxPages, pageSize)
 }
 
-// deleteRevision deletes the Secret of a revision, but no other Secret of the same name. It
-// succeeds if the Secret is already gone.
-func (s *Store) deleteRevision(ctx context.Context, of *Summary) error {
-	if err := s.deleteSecret(ctx, SecretName(of.Name, of.Revision), of.UID); err != nil {
+// deleteOldest deletes the n oldest revisions of a listing, and then the Secrets of revisions up to newest that no
+// other revision refers to: parts, and journals of runs that have ended.
+func (s *Store) deleteOldest(ctx context.Context, all *listing, n, newest int) error {
+	err := kube.ForEach(n, kube.ParallelRequests, func(i int) error {
+		return s.deleteSecret(ctx, SecretName(all.heads[i].Name, all.heads[i].Revision), all.heads[i].UID)
+	})
+	if err != nil {
 		return err
 	}
-	return s.deleteParts(ctx, of.Name, of.Revision, of.bundles)
+	left := unreferencedParts(all.heads[n:], all.parts, newest)
+	return kube.ForEach(len(left), kube.ParallelRequests, func(i int) error {
+		return s.deleteSecret(ctx, left[i].Name, string(left[i].UID))
+	})
 }
 
-// deleteSecret deletes a Secret; with a uid, only the one that has it.
+// deleteSecret deletes a Secret; with a uid, only the one that has it. It succeeds if the Secret is already gone.
 func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 	secrets, err := s.secrets()
 	if err != nil {
@@ -230,25 +220,20 @@ func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
 }
 
 // ServerTime returns the API server's time; our clock may be wrong.
-func (s *Store) ServerTime(ctx context.Context) (now time.Time, err error) {
+func (s *Store) ServerTime(ctx context.Context) (time.Time, error) {
 	config := s.cluster.Config()
 	client, ofClient := rest.HTTPClientFor(config)
 	base, _, ofAddress := rest.DefaultServerUrlFor(config)
 	if err := cmp.Or(ofClient, ofAddress); err != nil {
-		return now, fmt.Errorf("connecting to %s: %w", config.Host, err)
+		return time.Time{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("asking %s for the time: %w", config.Host, err)
-		}
-	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
 	if err != nil {
-		return now, err
+		return time.Time{}, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return now, err
+		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
 	}
 	defer response.Body.Close()
 	return http.ParseTime(response.Header.Get("Date")) // every answer has it

@@ -1,15 +1,12 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
 )
@@ -20,35 +17,29 @@ import (
 // and otherwise a *HistoryChangedError.
 func (l *Lock) write(ctx context.Context, rec *Record) error {
 	for {
-		enc, err := encode(rec)
-		if err != nil {
-			return err
-		}
-		err = l.writeAs(ctx, rec, enc)
+		err := l.writeWithParts(ctx, rec, func(enc *encoded) error {
+			return retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, rec, enc) })
+		})
 		if err != nil || rec.stored.uid != "" {
 			return err
 		}
-		// Somebody has deleted the head, and the parts go with it.
+		// Somebody has deleted the head, and the parts go with it: the record is encoded again.
 	}
 }
 
-// writeAs is write for a record that is encoded already. If its head was deleted,
-// rec.stored has no uid afterwards, and the record has to be encoded again.
-func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded) error {
-	return l.writeWithParts(ctx, rec, enc, func() error {
-		return retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, rec, enc) })
-	})
-}
-
 // writeWithParts writes a record: first its parts, then by writeHead its head.
-func (l *Lock) writeWithParts(ctx context.Context, rec *Record, enc *encoded, writeHead func() error) error {
+func (l *Lock) writeWithParts(ctx context.Context, rec *Record, writeHead func(*encoded) error) error {
+	enc, err := encode(rec)
+	if err != nil {
+		return err
+	}
 	old := rec.stored
 	if err := l.writeParts(ctx, rec, enc); err != nil {
 		return err
 	}
-	err := writeHead()
+	err = writeHead(enc)
 	if err == nil && rec.stored.uid != "" {
-		l.replaceParts(ctx, rec, enc, old)
+		l.replaceParts(ctx, rec, old)
 	}
 	return err
 }
@@ -64,7 +55,7 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 		rec.stored.set(written, enc)
 		return nil
 	case creating && kube.IsAlreadyExists(err), !creating && kube.IsConflict(err):
-		return l.checkRefusedWrite(ctx, rec, enc, secret)
+		return l.checkRefusedWrite(ctx, rec, secret.Name)
 	case !creating && apierrors.IsNotFound(err):
 		if err := l.lease.askIfHeld(ctx); err != nil {
 			return err // a run that has taken over may have uninstalled the release
@@ -77,26 +68,23 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 }
 
 // checkRefusedWrite checks what is stored after the write of a head was refused.
-func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, enc *encoded, refused *corev1.Secret) error {
-	found, err := l.store.getSecret(ctx, refused.Name)
+func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string) error {
+	found, err := l.store.getSecret(ctx, secret)
 	if apierrors.IsNotFound(err) {
 		return errRetry // which finds that it isn't there
 	}
 	if err != nil {
 		return err
 	}
-	if bytes.Equal(found.Data[dataKey], enc.head) && slices.Equal(bundlesOf(found.Labels, rec.Version), enc.refs()) {
-		rec.stored.set(&found.ObjectMeta, enc) // only the answer was lost
-		return nil
-	}
 	current, err := l.store.decodeSecret(ctx, found)
 	if err != nil {
 		return err
 	}
-	if current.Journal == nil || current.Journal.Run != l.lease.holder.Run || !isUnfinished(current.Info.Status) {
+	isOurs := current.Journal != nil && current.Journal.Run == l.lease.holder.Run && !current.Journal.Interrupted
+	if status := current.Info.Status; !isOurs || !isUnfinished(status) && status != rec.Info.Status {
 		return l.conflictError(rec, current)
 	}
-	// Ours: an earlier write whose answer was lost, or somebody changed labels.
+	// An earlier write whose answer was lost, or somebody changed labels.
 	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
 	return errRetry
 }
@@ -119,7 +107,7 @@ func (l *Lock) conflictError(rec, by *Record) error {
 }
 
 // set records where and how a record is stored.
-func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
+func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
 		bundles: enc.refs(), journal: s.journal, lost: s.lost,
@@ -129,11 +117,7 @@ func (s *stored) set(secret *metav1.ObjectMeta, enc *encoded) {
 // replace tries once to replace the version of a record that was read. errRetry
 // means that it has to be read again.
 func (l *Lock) replace(ctx context.Context, rec *Record) error {
-	enc, err := encode(rec)
-	if err != nil {
-		return err
-	}
-	return l.writeWithParts(ctx, rec, enc, func() error {
+	return l.writeWithParts(ctx, rec, func(enc *encoded) error {
 		written, err := l.store.write(ctx, newSecret(rec, enc, time.Now()))
 		switch {
 		case kube.IsConflict(err), apierrors.IsNotFound(err):
