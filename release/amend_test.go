@@ -44,7 +44,7 @@ func TestAmend(t *testing.T) {
 	if phase := got.Hooks[0].LastRun.Phase; phase != helmrelease.HookPhaseFailed {
 		t.Errorf("phase of the hook %q, want Failed", phase)
 	}
-	if got.Info.Status != helmrelease.StatusDeployed || got.Labels["team"] != "shop" || got.Journal == nil || got.Journal.Run != l.lease.holder.Run {
+	if got.Info.Status != helmrelease.StatusDeployed || got.Labels["team"] != "shop" || got.Journal == nil || got.Journal.Run != l.holder.Run {
 		t.Errorf("the rest of the record has changed: %+v %+v", got.Info, got.Journal)
 	}
 	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), SecretName("web", rec.Version), metav1.DeleteOptions{}); err != nil {

@@ -23,7 +23,7 @@ import (
 // remains. The exception is a *LockLostError: the run that now holds the release recovers
 // the record.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	if next.Info == nil || !next.Info.Status.IsPending() {
@@ -66,7 +66,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 // run that was paused sees a changed history, but the cause is that another run took the
 // lock.
 func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
-	if lost := new(LockLostError); errors.As(l.lease.confirmHeld(ctx), &lost) {
+	if lost := new(LockLostError); errors.As(l.confirmHeld(ctx), &lost) {
 		return lost
 	}
 	return err
@@ -111,13 +111,13 @@ func (l *Lock) signRecord(rec *Record) {
 	if rec.Journal == nil {
 		rec.Journal = &Journal{}
 	}
-	rec.Journal.Run = l.lease.holder.Run
+	rec.Journal.Run = l.holder.Run
 	if rec.Journal.Attempt == "" {
-		rec.Journal.Attempt = l.lease.holder.Run
+		rec.Journal.Attempt = l.holder.Run
 	}
 	rec.Journal.Interrupted = false
-	rec.Journal.Holder = l.lease.holder.ProcessDescription
-	rec.Journal.Process = l.lease.holder.Process.String()
+	rec.Journal.Holder = l.holder.ProcessDescription
+	rec.Journal.Process = l.holder.Process.String()
 	rec.Journal.Leased = l.hasLease()
 	now := helmtime.Now()
 	if rec.Info.LastDeployed.IsZero() {
@@ -145,7 +145,7 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 // write no record before they change something. The error is a *HistoryChangedError if it
 // isn't, or a *LockLostError.
 func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identity) error {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	_, err := l.historyAsDecided(ctx, revision, decided)
@@ -175,7 +175,7 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, err error) error {
 // nevertheless; empty otherwise, and when the server can't be asked.
 func (l *Lock) storedUID(ctx context.Context, next *Record) types.UID {
 	rec, _, err := l.store.read(ctx, next.Name, next.Version)
-	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.lease.holder.Run {
+	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.holder.Run {
 		return ""
 	}
 	return rec.stored.uid

@@ -16,7 +16,7 @@ import (
 // *HistoryChangedError if somebody has changed the release since, a *PendingError if a
 // dead run left it pending, or a *LockLostError.
 func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	h, err := l.historyAsDecided(ctx, rec.Version, decided)

@@ -32,7 +32,7 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 	err := l.write(ctx, rec)
 	var lost *LockLostError
 	if errors.As(err, &lost) {
-		l.lease.cancel(lost)
+		l.cancel(lost)
 	}
 	return err
 }

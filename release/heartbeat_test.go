@@ -11,7 +11,7 @@ import (
 
 // sleptThrough makes a lock look like one of a process that was paused.
 func sleptThrough(l *Lock, renewed func(time.Time) time.Time) {
-	l.lease.renewed.Store(new(renewed(time.Now())))
+	l.renewed.Store(new(renewed(time.Now())))
 }
 
 // A run that was paused asks before its next change whether it still has the Lease, and doesn't wait for
@@ -29,12 +29,12 @@ func TestConfirmAfterAPause(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.lease.confirmHeld(t.Context()); err != nil {
+			if err := l.confirmHeld(t.Context()); err != nil {
 				t.Fatalf("Confirm before the pause: %v", err)
 			}
 			version := s.lease(t, name).ResourceVersion
 			sleptThrough(l, pause)
-			if err := l.lease.confirmHeld(t.Context()); err != nil {
+			if err := l.confirmHeld(t.Context()); err != nil {
 				t.Errorf("Confirm when nobody has taken over: %v", err)
 			}
 			if s.lease(t, name).ResourceVersion == version {
@@ -44,7 +44,7 @@ func TestConfirmAfterAPause(t *testing.T) {
 			s.bury(t, name)
 			next := lock(t, s.store, name, LockOptions{})
 			sleptThrough(l, pause)
-			if err := l.lease.confirmHeld(t.Context()); !errors.As(err, new(*LockLostError)) {
+			if err := l.confirmHeld(t.Context()); !errors.As(err, new(*LockLostError)) {
 				t.Errorf("Confirm after somebody has taken over = %v, want a *LostError", err)
 			}
 			if l.Context().Err() == nil {
@@ -77,7 +77,7 @@ func TestOperationSetDuringAHeartbeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"one", "another"} {
-		if err := l.lease.heartbeat(t.Context()); err != nil {
+		if err := l.heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.lease(t, "web").Annotations[annotationOperation]; got != want {

@@ -40,7 +40,7 @@ type runJournal struct {
 // hooks. The error is a *LockLostError when another run has written the record, or recorded a later revision;
 // this run must then stop without further changes. A record that somebody has deleted is written again, with a warning.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	saveJournal, inRecord := l.writeJournal, l.noJournal || rec.stored.has(labelEntries) // which doesn't fit into one Secret
@@ -58,7 +58,7 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err == nil && !stands && !inRecord {
 		err = l.save(ctx, rec)
 	}
-	return cmp.Or(err, l.lease.checkHeld())
+	return cmp.Or(err, l.checkHeld())
 }
 
 // recordStands reports whether the record of a revision is as this run has left it. It gives up the lock if a later revision is
@@ -69,7 +69,7 @@ func (l *Lock) recordStands(ctx context.Context, revision int, as stored) bool {
 		return true
 	}
 	if later := listed.later(revision); later != nil && l.inProgress.Load() == int64(revision) {
-		l.lease.cancel(l.overtakenError(later.Revision, later.Status.String()))
+		l.cancel(l.overtakenError(later.Revision, later.Status.String()))
 	}
 	for _, head := range listed.heads {
 		if head.UID == string(as.uid) && head.resourceVersion == as.resourceVersion {

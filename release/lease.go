@@ -99,13 +99,13 @@ func (t *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) ti
 
 // leaseError returns what an error of a request that writes a Lease means: errNoLease without permission, what to do about it if
 // a quota, a policy or a webhook refuses the Lease, and nil if it is another error.
-func (l *heldLease) leaseError(err error) error {
+func (l *Lock) leaseError(err error) error {
 	switch {
 	case apierrors.IsForbidden(err) && kube.DeniedRequest(err.Error()) != nil:
 		return fmt.Errorf("%w: %w", errNoLease, err)
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"), kube.IsRefused(err):
 		return program.WithHint(
-			fmt.Errorf("release %[1]s/%[2]s can't be locked: Lease/%[1]s/%[3]s is refused: %[4]w", l.namespace, l.release, leaseName(l.release), err),
+			fmt.Errorf("release %[1]s/%[2]s can't be locked: Lease/%[1]s/%[3]s is refused: %[4]w", l.store.namespace, l.name, leaseName(l.name), err),
 			"let the quota, policy or webhook admit the Lease; to go on without it, so that only the release record keeps other runs out: --no-lock")
 	}
 	return nil
@@ -136,7 +136,7 @@ const (
 )
 
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
-func (l *heldLease) acquire(ctx context.Context) (*coordinationv1.Lease, error) {
+func (l *Lock) acquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	began := time.Now()
 	var timer leaseTimer
 	var announcedRun string
@@ -164,39 +164,39 @@ func (l *heldLease) acquire(ctx context.Context) (*coordinationv1.Lease, error) 
 		// Even a run that doesn't want to wait waits until it is known whether the holder
 		// is alive. Otherwise a dead holder would need manual action.
 		if timer.sawRenewal && time.Since(began) >= l.opts.Timeout {
-			return nil, &BusyError{Namespace: l.namespace, Name: l.release, Holder: *holder}
+			return nil, &BusyError{Namespace: l.store.namespace, Name: l.name, Holder: *holder}
 		}
 		if announcedRun != holder.Run {
 			announcedRun = holder.Run
 			l.opts.OnWaiting(*holder)
 		}
 		if kube.Sleep(ctx, min(maxPollInterval, durationOf(found, l.opts.Duration)/pollsPerDuration)) != nil {
-			return nil, fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.namespace, l.release, holder, ctx.Err())
+			return nil, fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, ctx.Err())
 		}
 	}
 }
 
 // createOrReadLease creates the Lease, which then is ours, or reads the one that is there. If held says
 // that there was one a moment ago, it reads first, because a waiting run should write nothing.
-func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
-	name := leaseName(l.release)
+func (l *Lock) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
+	name := leaseName(l.name)
 	err = retry(ctx, func(ctx context.Context) error {
 		if held {
-			if found, err = getLease(ctx, l.client, name); err != nil || found != nil {
+			if found, err = getLease(ctx, l.leases, name); err != nil || found != nil {
 				return err
 			}
 		}
-		created, createErr := l.client.Create(ctx, newLease(l.namespace, l.release, l.holder, l.opts.Duration), metav1.CreateOptions{})
+		created, createErr := l.leases.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
 		refused := l.leaseError(createErr)
 		switch {
 		case createErr == nil:
 			found = created
 			return nil
 		case refused == nil && !kube.IsAlreadyExists(createErr):
-			return fmt.Errorf("creating Lease/%s/%s: %w", l.namespace, name, createErr)
+			return fmt.Errorf("creating Lease/%s/%s: %w", l.store.namespace, name, createErr)
 		}
 		// It is somebody's, or ours when the answer to the first try was lost.
-		found, err = getLease(ctx, l.client, name)
+		found, err = getLease(ctx, l.leases, name)
 		switch {
 		case err != nil || found != nil:
 			return err
@@ -213,18 +213,18 @@ func (l *heldLease) createOrReadLease(ctx context.Context, held bool) (found *co
 
 // takeOverLease takes over a Lease without a living holder. If another run is faster,
 // that isn't an error: the next read shows it.
-func (l *heldLease) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
+func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
 	lease := found.DeepCopy()
 	holder := l.holder
 	holder.Since = time.Now()
-	writeHolder(lease, l.release, holder, l.opts.Duration)
+	writeHolder(lease, l.name, holder, l.opts.Duration)
 	transitions := int32(1)
 	if found.Spec.LeaseTransitions != nil {
 		transitions += *found.Spec.LeaseTransitions
 	}
 	lease.Spec.LeaseTransitions = &transitions
 	err := retry(ctx, func(ctx context.Context) error {
-		_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
+		_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
 	switch {
@@ -237,5 +237,5 @@ func (l *heldLease) takeOverLease(ctx context.Context, found *coordinationv1.Lea
 	if refused := l.leaseError(err); refused != nil {
 		return refused
 	}
-	return fmt.Errorf("taking over Lease/%s/%s: %w", l.namespace, lease.Name, err)
+	return fmt.Errorf("taking over Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
 const (
@@ -60,16 +62,33 @@ func (o LockOptions) withDefaults() LockOptions {
 // A Lock is the right to change one release. It must be released with Unlock, also after
 // an error.
 type Lock struct {
-	store *Store
-	name  string
-	opts  LockOptions
-	lease *heldLease
+	store  *Store
+	name   string // of the release
+	opts   LockOptions
+	holder Holder // this run
+	leases typedcoord.LeaseInterface
+	waited bool // another run held the Lease at first
 
-	unlocked   atomic.Bool
-	inProgress atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
+	ctx    context.Context // ends when the lock is lost or unlocked
+	cancel context.CancelCauseFunc
+
+	unlocked       atomic.Bool
+	inProgress     atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
+	writesInFlight atomic.Int32 // changes of the cluster that are under way
 
 	noJournal   bool     // Secrets may not be created: the journal goes into the record
 	afterFinish *listing // all Secrets of the release, as Finish has left them; nil before
+
+	mu      sync.Mutex                           // guards holder.Operation, which the next heartbeat writes
+	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
+	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
+
+	background context.Context // of heartbeats and checks; ends when Unlock begins
+	stop       context.CancelFunc
+	running    sync.WaitGroup // these
+
+	sending sync.Mutex // held while a heartbeat is sent
+	failing bool       // the last one didn't succeed
 }
 
 // Lock locks a release: it takes a Lease and renews it in the background until Unlock. If
@@ -88,14 +107,14 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	opts = opts.withDefaults()
-	lease := &heldLease{
-		namespace: s.namespace, release: name, opts: opts,
+	l := &Lock{
+		store: s, name: name, opts: opts,
 		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
-		client: client.CoordinationV1().Leases(s.namespace),
+		leases: client.CoordinationV1().Leases(s.namespace),
 	}
 	var acquired *coordinationv1.Lease
 	if !opts.NoLease {
-		acquired, err = lease.acquire(ctx)
+		acquired, err = l.acquire(ctx)
 	}
 	if errors.Is(err, errNoLease) {
 		opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
@@ -103,9 +122,8 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	} else if err != nil {
 		return nil, err
 	}
-	lease.startRenewing(context.WithoutCancel(ctx), acquired)
-	l := &Lock{store: s, name: name, opts: opts, lease: lease}
-	lease.running.Go(func() { lease.untilUnlocked(func() { l.loseIfOvertaken(lease.background) }) })
+	l.startRenewing(context.WithoutCancel(ctx), acquired)
+	l.running.Go(func() { l.untilUnlocked(func() { l.loseIfOvertaken(l.background) }) })
 	return l, nil
 }
 
@@ -116,37 +134,31 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // It does not end with the context given to Store.Lock, because an interrupted run may
 // have to roll back. The run makes all its writes under this context. Each begins with
 // BeginWrite and ends with the function that it returns.
-func (l *Lock) Context() context.Context { return l.lease.ctx }
+func (l *Lock) Context() context.Context { return l.ctx }
 
 // hasLease reports whether this run holds a Lease; if not, only the record keeps others away.
-func (l *Lock) hasLease() bool { return l.lease.current.Load() != nil }
+func (l *Lock) hasLease() bool { return l.current.Load() != nil }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
-func (l *Lock) SetOperation(operation string) { l.lease.setOperation(operation) }
+func (l *Lock) SetOperation(operation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder.Operation = operation
+}
 
 // HadToWait reports whether somebody, alive or dead, held the Lease when this run asked
 // for it. A decision made before that may be based on a half-finished run.
-func (l *Lock) HadToWait() bool { return l.lease.waited }
+func (l *Lock) HadToWait() bool { return l.waited }
 
 // BeginWrite begins a change of the cluster if the run still holds the release, see
-// heldLease.confirmHeld. Call done when the outcome of the change is known. The error is a
+// confirmHeld. Call done when the outcome of the change is known. The error is a
 // *LockLostError, or the reason why the Lease can't be renewed.
 func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
-	if err := l.lease.confirmHeld(ctx); err != nil {
+	if err := l.confirmHeld(ctx); err != nil {
 		return nil, err
 	}
-	l.lease.writesInFlight.Add(1)
-	return func() { l.lease.writesInFlight.Add(-1) }, nil
-}
-
-// Unlock ends the right to change the release. It has its own short clock and also works after ctx has
-// ended. Called again, it does nothing. An error means that others will wait until the
-// Lease expires.
-func (l *Lock) Unlock(ctx context.Context) error {
-	if l.unlocked.Swap(true) {
-		return nil
-	}
-	return l.lease.unlock(ctx)
+	l.writesInFlight.Add(1)
+	return func() { l.writesInFlight.Add(-1) }, nil
 }
 
 // IsLeased reports whether a run, alive or dead, holds the Lease of a release; false without
@@ -199,7 +211,7 @@ func (l *Lock) loseIfOvertaken(ctx context.Context) {
 	}
 	later, err := l.store.getSecret(ctx, SecretName(l.name, int(revision)+1))
 	if err == nil && l.inProgress.Load() == revision { // otherwise it may be this run's, as of an undo
-		l.lease.cancel(l.overtakenError(int(revision)+1, later.Labels["status"]))
+		l.cancel(l.overtakenError(int(revision)+1, later.Labels["status"]))
 	}
 }
 
@@ -214,7 +226,7 @@ func (l *listing) later(revision int) *Summary {
 }
 
 func (l *Lock) overtakenError(revision int, status string) *LockLostError {
-	return l.lease.lostError(fmt.Sprintf("another tool recorded revision %d, which is %s, during the run", revision, status))
+	return l.lostError(fmt.Sprintf("another tool recorded revision %d, which is %s, during the run", revision, status))
 }
 
 // Amend changes the record of a revision that has ended, such as the outcomes of its
@@ -225,7 +237,7 @@ func (l *Lock) overtakenError(revision int, status string) *LockLostError {
 // *NotFoundError if there is no such revision any more, a *PendingError if it hasn't
 // ended, or a *LockLostError.
 func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := withTimeToFinish(ctx)

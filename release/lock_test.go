@@ -102,7 +102,7 @@ func TestBusy(t *testing.T) {
 		if !errors.As(err, &busy) {
 			t.Fatalf("Lock = %v, want a *BusyError", err)
 		}
-		for _, part := range []string{inProgress, first.lease.holder.ProcessDescription, "upgrade to revision 7", "since 20"} {
+		for _, part := range []string{inProgress, first.holder.ProcessDescription, "upgrade to revision 7", "since 20"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q doesn't say %q", err, part)
 			}
@@ -121,8 +121,8 @@ func TestBusy(t *testing.T) {
 			}
 			got <- err
 		}()
-		if h := <-waiting; h.Run != first.lease.holder.Run {
-			t.Errorf("waits for %v, want %v", h, first.lease.holder)
+		if h := <-waiting; h.Run != first.holder.Run {
+			t.Errorf("waits for %v, want %v", h, first.holder)
 		}
 		unlock(t, first)
 		if err := <-got; err != nil {
@@ -142,13 +142,13 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := l.lease.current.Load()
-	if err := l.lease.heartbeat(t.Context()); err != nil {
+	before := l.current.Load()
+	if err := l.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	renewed := s.lease(t, "web").ResourceVersion
-	l.lease.current.Store(before)
-	if err := l.lease.heartbeat(t.Context()); err != nil {
+	l.current.Store(before)
+	if err := l.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s.lease(t, "web").ResourceVersion == renewed {
@@ -207,7 +207,7 @@ func TestHelperHold(t *testing.T) {
 	if err := l.Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("holding", l.lease.holder.Run)
+	fmt.Println("holding", l.holder.Run)
 	select {} // until killed
 }
 
@@ -370,7 +370,7 @@ func TestOutage(t *testing.T) {
 	for n := 0; n < 3; { // heartbeats of a silent run, one of which at least was whole
 		select {
 		case <-refused:
-			if waits.lease.mayBeTakenOver() {
+			if waits.mayBeTakenOver() {
 				n++
 			}
 		case <-waits.Context().Done():
@@ -412,7 +412,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 		}
 	}
 	unlock(t, sleeper)
-	if lease := s.lease(t, "web"); lease == nil || *lease.Spec.HolderIdentity != next.lease.holder.Run {
+	if lease := s.lease(t, "web"); lease == nil || *lease.Spec.HolderIdentity != next.holder.Run {
 		t.Errorf("the sleeper's Unlock changed the Lease: %v", lease)
 	}
 	finish(t, next, second, deployed)

@@ -47,7 +47,7 @@ func (s Recovered) String() string {
 // Otherwise the error is a *PendingError. An error for which kube.IsRefused comes with the history, in which what admission
 // has refused to record is as it was.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
-	if err := l.lease.checkHeld(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return nil, nil, err
 	}
 	h, err := l.store.History(ctx, l.name)
@@ -116,11 +116,11 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record) (*Recovered, error
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.lease.holder.Run || parseProcess(j.Process).isDead() {
+		if j.Run == l.holder.Run || parseProcess(j.Process).isDead() {
 			return out, nil
 		}
 		if l.hasLease() && j.Leased {
-			if l.lease.waited {
+			if l.waited {
 				return out, nil
 			}
 			// Nobody had the Lease, so somebody may have deleted it to stop the run, which notices that at its
@@ -161,7 +161,7 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	if s.Holder != "" {
 		b.WriteString(" (run by " + s.Holder + ")")
 	}
-	fmt.Fprintf(&b, "; recovered by deployer on %s", l.lease.holder.ProcessDescription)
+	fmt.Fprintf(&b, "; recovered by deployer on %s", l.holder.ProcessDescription)
 	return b.String()
 }
 

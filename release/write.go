@@ -57,7 +57,7 @@ func (l *Lock) writeHead(ctx context.Context, rec *Record, enc *encoded) error {
 	case creating && kube.IsAlreadyExists(err), !creating && kube.IsConflict(err):
 		return l.checkRefusedWrite(ctx, rec, secret.Name)
 	case !creating && apierrors.IsNotFound(err):
-		if err := l.lease.askIfHeld(ctx); err != nil {
+		if err := l.askIfHeld(ctx); err != nil {
 			return err // a run that has taken over may have uninstalled the release
 		}
 		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
@@ -80,7 +80,7 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string
 	if err != nil {
 		return err
 	}
-	isOurs := current.Journal != nil && current.Journal.Run == l.lease.holder.Run && !current.Journal.Interrupted
+	isOurs := current.Journal != nil && current.Journal.Run == l.holder.Run && !current.Journal.Interrupted
 	if status := current.Info.Status; !isOurs || !isUnfinished(status) && status != rec.Info.Status {
 		return l.conflictError(rec, current)
 	}
@@ -103,7 +103,7 @@ func (l *Lock) conflictError(rec, by *Record) error {
 	if by.Info.Description != "" {
 		why += ": " + by.Info.Description
 	}
-	return l.lease.lostError(why)
+	return l.lostError(why)
 }
 
 // set records where and how a record is stored.

@@ -4,49 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"deployer/internal/kube"
 )
-
-// A heldLease is the Lease of a release that one run holds, or wants to hold.
-type heldLease struct {
-	namespace string
-	release   string
-	holder    Holder
-	opts      LockOptions
-	client    typedcoord.LeaseInterface
-	waited    bool // another run held it at first
-
-	ctx    context.Context // ends when it is lost or unlocked
-	cancel context.CancelCauseFunc
-
-	writesInFlight atomic.Int32 // changes of the cluster that are under way
-
-	mu      sync.Mutex                           // guards holder.Operation, which the next heartbeat writes
-	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
-	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
-
-	background context.Context // of heartbeats and checks; ends when unlock begins
-	stop       context.CancelFunc
-	running    sync.WaitGroup // these
-
-	sending sync.Mutex // held while a heartbeat is sent
-	failing bool       // the last one didn't succeed
-}
 
 // unlockTimeout is for deleting one Lease on a slow API server.
 const unlockTimeout = 10 * time.Second
 
 // startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
-func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
+func (l *Lock) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
 	l.current.Store(lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.background, l.stop = context.WithCancel(ctx)
@@ -58,14 +29,8 @@ func (l *heldLease) startRenewing(ctx context.Context, lease *coordinationv1.Lea
 	}
 }
 
-func (l *heldLease) setOperation(operation string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holder.Operation = operation
-}
-
 // nextHeartbeat returns the Lease as a heartbeat writes it over the one that was found.
-func (l *heldLease) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.Lease {
+func (l *Lock) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lease := found.DeepCopy()
@@ -75,7 +40,7 @@ func (l *heldLease) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.L
 }
 
 // checkHeld returns why the Lease was lost; nil if it wasn't, also after unlock.
-func (l *heldLease) checkHeld() error {
+func (l *Lock) checkHeld() error {
 	var lost *LockLostError
 	if errors.As(context.Cause(l.ctx), &lost) {
 		return lost
@@ -83,12 +48,17 @@ func (l *heldLease) checkHeld() error {
 	return nil
 }
 
-func (l *heldLease) lostError(why string) *LockLostError {
-	return &LockLostError{Namespace: l.namespace, Name: l.release, Why: why}
+func (l *Lock) lostError(why string) *LockLostError {
+	return &LockLostError{Namespace: l.store.namespace, Name: l.name, Why: why}
 }
 
-// unlock ends the heartbeats and deletes the Lease if it is still ours.
-func (l *heldLease) unlock(ctx context.Context) error {
+// Unlock ends the right to change the release. It has its own short clock and also works after ctx has
+// ended. Called again, it does nothing. An error means that others will wait until the
+// Lease expires.
+func (l *Lock) Unlock(ctx context.Context) error {
+	if l.unlocked.Swap(true) {
+		return nil
+	}
 	l.stop()
 	l.running.Wait()
 	l.cancel(context.Canceled)
@@ -98,13 +68,13 @@ func (l *heldLease) unlock(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
-	return l.delete(ctx, lease)
+	return l.deleteLease(ctx, lease)
 }
 
-// delete deletes the Lease, as it was last seen, if it is still ours.
-func (l *heldLease) delete(ctx context.Context, lease *coordinationv1.Lease) error {
+// deleteLease deletes the Lease, as it was last seen, if it is still ours.
+func (l *Lock) deleteLease(ctx context.Context, lease *coordinationv1.Lease) error {
 	return retry(ctx, func(ctx context.Context) error {
-		err := l.client.Delete(ctx, lease.Name, metav1.DeleteOptions{
+		err := l.leases.Delete(ctx, lease.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
 		})
 		switch {
@@ -113,10 +83,10 @@ func (l *heldLease) delete(ctx context.Context, lease *coordinationv1.Lease) err
 		case apierrors.IsForbidden(err):
 			return l.clearHolder(ctx, lease)
 		case !kube.IsConflict(err):
-			return fmt.Errorf("deleting Lease/%s/%s: %w", l.namespace, lease.Name, err)
+			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
 		}
 		// The conflict comes from a heartbeat whose answer was lost, or from another run.
-		found, err := getLease(ctx, l.client, lease.Name)
+		found, err := getLease(ctx, l.leases, lease.Name)
 		if err != nil {
 			return err
 		}
@@ -129,22 +99,22 @@ func (l *heldLease) delete(ctx context.Context, lease *coordinationv1.Lease) err
 }
 
 // clearHolder removes the holder from the Lease, for accounts that may not delete it.
-func (l *heldLease) clearHolder(ctx context.Context, lease *coordinationv1.Lease) error {
+func (l *Lock) clearHolder(ctx context.Context, lease *coordinationv1.Lease) error {
 	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = nil
-	_, err := l.client.Update(ctx, lease, metav1.UpdateOptions{})
+	_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	if err == nil || apierrors.IsNotFound(err) || kube.IsConflict(err) {
 		return nil
 	}
-	return fmt.Errorf("clearing Lease/%s/%s: %w", l.namespace, lease.Name, err)
+	return fmt.Errorf("clearing Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
 }
 
-func (l *heldLease) isOurs(lease *coordinationv1.Lease) bool {
+func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
 	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
 }
 
 // untilUnlocked calls do at the interval of heartbeats until unlock begins.
-func (l *heldLease) untilUnlocked(do func()) {
+func (l *Lock) untilUnlocked(do func()) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
@@ -161,7 +131,7 @@ func (l *heldLease) untilUnlocked(do func()) {
 // without heartbeats (a stopped process, a sleeping machine, an unreachable API server) it first sends a
 // heartbeat, because another run may have taken over. The error is a *LockLostError, or the reason why the
 // Lease can't be renewed.
-func (l *heldLease) confirmHeld(ctx context.Context) error {
+func (l *Lock) confirmHeld(ctx context.Context) error {
 	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
@@ -169,7 +139,7 @@ func (l *heldLease) confirmHeld(ctx context.Context) error {
 }
 
 // askIfHeld is confirmHeld that always sends a heartbeat, if there is a Lease.
-func (l *heldLease) askIfHeld(ctx context.Context) error {
+func (l *Lock) askIfHeld(ctx context.Context) error {
 	if l.current.Load() == nil {
 		return l.checkHeld() // only the record protects us
 	}
@@ -181,7 +151,7 @@ func (l *heldLease) askIfHeld(ctx context.Context) error {
 }
 
 // mayBeTakenOver reports whether others may have taken over by now, or will soon.
-func (l *heldLease) mayBeTakenOver() bool {
+func (l *Lock) mayBeTakenOver() bool {
 	limit := l.opts.Duration - l.opts.Renew
 	renewed, now := *l.renewed.Load(), time.Now()
 	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall
@@ -191,7 +161,7 @@ func (l *heldLease) mayBeTakenOver() bool {
 
 // heartbeat renews the Lease once. The lock is lost if another run holds the Lease. It is
 // also lost if the Lease can't be renewed in time while a write of ours is in flight.
-func (l *heldLease) heartbeat(ctx context.Context) error {
+func (l *Lock) heartbeat(ctx context.Context) error {
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	if err := l.checkHeld(); err != nil {
@@ -219,7 +189,7 @@ func (l *heldLease) heartbeat(ctx context.Context) error {
 
 // renew sends one heartbeat. why is set if the Lease isn't ours any more; err means that
 // this is unknown.
-func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, err error) {
+func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	// A hanging heartbeat must leave time for another one.
@@ -228,10 +198,10 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 	defer context.AfterFunc(l.background, cancel)() // unlock needn't wait for a server that doesn't answer
 	lease := l.current.Load()
 	for {
-		updated, err := l.client.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
+		updated, err := l.leases.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})
 		if kube.IsConflict(err) {
 			// The answer to an earlier heartbeat was lost, or somebody took over.
-			lease, err = getLease(ctx, l.client, lease.Name)
+			lease, err = getLease(ctx, l.leases, lease.Name)
 			if err != nil {
 				return "", err
 			}
@@ -252,7 +222,7 @@ func (l *heldLease) renew(ctx context.Context, deadline time.Time) (why string, 
 }
 
 // whyNotOurs returns why a Lease isn't ours any more; empty when it is.
-func (l *heldLease) whyNotOurs(found *coordinationv1.Lease) string {
+func (l *Lock) whyNotOurs(found *coordinationv1.Lease) string {
 	if found == nil {
 		return "its Lease was deleted"
 	}
