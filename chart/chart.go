@@ -58,8 +58,7 @@ type Input struct {
 	// templates, and not if they have failed. May be nil.
 	WhileRendering func(context.Context, *Chart)
 
-	renderings int                       // how many are under way at once and share limits of memory; 0 means 1
-	endless    func(limits.Limit) string // names the template that has exceeded a limit, if it is known
+	endless func(limits.Limit) string // names the template that has exceeded a limit, if it is known
 }
 
 // Rendered is the result of rendering a chart for one revision.

@@ -19,7 +19,7 @@ const outputLimit = 128 << 20
 // renderWithinLimits calls work, which renders a chart, and returns an error when a limit is exceeded.
 func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, in Input, work func() (map[string]string, error)) (map[string]string, error) {
 	var files map[string]string
-	err := limits.Run(ctx, helm.Name(), in.renderings, in.endless, func() (err error) {
+	err := limits.Run(ctx, helm.Name(), in.endless, func() (err error) {
 		files, err = work()
 		return err
 	})

@@ -107,7 +107,7 @@ func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabili
 	}
 	merged, _ := values["Values"].(chartutil.Values)
 	// References in schemas can refer to each other in exponentially many ways.
-	err = limits.Run(ctx, helm.Name(), in.renderings, func(limits.Limit) string { return limits.SchemaFile }, func() error {
+	err = limits.Run(ctx, helm.Name(), func(limits.Limit) string { return limits.SchemaFile }, func() error {
 		return ValidateValues(helm, merged)
 	})
 	if err != nil {

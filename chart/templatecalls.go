@@ -239,26 +239,3 @@ func (c *Chart) RenderAgain(ctx context.Context, in Input) (*Rendered, error) {
 	in.WhileRendering, in.SkipSchema = nil, true // the first rendering does both
 	return c.Render(ctx, in)
 }
-
-// RenderTwice renders the chart as Render does, and again at the same time. again is nil if only that has failed.
-func (c *Chart) RenderTwice(ctx context.Context, in Input) (out, again *Rendered, err error) {
-	in.renderings = 2
-	background, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan *Rendered, 1)
-	go func() {
-		second, err := c.RenderAgain(background, in)
-		if err != nil {
-			second = nil
-		}
-		done <- second
-	}()
-	if out, err = c.Render(ctx, in); err != nil {
-		return out, nil, err
-	}
-	select {
-	case again = <-done:
-	case <-ctx.Done():
-	}
-	return out, again, nil
-}

@@ -105,7 +105,7 @@ func Lint(ctx context.Context, path string, values map[string]any, opts LintOpti
 	loaded, loadErr := limits.Load(dir) // what is wrong with it Helm's linter says
 	skipSchema := opts.SkipSchema || loadErr == nil && chart.SchemaRefersToFiles(loaded)
 	var result support.Linter
-	if err := limits.Run(ctx, path, 1, nil, func() error {
+	if err := limits.Run(ctx, path, nil, func() error {
 		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, skipSchema)
 		if skipSchema != opts.SkipSchema {
 			isMissing := func(m support.Message) bool { return strings.HasPrefix(m.Err.Error(), `failing loading "file:///`) }

@@ -15,8 +15,7 @@ import (
 // A Renderer renders a chart again with the same input.
 type Renderer struct {
 	Calls  *chart.TemplateCalls
-	Begun  time.Time       // when the chart was rendered first
-	Second *chart.Rendered // a rendering that there is already; may be nil
+	Begun  time.Time // when the chart was rendered first
 	Render func(context.Context) (*chart.Rendered, error)
 }
 
@@ -46,12 +45,9 @@ func (r Renderer) Decide(ctx context.Context, in Input) (*Result, []*chart.Rende
 	}
 	var all []*chart.Rendered
 	for result.Unexplained && (len(all) < most || result.cutsWord && len(all) < moreRenders) {
-		again := r.Second
-		if len(all) > 0 || again == nil {
-			var err error
-			if again, err = r.again(ctx, len(all)); err != nil {
-				return nil, nil, err
-			}
+		again, err := r.again(ctx, len(all))
+		if err != nil {
+			return nil, nil, err
 		}
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, NewRevision(again.Manifest, again.Hooks))

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -28,18 +27,11 @@ type keptValues struct {
 }
 
 // renderAndKeep renders the chart and replaces newly generated values by those that earlier revisions have
-// generated. If necessary, it renders the chart again and reads objects of failed revisions. base is the previous revision;
-// it may be nil.
-func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, base *release.Record, history *release.History) (*chart.Rendered, *keptValues, error) {
+// generated. If necessary, it renders the chart again and reads objects of failed revisions.
+func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, history *release.History) (*chart.Rendered, *keptValues, error) {
 	renderer := retain.Renderer{Calls: source.TemplateCalls(in), Begun: time.Now()}
 	renderer.Render = func(ctx context.Context) (*chart.Rendered, error) { return source.RenderAgain(ctx, in) }
-	var rendered *chart.Rendered
-	var err error
-	if d.willRenderAgain(renderer.Calls, in, base) {
-		rendered, renderer.Second, err = source.RenderTwice(ctx, in)
-	} else {
-		rendered, err = source.Render(ctx, in)
-	}
+	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		d.hideManifest(rendered)
 		return nil, nil, inputError{err}
@@ -90,28 +82,6 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 	}
 	kept.values, rendered.Warnings = result.Values, append(rendered.Warnings, result.Warnings...)
 	return rendered, kept, nil
-}
-
-// willRenderAgain reports whether the chart will probably be rendered again, because the previous revision, base, has generated
-// values. A first revision and one of another tool don't record them. base may be nil. Two runs of somebody's post-renderer at
-// once might use the same files.
-func (d *Deployer) willRenderAgain(calls *chart.TemplateCalls, in chart.Input, base *release.Record) bool {
-	if base == nil || d.Settings.Generated == retain.Renew || len(in.PostRenderer) > 0 || !calls.MayDiffer() {
-		return false
-	}
-	if base.Journal == nil || base.Version == 1 {
-		return calls.MakeKeys() && containsPEM(base)
-	}
-	return len(base.Journal.Generated) > 0
-}
-
-// containsPEM reports whether a release contains a private key or certificate, as text or in the data of a Secret.
-func containsPEM(r *release.Record) bool {
-	const begin, beginInBase64 = "-----BEGIN ", "LS0tLS1CRUdJTi"
-	has := func(manifest string) bool {
-		return strings.Contains(manifest, begin) || strings.Contains(manifest, beginInBase64)
-	}
-	return has(r.Manifest) || slices.ContainsFunc(r.Hooks, func(h *helmrelease.Hook) bool { return has(h.Manifest) })
 }
 
 // retainInput is what the decision about generated values depends on, besides repeated renderings. values are the user's.

@@ -154,7 +154,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			beside = d.readBesideRendering(ctx, c, history)
 		}
 	}
-	rendered, kept, err := d.renderAndKeep(ctx, source, in, base, history)
+	rendered, kept, err := d.renderAndKeep(ctx, source, in, history)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,13 +69,11 @@ const SchemaFile = "values.schema.json"
 
 // Run calls work, which evaluates a chart or its schema in Helm's library, and returns its error. When a limit is
 // exceeded, or the deadline of ctx, it returns an *Error, and work continues: what it writes may be read only if there
-// is no error. at then names the template; nil is for callers that don't know it. renderings is how many renderings are
-// under way at once. Their memory can't be told apart, so each of them may take what all together may.
-func Run(ctx context.Context, chart string, renderings int, at func(Limit) string, work func() error) error {
+// is no error. at then names the template; nil is for callers that don't know it.
+func Run(ctx context.Context, chart string, at func(Limit) string, work func() error) error {
 	done := make(chan error, 1)
 	heap, stacks := memoryInUse()
-	atOnce := uint64(max(renderings, 1))
-	mostHeap, needsMore := heapAllowance(atOnce, heap, ProcessMemory())
+	mostHeap, needsMore := heapAllowance(heap, ProcessMemory())
 	go func() { done <- work() }()
 	tooLong := time.After(renderLimit)
 	ticker := time.NewTicker(limitCheckInterval)
@@ -102,7 +100,7 @@ func Run(ctx context.Context, chart string, renderings int, at func(Limit) strin
 		}
 		nowHeap, nowStacks := memoryInUse()
 		switch {
-		case nowStacks > stacks+stackLimit*atOnce:
+		case nowStacks > stacks+stackLimit:
 			return exceeded(Stack, "calls itself endlessly")
 		case nowHeap > mostHeap:
 			return exceeded(Memory, needsMore)
@@ -110,11 +108,10 @@ func Run(ctx context.Context, chart string, renderings int, at func(Limit) strin
 	}
 }
 
-// heapAllowance is how many bytes of heap the program may use while several renderings are under way at once, and what
-// to say about more: heapLimit each beside what is in use, but no more than half of what the program may have. The rest
+// heapAllowance is how many bytes of heap the program may use during a rendering, and what to say about more: heapLimit beside what is in use, but no more than half of what the program may have. The rest
 // is for its stacks, and for a text that needs twice its size while it grows.
-func heapAllowance(renderings, inUse uint64, limit int64) (most uint64, needsMore string) {
-	own := inUse + heapLimit*renderings
+func heapAllowance(inUse uint64, limit int64) (most uint64, needsMore string) {
+	own := inUse + heapLimit
 	most = max(uint64(limit)/2, inUse+minHeap)
 	if most >= own {
 		return own, fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20)

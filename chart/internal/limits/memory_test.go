@@ -43,18 +43,16 @@ func TestMemoryLimitIsTheLeast(t *testing.T) {
 func TestRenderingMayUseHalfOfItsContainer(t *testing.T) {
 	const used = 50 << 20
 	for name, c := range map[string]struct {
-		limit      int64
-		renderings uint64
-		want       uint64
-		says       string
+		limit int64
+		want  uint64
+		says  string
 	}{
-		"no limit":                         {math.MaxInt64, 1, used + 512<<20, "needs more than 512 MiB of memory"},
-		"two at once":                      {math.MaxInt64, 2, used + 1<<30, "needs more than 512 MiB of memory"},
-		"a large container":                {8 << 30, 1, used + 512<<20, "needs more than 512 MiB of memory"},
-		"a container":                      {2 << 30, 2, 1 << 30, "needs more than 974 MiB of the 2048 MiB that this process may use"},
-		"a container of next to no memory": {64 << 20, 1, used + 96<<20, "needs more than 96 MiB of the 64 MiB that this process may use"},
+		"no limit":                         {math.MaxInt64, used + 512<<20, "needs more than 512 MiB of memory"},
+		"a large container":                {8 << 30, used + 512<<20, "needs more than 512 MiB of memory"},
+		"a container":                      {1 << 30, 512 << 20, "needs more than 462 MiB of the 1024 MiB that this process may use"},
+		"a container of next to no memory": {64 << 20, used + 96<<20, "needs more than 96 MiB of the 64 MiB that this process may use"},
 	} {
-		most, needsMore := heapAllowance(c.renderings, used, c.limit)
+		most, needsMore := heapAllowance(used, c.limit)
 		if most != c.want || needsMore != c.says {
 			t.Errorf("%s: heapAllowance = %d, %s, want %d: %s", name, most, needsMore, c.want, c.says)
 		}
