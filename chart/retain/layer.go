@@ -252,85 +252,64 @@ type span struct {
 	text     string
 }
 
-// scalarSpan returns the range of a scalar in YAML, and its final text in the style of the scalar. quoted says that it is
-// written in quotes also where YAML needs none.
-func (l *layer) scalarSpan(of *node, quoted bool) (span, bool) {
-	text, n := l.text, of.yaml
-	from, ok := yamltext.NodeOffset(text, n)
-	if !ok || n.Anchor != "" {
+// scalarSpan returns the range of a scalar in YAML, and its final text in the style of the scalar; false for one in a style of which
+// the library tells too little. quoted says that it is written in quotes also where YAML needs none.
+func (l *layer) scalarSpan(of *node, quoted bool) (out span, ok bool) {
+	at, found := yamltext.NodeOffset(l.text, of.yaml)
+	if !found || of.yaml.Anchor != "" || of.yaml.Style&yaml.FoldedStyle != 0 {
 		return span{}, false
 	}
-	value := of.final()
+	styles, value := quotedStyles, of.final()
 	switch {
-	case n.Style&yaml.DoubleQuotedStyle != 0:
-		to := yamltext.ClosingQuote(text, from, `"`, `\`)
-		return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
-	case n.Style&yaml.SingleQuotedStyle != 0:
-		to := yamltext.ClosingQuote(text, from, "'", "''")
-		if quoted || strings.ContainsAny(value, "\n\r\t") {
-			return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
+	case of.yaml.Style&yaml.DoubleQuotedStyle != 0:
+	case of.yaml.Style&yaml.SingleQuotedStyle != 0:
+		styles = []func(string) string{func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }}
+		quoted = quoted || strings.ContainsAny(value, "\n\r\t")
+	case of.yaml.Style&yaml.LiteralStyle != 0:
+		at += strings.IndexByte(l.text[at:], '\n') + 1
+		styles, quoted = []func(string) string{blockStyle(l.text[at:])}, false
+	default:
+		styles = []func(string) string{func(s string) string { return s }}
+		quoted = of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n"))
+	}
+	for _, write := range styles {
+		before, after := write(of.text), write(value)
+		if strings.HasPrefix(l.text[at:], before) && (!ok || strings.Contains(l.recorded, after)) {
+			out, ok = span{at, at + len(before), after}, true
 		}
-		return span{from, to + 1, "'" + strings.ReplaceAll(value, "'", "''") + "'"}, to < len(text)
-	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return blockSpan(text, from, n, value)
 	}
-	if !strings.HasPrefix(text[from:], n.Value) {
-		return span{}, false
+	if quoted {
+		out.text = quotedStyles[0](value)
 	}
-	if of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n")) {
-		value = doubleQuoted(value, text+l.recorded)
-	}
-	return span{from, from + len(n.Value), value}, true
+	return out, ok
 }
 
-// doubleQuoted writes text as JSON does. Some encoders escape <, > and & too, as can be seen in the text around it.
-func doubleQuoted(s, around string) string {
-	if strings.Contains(around, `\u003c`) || strings.Contains(around, `\u003e`) || strings.Contains(around, `\u0026`) {
-		if escaped, err := json.Marshal(s); err == nil {
-			return string(escaped)
-		}
-	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil {
-		return fmt.Sprintf("%q", s)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+// quotedStyles write a text in double quotes: as JSON has it, without and with escaped <, > and &, and as the template function quote.
+var quotedStyles = []func(string) string{
+	func(s string) string {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(s) // which can't fail for a string
+		return strings.TrimSuffix(b.String(), "\n")
+	},
+	func(s string) string { data, _ := json.Marshal(s); return string(data) }, // nor can this
+	func(s string) string { return fmt.Sprintf("%q", s) },
 }
 
-// blockSpan returns the range and the replacement of a literal block; false for a folded one.
-func blockSpan(text string, from int, n *yaml.Node, value string) (span, bool) {
-	if n.Style&yaml.LiteralStyle == 0 {
-		return span{}, false
-	}
-	start := from + strings.IndexByte(text[from:], '\n') + 1
-	indent, end := "", start
-	for line := range strings.Lines(text[start:]) {
-		bare := strings.TrimRight(line, "\r\n")
-		if strings.TrimSpace(bare) != "" {
-			if indent == "" {
-				indent = bare[:indentation(bare)]
-			}
-			if !strings.HasPrefix(bare, indent) {
-				break
+// blockStyle writes a text as a literal block with the indentation of the one that a text begins with.
+func blockStyle(block string) func(string) string {
+	blank := block[:len(block)-len(strings.TrimLeft(block, " \r\n"))]
+	indent := blank[strings.LastIndexByte(blank, '\n')+1:]
+	return func(s string) string {
+		lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+		for i, line := range lines {
+			if line != "" {
+				lines[i] = indent + line
 			}
 		}
-		end += len(line)
+		return strings.Join(lines, "\n")
 	}
-	if start <= from || indent == "" {
-		return span{}, false
-	}
-	block := text[start:end]
-	ending := block[len(strings.TrimRight(block, "\r\n")):]
-	var out []string
-	for _, line := range strings.Split(strings.TrimRight(value, "\n"), "\n") {
-		if line != "" {
-			line = indent + line
-		}
-		out = append(out, line)
-	}
-	return span{start, end, strings.Join(out, "\n") + ending}, true
 }
 
 func encode64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
