@@ -46,16 +46,23 @@ func isHash(s string) bool { return hexadecimal().MatchString(s) }
 // minSourceLength is how many characters of a value must agree for another one to count as computed from it.
 const minSourceLength = 6
 
-// findSources finds the values that are computed from others: by a function, of whose result they are the beginning, or as a
-// longer text that contains it.
+// findSources finds the values that are computed from others: as a text of several others, by a function, of whose result they are
+// the beginning, or as a longer text that contains them.
 func findSources(values []*value) {
+	findParts(values, false) // first, for what a text of others begins with isn't cut off from it
+	findFunctions(values)
+	findParts(values, true) // and last, for what is cut off is no source of the whole
+}
+
+// findFunctions finds the values that are the beginning of what a function makes of another one.
+func findFunctions(values []*value) {
 	type computed struct {
 		from   *value
 		derive func(string) string
 	}
 	byPrefix := map[string][]computed{}
 	for _, v := range values {
-		if text := strings.TrimSpace(v.text()); len(text) >= minSourceLength {
+		if text := v.core(); len(text) >= minSourceLength {
 			for _, derive := range derivations {
 				prefix := derive(text)[:minSourceLength]
 				byPrefix[prefix] = append(byPrefix[prefix], computed{v, derive})
@@ -63,70 +70,79 @@ func findSources(values []*value) {
 		}
 	}
 	for _, v := range values {
-		text := strings.TrimSpace(v.text())
+		text := v.core()
 		if len(text) < minSourceLength {
 			continue
 		}
 		for _, inAll := range []bool{true, false} { // in one rendering a text may be in capitals by chance
 			for _, c := range byPrefix[text[:minSourceLength]] {
-				whole := c.derive(strings.TrimSpace(c.from.text()))
+				whole := c.derive(c.from.core())
 				length := len(text)
 				if length == len(whole) {
 					length = 1 << 20
 				}
-				derive := func(s string) string { s = c.derive(s); return s[:min(len(s), length)] }
-				if strings.HasPrefix(whole, text) && c.from != v && strings.TrimSpace(c.from.text()) != text && (!inAll || v.isAlways(c.from, derive)) {
-					v.setSource(c.from, derive)
+				derive := func(from []string) string { s := c.derive(from[0]); return s[:min(len(s), length)] }
+				if strings.HasPrefix(whole, text) && c.from.core() != text && (!inAll || v.isAlways([]*value{c.from}, derive)) {
+					v.setSources([]*value{c.from}, derive)
 				}
 			}
 		}
 	}
-	for _, v := range values { // what is cut off is no source of the whole
-		text := strings.TrimSpace(v.text())
+}
+
+// findParts finds the values that contain others. rough says whether something around these may be generated too.
+func findParts(values []*value, rough bool) {
+	for _, v := range values {
+		text := v.core()
 		var parts []*value
 		for _, part := range values {
-			core := strings.TrimSpace(part.text())
+			core := part.core()
 			if len(core) >= minCopyLength && len(core) < len(text) && strings.ContainsFunc(core, isLetter) && strings.Contains(text, core) && !part.isMadeOf(v) {
 				parts = append(parts, part)
 			}
 		}
-		if v.source == nil && len(parts) > 0 {
-			core := strings.TrimSpace(parts[0].text())
-			derive := func(s string) string { return strings.ReplaceAll(text, core, s) }
-			v.setSource(parts[0], derive)
-			if !v.isAlways(parts[0], derive) {
-				v.parts = parts
+		derive := func(finals []string) string {
+			var pairs []string
+			for i, part := range parts {
+				pairs = append(pairs, part.core(), finals[i])
 			}
+			return strings.NewReplacer(pairs...).Replace(text)
+		}
+		if isRough := !v.isAlways(parts, derive); len(parts) > 0 && isRough == rough && v.setSources(parts, derive) {
+			v.isRough = isRough
 		}
 	}
 }
 
 // isMadeOf reports whether a value is another one or computed from it.
 func (v *value) isMadeOf(other *value) bool {
-	for ; v != nil; v = v.source {
-		if v == other {
-			return true
-		}
-	}
-	return false
+	return v == other || slices.ContainsFunc(v.sources, func(source *value) bool { return source.isMadeOf(other) })
 }
 
-// isAlways reports whether a value is computed from another one in all renderings.
-func (v *value) isAlways(source *value, derive func(string) string) bool {
-	texts := v.places[0].versions
-	for i, text := range source.places[0].versions {
-		if i < len(texts) && strings.TrimSpace(texts[i]) != derive(strings.TrimSpace(text)) {
+// isAlways reports whether a value is computed from others in all renderings.
+func (v *value) isAlways(sources []*value, derive func([]string) string) bool {
+	for i, text := range v.places[0].versions {
+		var texts []string
+		for _, source := range sources {
+			if i < len(source.places[0].versions) {
+				texts = append(texts, strings.TrimSpace(source.places[0].versions[i]))
+			}
+		}
+		if len(texts) == len(sources) && strings.TrimSpace(text) != derive(texts) {
 			return false
 		}
 	}
 	return true
 }
 
-// setSource sets what a value is computed from, unless that is computed from the value itself.
-func (v *value) setSource(source *value, derive func(string) string) {
-	if v.source == nil && !source.isMadeOf(v) {
-		v.source, v.derive = source, derive
+// setSources sets what a value is computed from, unless that is known, or is computed from the value itself.
+func (v *value) setSources(sources []*value, derive func([]string) string) bool {
+	isOfItself := func(source *value) bool { return source.isMadeOf(v) }
+	if len(v.sources) > 0 || slices.ContainsFunc(sources, isOfItself) {
+		return false
 	}
+	v.sources, v.derive = sources, derive
+	return true
 }
 
 // maxComparisonsOfHash is how many values are tried as the input of a salted hash. Each takes about 50 ms.
@@ -135,7 +151,7 @@ const maxComparisonsOfHash = 6
 // findSaltedSources finds the values that salted hashes were made of, in the same object first.
 func (d *decider) findSaltedSources(values []*value) {
 	for _, v := range values {
-		if !bcrypted().MatchString(v.text()) || v.source != nil {
+		if !bcrypted().MatchString(v.text()) || len(v.sources) > 0 {
 			continue
 		}
 		candidates := slices.DeleteFunc(slices.Clone(values), func(c *value) bool {
@@ -144,7 +160,7 @@ func (d *decider) findSaltedSources(values []*value) {
 		slices.SortStableFunc(candidates, func(a, b *value) int { return b.isIn(v) - a.isIn(v) })
 		for _, c := range candidates[:min(len(candidates), maxComparisonsOfHash)] {
 			if d.bcryptMatches(v.text(), c.text()) {
-				v.setSource(c, nil)
+				v.setSources([]*value{c}, nil)
 				break
 			}
 		}

@@ -67,8 +67,28 @@ func TestValuesAreComputedAsInAllRenderings(t *testing.T) {
 		whole := &value{places: []*place{{versions: []string{texts[0] + "efgh", texts[1] + "ijkl"}}}}
 		cut := &value{places: []*place{{versions: texts}}}
 		findSources([]*value{whole, cut})
-		if got := cut.computed("QWertz123456"); cut.source != whole || got != "QWertz12" {
+		recorded := "QWertz123456"
+		whole.recorded = &recorded
+		if got := cut.computed(); len(cut.sources) != 1 || got != "QWertz12" {
 			t.Errorf("%q is computed as %q", texts, got)
+		}
+	}
+}
+
+// TestATextOfSeveralValuesFollowsAllOfThem: a new copy of two passwords in one word has both as they are kept, or the one that is
+// kept beside the one that is renewed.
+func TestATextOfSeveralValuesFollowsAllOfThem(t *testing.T) {
+	of := func(user, more string) string {
+		return "{{ $p := randAlphaNum 12 }}{{ $t := randAlphaNum 12 }}" + secret + "stringData:\n  a: {{ $p }}\n  b: |\n    user: " + user + "\n    password: {{ $t }}\n" + more
+	}
+	for _, user := range []string{"root", "bob"} {
+		s := newStory(t)
+		was := field(t, s.deploy(of("root", ""), nil).Manifest, "Secret/s", "stringData", "a")
+		r := s.deploy(of(user, "---\n"+config+"data: {both: {{ $p }}{{ $t }}}"), nil)
+		both := field(t, r.Manifest, "ConfigMap/c", "data", "both")
+		_, token, _ := strings.Cut(field(t, r.Manifest, "Secret/s", "stringData", "b").(string), "password: ")
+		if want := was.(string) + strings.TrimSpace(token); both != want || field(t, r.Manifest, "Secret/s", "stringData", "a") != was {
+			t.Errorf("%s: %s, want %s:\n%s\n%s", user, both, want, r.lines(), r.Manifest)
 		}
 	}
 }

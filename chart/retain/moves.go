@@ -22,17 +22,12 @@ const (
 
 // renewMoved forgets what is recorded of values that would come to another owner.
 func (d *decider) renewMoved(values []*value) {
-	computed := map[*value][]*value{} // a value and all that is computed from it
 	for _, v := range values {
-		for source := v; source != nil; source = source.source {
-			computed[source] = append(computed[source], v)
-		}
-	}
-	for _, v := range values {
-		if v.recorded == nil || v.source != nil {
+		if v.recorded == nil || len(v.sources) > 0 {
 			continue
 		}
-		if why := d.whyMoved(computed[v], strings.TrimSpace(*v.recorded)); why != "" {
+		madeOfIt := slices.DeleteFunc(slices.Clone(values), func(other *value) bool { return !other.isMadeOf(v) })
+		if why := d.whyMoved(v, madeOfIt); why != "" {
 			v.forget(why)
 		}
 	}
@@ -51,32 +46,41 @@ func (v *value) forget(why string) {
 // salted and a text stand for all salted hashes of the text among what is computed from a value.
 const salted = "\x00"
 
-// whyMoved returns why a recorded text would come to another owner, of whose value and what is computed from it the places are
-// given; empty if it wouldn't.
-func (d *decider) whyMoved(values []*value, text string) string {
-	isOfAnother := func(p *place) bool { return p.missing == missingOwner }
-	isNew := func(p *place) bool { return !p.hasStayed(text) && d.mayBeOfSomebody(p) }
+// whyMoved returns why what is recorded of a value would come to another owner; empty if it wouldn't. madeOfIt are the value itself
+// and all that is computed from it.
+func (d *decider) whyMoved(v *value, madeOfIt []*value) string {
+	hasPlace := func(is func(*value, *place) bool) bool {
+		return slices.ContainsFunc(madeOfIt, func(made *value) bool {
+			return slices.ContainsFunc(made.places, func(p *place) bool { return is(made, p) })
+		})
+	}
+	isOfAnother := func(_ *value, p *place) bool { return p.missing == missingOwner }
+	isNew := func(made *value, p *place) bool { return !made.hasStayedAt(p) && d.mayBeOfSomebody(p) }
 	switch {
-	case hasPlace(values, isOfAnother):
+	case hasPlace(isOfAnother):
 		return movedOwner
-	case len(text) >= minCopyLength && hasPlace(values, isNew) && d.hasLeft(values, text):
+	case len(strings.TrimSpace(*v.recorded)) >= minCopyLength && hasPlace(isNew) && d.hasLeft(madeOfIt):
 		return movedCopy
 	}
 	return ""
 }
 
-func hasPlace(values []*value, is func(*place) bool) bool {
-	return slices.ContainsFunc(values, func(v *value) bool { return slices.ContainsFunc(v.places, is) })
+// hasStayedAt reports whether what is recorded of a value is certain to have stood in a place.
+func (v *value) hasStayedAt(p *place) bool {
+	return p.recorded != nil || p.reworded.isOfSameOwner(p.rendered(), v.computed())
 }
 
-// hasStayed reports whether a recorded text is certain to have stood in a place.
-func (p *place) hasStayed(text string) bool {
-	return p.recorded != nil || p.reworded.isOfSameOwner(p.rendered(), text)
-}
-
-// hasLeft reports whether a recorded text, or what is computed from it, has once stood where it isn't any more.
-func (d *decider) hasLeft(values []*value, text string) bool {
-	stayed := countStayed(values, text)
+// hasLeft reports whether what is recorded of values, which are computed from each other, has once stood where it isn't any more.
+func (d *decider) hasLeft(values []*value) bool {
+	stayed := map[string]int{}
+	for _, v := range values {
+		stayed[v.computed()] += 0
+		for _, p := range v.places {
+			if v.hasStayedAt(p) {
+				stayed[v.computed()]++
+			}
+		}
+	}
 	hasMore := func(r index) bool {
 		for computed, n := range d.count(r, slices.Collect(maps.Keys(stayed))) {
 			if n > stayed[computed] {
@@ -86,21 +90,6 @@ func (d *decider) hasLeft(values []*value, text string) bool {
 		return false
 	}
 	return slices.ContainsFunc(d.earlier, hasMore) || slices.ContainsFunc(d.olderRevisions(), hasMore)
-}
-
-// countStayed counts in how many places each text that is computed from a recorded one has stayed.
-func countStayed(values []*value, text string) map[string]int {
-	out := map[string]int{}
-	for _, v := range values {
-		computed := v.computed(text)
-		out[computed] += 0
-		for _, p := range v.places {
-			if p.hasStayed(text) {
-				out[computed]++
-			}
-		}
-	}
-	return out
 }
 
 // olderRevisions are the revisions before those that may still be deployed.
@@ -155,22 +144,27 @@ func (d *decider) count(r index, computed []string) map[string]int {
 	return out
 }
 
-// computed is what a value is if its source is a text: for a salted hash, and what is made of it, salted and what it is the hash of.
-func (v *value) computed(text string) string {
+// computed is what a value was with what is recorded of its sources: for a salted hash, and what is made of it, salted and what it is
+// the hash of.
+func (v *value) computed() string {
 	switch {
-	case v.source == nil:
-		return text
-	case v.parts != nil && v.recorded != nil:
+	case v.recorded != nil && (len(v.sources) == 0 || v.isRough):
 		return strings.TrimSpace(*v.recorded)
+	case len(v.sources) == 0:
+		return v.core()
 	}
-	source := v.source.computed(text)
-	switch {
-	case v.derive == nil:
-		return salted + source
-	case strings.HasPrefix(source, salted):
-		return source
+	var texts []string
+	for _, source := range v.sources {
+		texts = append(texts, source.computed())
 	}
-	return v.derive(source)
+	isSalted := func(text string) bool { return strings.HasPrefix(text, salted) }
+	if v.derive == nil {
+		return salted + texts[0]
+	}
+	if i := slices.IndexFunc(texts, isSalted); i >= 0 {
+		return texts[i]
+	}
+	return v.derive(texts)
 }
 
 // eachOpened calls do for each text below a node that has no parts of its own, and what is in base64 in it.

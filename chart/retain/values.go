@@ -17,11 +17,10 @@ const minCopyLength = 8
 type value struct {
 	places []*place
 
-	// How it is computed from another value; source is nil if it isn't.
-	source *value
-	derive func(source string) string // nil for a salted hash
-	// parts are the source and what else is in it of other values, if what is around the source is generated too.
-	parts []*value
+	// How it is computed from other values: as a hash or the like of one, or as a text with all of them. There are none if it isn't.
+	sources []*value
+	derive  func(sources []string) string // nil for a salted hash
+	isRough bool                          // something around them is generated too
 
 	set      *[]*value // the values that are kept or renewed together: certificates and their keys; nil for others
 	cert     *x509.Certificate
@@ -35,6 +34,9 @@ type value struct {
 }
 
 func (v *value) text() string { return v.places[0].rendered() }
+
+// core is the text without blank characters around it.
+func (v *value) core() string { return strings.TrimSpace(v.text()) }
 
 // onlyRestartsPods reports whether all its places are in pod templates, of objects that aren't asked to keep theirs.
 func (v *value) onlyRestartsPods() bool {
@@ -50,7 +52,7 @@ func (d *decider) decideValues() {
 	var checksums []*value
 	for _, v := range values {
 		v.findRecorded()
-		if v.source == nil && d.isChecksum(v) {
+		if len(v.sources) == 0 && d.isChecksum(v) {
 			v.decided = true
 			checksums = append(checksums, v)
 		}
@@ -98,15 +100,14 @@ func (v *value) findRecorded() {
 	}
 }
 
-// decide keeps or renews a value, after the one that it is computed from.
+// decide keeps or renews a value, after those that it is computed from.
 func (d *decider) decide(v *value) {
 	if v.decided {
 		return
 	}
 	v.decided = true
-	if v.source != nil {
-		d.decide(v.source)
-		d.deriveFromSource(v)
+	if len(v.sources) > 0 {
+		d.deriveFromSources(v)
 		return
 	}
 	set := []*value{v}
@@ -182,42 +183,39 @@ func (p *place) withCore(value string) string {
 	return strings.Replace(p.rendered(), strings.TrimSpace(p.rendered()), strings.TrimSpace(value), 1)
 }
 
-// keepsParts reports whether a value that has others in it is as recorded: in all its places, and with those.
-func (d *decider) keepsParts(v *value) bool {
-	if v.recorded == nil || d.requestedRenewal([]*value{v}) != "" {
-		return false
+// deriveFromSources computes a value from the final texts of others. If one of these is kept, so is what there is of it here.
+func (d *decider) deriveFromSources(v *value) {
+	var texts []string
+	revision := 0
+	for _, source := range v.sources {
+		d.decide(source)
+		texts = append(texts, strings.TrimSpace(source.places[0].final))
+		revision = max(revision, source.places[0].revisionIfKept())
 	}
-	for _, part := range v.parts {
-		d.decide(part)
-		if p := part.places[0]; !p.kept || !strings.Contains(*v.recorded, strings.TrimSpace(p.final)) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(v.places, func(p *place) bool {
-		return p.recorded != nil && strings.TrimSpace(*p.recorded) != strings.TrimSpace(*v.recorded)
-	})
-}
-
-// deriveFromSource computes a value from the final text of another one.
-func (d *decider) deriveFromSource(v *value) {
-	source := v.source.places[0]
 	text := ""
 	switch {
-	case !source.kept:
-	case v.parts != nil && d.keepsParts(v):
+	case revision == 0:
+	case v.isRough && d.keepsRecorded(v, texts):
 		text = strings.TrimSpace(*v.recorded)
 	case v.derive != nil:
-		text = v.derive(strings.TrimSpace(source.final))
-	case v.recorded != nil && d.bcryptMatches(*v.recorded, source.final):
+		text = v.derive(texts)
+	case v.recorded != nil && d.bcryptMatches(*v.recorded, texts[0]):
 		text = *v.recorded
 	default:
-		text = bcryptHash(source.final)
+		text = bcryptHash(texts[0])
 	}
 	for _, p := range v.places {
 		if text == "" {
 			p.renew("what it is made of is new")
 		} else {
-			p.keep(p.withCore(text), max(p.revision, source.revision))
+			p.keep(p.withCore(text), max(p.revision, revision))
 		}
 	}
+}
+
+// keepsRecorded reports whether a value is the same in all places that are recorded, with the final texts of others in it.
+func (d *decider) keepsRecorded(v *value, texts []string) bool {
+	isOther := func(p *place) bool { return p.recorded != nil && strings.TrimSpace(*p.recorded) != strings.TrimSpace(*v.recorded) }
+	isMissing := func(text string) bool { return !strings.Contains(*v.recorded, text) }
+	return v.recorded != nil && d.requestedRenewal([]*value{v}) == "" && !slices.ContainsFunc(v.places, isOther) && !slices.ContainsFunc(texts, isMissing)
 }
