@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"deployer/internal/kubetest"
 )
 
 // A copyPlace is one of the places that a password stands in. of is its text for a list of users, and
@@ -92,12 +94,13 @@ func TestCopiedPasswordsStayWithTheirUsers(t *testing.T) {
 		all = append(all, place)
 	}
 	slices.Sort(all)
-	for seed := range stories {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	seed := kubetest.Seed(t)
+	for story := range stories {
+		t.Run(fmt.Sprint(story), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(38, uint64(seed)))
+			random := rand.New(rand.NewPCG(seed, uint64(story)))
 			s := newStory(t)
-			names, places, host, nameless := []string{"root", "bob"}, []string{all[seed%len(all)]}, "db", seed%2 == 0
+			names, places, host, nameless := []string{"root", "bob"}, []string{all[story%len(all)]}, "db", story%2 == 0
 			owner, last, template, placesBefore := map[string]string{}, map[string]string{}, "", []string{}
 			for step := range steps {
 				before := template

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"deployer/internal/kubetest"
 )
 
 // TestPasswordsStayWithTheirUsers tells a random story of each form: in thousands of edits of the list of users, no user ever
@@ -18,10 +20,11 @@ func TestPasswordsStayWithTheirUsers(t *testing.T) {
 	if testing.Short() {
 		steps = 10
 	}
+	seed := kubetest.Seed(t)
 	for name, form := range entryForms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(38, uint64(len(name))))
+			random := rand.New(rand.NewPCG(seed, uint64(len(name))))
 			s := newStory(t)
 			owner := map[string]string{} // by password
 			var last map[string]string
