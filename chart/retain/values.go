@@ -215,7 +215,9 @@ func (d *decider) deriveFromSources(v *value) {
 
 // keepsRecorded reports whether a value is the same in all places that are recorded, with the final texts of others in it.
 func (d *decider) keepsRecorded(v *value, texts []string) bool {
-	isOther := func(p *place) bool { return p.recorded != nil && strings.TrimSpace(*p.recorded) != strings.TrimSpace(*v.recorded) }
+	isOther := func(p *place) bool {
+		return p.recorded != nil && strings.TrimSpace(*p.recorded) != strings.TrimSpace(*v.recorded)
+	}
 	isMissing := func(text string) bool { return !strings.Contains(*v.recorded, text) }
 	return v.recorded != nil && d.requestedRenewal([]*value{v}) == "" && !slices.ContainsFunc(v.places, isOther) && !slices.ContainsFunc(texts, isMissing)
 }
