@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -99,7 +100,8 @@ var admissionRules = []admissionRule{
 		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), released)
 		return o.id.Kind == r.id.Kind && shared
 	}},
-	{[]verify.Kind{verify.Policy}, []schema.GroupKind{kube.NamespaceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
+	// Its labels are the pod security level, and what policies and webhooks select namespaces by.
+	{[]verify.Kind{verify.Policy, verify.WebhookDown, verify.WebhookSays}, []schema.GroupKind{kube.NamespaceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
 		return r.id.Name == o.id.Namespace
 	}},
 	{[]verify.Kind{verify.Policy}, kindsOf(admissionGroup, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), func(_ *admission, o refusedObject, r readByAdmission) bool {
@@ -299,11 +301,11 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 	a.parameters = nil
 	switch o.kind {
 	case verify.Policy:
+		const policy = "ValidatingAdmissionPolicy"
 		for _, name := range o.blames {
-			binding := a.read(ctx, "ValidatingAdmissionPolicyBinding", name)
-			if p, ok := parametersOf(binding, a.read(ctx, "ValidatingAdmissionPolicy", policyOf(binding))); ok {
-				a.parameters = append(a.parameters, p)
-			}
+			now, next := a.read(ctx, policy+"Binding", name), a.p.released(policy+"Binding", name)
+			a.parameters = append(a.parameters, parametersOf(now, a.read(ctx, policy, policyOf(now)))...)
+			a.parameters = append(a.parameters, parametersOf(next, cmp.Or(a.p.released(policy, policyOf(next)), a.read(ctx, policy, policyOf(next))))...)
 		}
 	case verify.WebhookDown, verify.WebhookSays:
 		if a.webhooks == nil && slices.ContainsFunc(a.changes, readByAdmission.mayBeBehindWebhook) {
@@ -323,11 +325,7 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 			continue
 		}
 		name := policyOf(r.either())
-		if a.mutating[name] = a.read(ctx, "MutatingAdmissionPolicy", name); a.mutating[name] == nil {
-			if t := a.p.targetsByID[kube.ID{Group: admissionGroup, Kind: "MutatingAdmissionPolicy", Name: name}]; t != nil {
-				a.mutating[name] = t.obj
-			}
-		}
+		a.mutating[name] = cmp.Or(a.read(ctx, "MutatingAdmissionPolicy", name), a.p.released("MutatingAdmissionPolicy", name))
 	}
 }
 
@@ -349,6 +347,14 @@ func (a *admission) webhooksInCluster(ctx context.Context) []map[string]any {
 func policyOf(binding *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(objectOf(binding), "spec", "policyName")
 	return name
+}
+
+// released returns a policy or binding as the release has it; nil if it has none.
+func (p *planning) released(kind, name string) *unstructured.Unstructured {
+	if t := p.targetsByID[kube.ID{Group: admissionGroup, Kind: kind, Name: name}]; t != nil {
+		return t.obj
+	}
+	return nil
 }
 
 // read reads a policy or its binding; nil if there is none, or if the account may not.
@@ -373,16 +379,16 @@ type parameters struct {
 	required        bool // without them, the policy denies everything
 }
 
-// parametersOf returns the parameters that a binding has for its policy.
-func parametersOf(binding, policy *unstructured.Unstructured) (p parameters, ok bool) {
+// parametersOf returns the parameters that a binding has for its policy; none if the policy goes by none.
+func parametersOf(binding, policy *unstructured.Unstructured) []parameters {
 	apiVersion, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "apiVersion")
 	kind, _, _ := unstructured.NestedString(objectOf(policy), "spec", "paramKind", "kind")
 	ref, found, _ := unstructured.NestedMap(objectOf(binding), "spec", "paramRef")
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || !found || kind == "" {
-		return parameters{}, false
+		return nil
 	}
-	p = parameters{
+	p := parameters{
 		kind: gv.WithKind(kind).GroupKind(), name: fields.AsString(ref["name"]), namespace: fields.AsString(ref["namespace"]),
 		selector: labels.Everything(), required: ref["parameterNotFoundAction"] == "Deny",
 	}
@@ -392,7 +398,7 @@ func parametersOf(binding, policy *unstructured.Unstructured) (p parameters, ok 
 			p.selector = s
 		}
 	}
-	return p, true
+	return []parameters{p}
 }
 
 // isParameter reports whether a policy of the release, which stays, goes by an object until that is gone.
@@ -408,8 +414,10 @@ func (a *admission) isParameter(ctx context.Context, obj *unstructured.Unstructu
 		if policy == nil {
 			policy = a.read(ctx, kind, name)
 		}
-		if p, ok := parametersOf(binding, policy); ok && !p.required && p.include(obj) {
-			return true
+		for _, p := range parametersOf(binding, policy) {
+			if !p.required && p.include(obj) {
+				return true
+			}
 		}
 	}
 	return false

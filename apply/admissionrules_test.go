@@ -75,6 +75,8 @@ func TestAdmissionRules(t *testing.T) {
 		"address":                         {service, "provided IP is already allocated", verify.Held, strings.NewReplacer("name: s", "name: t", "nodePort: 30001", "nodePort: 30002").Replace(service), "", true},
 		"port that stays":                 {service, "provided port is already allocated", verify.Held, strings.Replace(service, "name: s", "name: t", 1), strings.Replace(service, "name: s", "name: t", 1), false},
 		"level of the namespace":          {pod, `violates PodSecurity "restricted"`, verify.Policy, "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", true},
+		"labels of the namespace":         {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", true},
+		"labels of another namespace":     {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}", false},
 		"policy":                          {config, "ValidatingAdmissionPolicy 'v' with binding 'b' denied request", verify.Policy, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: v}}", "", true},
 		"binding":                         {config, "ValidatingAdmissionPolicy 'v' with binding 'b' denied request", verify.Policy, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}", "", true},
 		"what changes objects":            {config, `admission webhook "other" denied the request`, verify.WebhookSays, "", mutates, true},

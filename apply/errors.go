@@ -21,6 +21,8 @@ type RejectedError struct {
 	OnlyHooksRan bool
 	// OnlyChecked says that nothing would have been changed anyway.
 	OnlyChecked bool
+	// HooksFirst says that hooks would have run before the first of the objects.
+	HooksFirst bool
 }
 
 // A Rejection is one object's reason. Secret values never appear in it.
@@ -91,12 +93,18 @@ func (e *RejectedError) Hint() string {
 		}
 		hints[i] = strings.Join(of, ", ") + ": " + hint
 	}
-	mayPass := func(r Rejection) bool {
-		said, ok := errors.AsType[*verify.ServerError](r.Err)
-		return ok && said.MayPass()
+	said := func(of func(*verify.ServerError) bool) bool {
+		return slices.ContainsFunc(e.Rejections, func(r Rejection) bool {
+			said, ok := errors.AsType[*verify.ServerError](r.Err)
+			return ok && of(said)
+		})
 	}
-	if !e.Late && !e.OnlyChecked && slices.ContainsFunc(e.Rejections, mayPass) {
+	switch {
+	case e.Late || e.OnlyChecked:
+	case said((*verify.ServerError).MayPass):
 		hints = append(hints, "if that may have passed by then: --gate best-effort deploys the rest, and asks again when the turn of the object comes")
+	case e.HooksFirst && said((*verify.ServerError).IsByAdmission):
+		hints = append(hints, "if a hook that runs first ends that: --gate best-effort runs the hooks, and asks again when the turn of the object comes")
 	}
 	return strings.Join(hints, "\n")
 }

@@ -128,6 +128,15 @@ func (o *releaseOrder) addImplied() {
 			// Without its account, it is deleted. k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
 			add(kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}, "whose token it holds")
 		}
+		if policy, isBinding := strings.CutSuffix(t.id.Kind, "Binding"); isBinding && t.id.Group == admissionGroup {
+			for _, parameters := range parametersOf(t.obj, o.p.released(policy, policyOf(t.obj))) {
+				for j, other := range o.targets { // without them, the policy may deny everything
+					if o.nodes[i].Weight == nil && o.nodes[j].Weight == nil && parameters.include(other.obj) {
+						add(other.id, "by which its policy goes")
+					}
+				}
+			}
+		}
 		for _, owner := range t.obj.GetOwnerReferences() { // without its owners, the garbage collector deletes it
 			gv, _ := schema.ParseGroupVersion(owner.APIVersion)
 			add(kube.ID{Group: gv.Group, Kind: owner.Kind, Namespace: t.id.Namespace, Name: owner.Name}, "which owns it")

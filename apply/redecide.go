@@ -88,9 +88,9 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks 
 	return nil
 }
 
-// admissionLag is how long the API server may take to heed an object that decides what it admits: most by a watch, policies
+// AdmissionLag is how long the API server may take to heed an object that decides what it admits: most by a watch, policies
 // a second later, and a ResourceQuota when a controller has counted.
-const admissionLag = 10 * time.Second
+const AdmissionLag = 10 * time.Second
 
 // decideUntilAdmitted decides about deferred targets, about those that waited for what admission reads until they are admitted, or
 // the API server has had the time to heed that.
@@ -105,7 +105,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 			isDenied := t.rejected == nil && t.decided.denied != nil
 			return t.rejected == nil && !isDenied || !t.deferral.awaitsAdmission()
 		})
-		if len(targets) == 0 || time.Since(began) > admissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
+		if len(targets) == 0 || time.Since(began) > AdmissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil
 		}
 		if err := kube.Sleep(ctx, pause); err != nil {

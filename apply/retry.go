@@ -41,7 +41,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 		case m.isFinal && verify.RefusesWrite(err):
 			return false
 		case m.quotaChanges && verify.KindOf(err) == verify.Quota:
-			return time.Since(began) < admissionLag
+			return time.Since(began) < AdmissionLag
 		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
 			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
 		case verify.Transient(err):

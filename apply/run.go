@@ -199,7 +199,7 @@ func (r *changeRun) mayBeAdmittedSoon(err error) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
-	return time.Since(r.refusedSince) < admissionLag
+	return time.Since(r.refusedSince) < AdmissionLag
 }
 
 // doing is what an error says was being done.

@@ -80,6 +80,11 @@ func (e *ServerError) MayPass() bool {
 	return e.Kind == WebhookDown || e.Kind == Held || e.Kind == Quota
 }
 
+// IsByAdmission reports whether what refuses the object is something else in the cluster, which may change.
+func (e *ServerError) IsByAdmission() bool {
+	return e.MayPass() || e.Kind == Policy || e.Kind == WebhookSays || e.Kind == Limit || e.Kind == Class || e.Kind == Permission
+}
+
 var (
 	webhookName    = lazyregexp.New(`webhook "[^"]+"`)
 	webhookService = lazyregexp.New(`https://([^./]+)\.([^./]+)\.svc[:/]`)

@@ -99,7 +99,7 @@ func (r *hookRunner) recordFinished(ctx context.Context, h *helmrelease.Hook) er
 		journal.Hooks = map[string]string{}
 	}
 	journal.Hooks[hookKey(r.event, h)] = string(h.LastRun.Phase)
-	return r.lock.Save(ctx, r.op.Next)
+	return r.untilHeeded(ctx, func() error { return r.lock.Save(ctx, r.op.Next) })
 }
 
 // hookKey names a hook and its content at one event.

@@ -90,5 +90,5 @@ func (r *run) recordStep(ctx context.Context, step Step) error {
 	}
 	r.op.Next.Journal.Step = string(step)
 	r.journal.update()
-	return r.lock.Save(ctx, r.op.Next)
+	return r.untilHeeded(ctx, func() error { return r.lock.Save(ctx, r.op.Next) })
 }

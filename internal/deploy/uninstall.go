@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -65,11 +66,23 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 			return record, errors.Join(err, ferr)
 		}
 	}
-	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
+	err := r.untilHeeded(ctx, func() error {
+		return r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
+	})
 	if err == nil {
 		r.tell(Recorded, Event{Record: record})
 	}
 	return record, err
+}
+
+// untilHeeded writes a record, again where the API server refuses that by what the uninstall has just deleted.
+func (r *run) untilHeeded(ctx context.Context, write func() error) error {
+	for began := time.Now(); ; {
+		err := write()
+		if err == nil || !r.op.endsRefusal(err) || time.Since(began) > apply.AdmissionLag || kube.Sleep(ctx, time.Second/2) != nil {
+			return err
+		}
+	}
 }
 
 // beginUninstall records that the uninstall begins, where something is left to do for it and nothing refuses it.

@@ -200,6 +200,24 @@ func TestImmutableUntilHooksRan(t *testing.T) {
 	w.says(w.exits(3, "upgrade", "x", w.chart(statefulSet("db", "3Gi"), configMap("a", "2"))), "stderr", `nothing was changed`)
 }
 
+// TestGateThatAHookOpens: what something outside of the release refuses is refused before the hooks that may end it, and the message
+// says how to let them run first.
+func TestGateThatAHookOpens(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("open", "pre-upgrade", "before-hook-creation", false)
+	w.create("limitranges", "somebody", "apiVersion: v1\nkind: LimitRange\nmetadata: {name: small}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}\n")
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
+	if r := w.exits(3, "upgrade", "x", w.chart(configMap("a", "1"), claim)); strings.Contains(r.err, "--gate") {
+		t.Errorf("no hook can end it:\n%s", r)
+	}
+	second := w.chart(configMap("a", "1"), claim, hook)
+	w.says(w.exits(3, "upgrade", "x", second), "stderr", `if a hook that runs first ends that: --gate best-effort`)
+	w.whenHookRuns(func() { w.remove("limitranges", "small", metav1.DeleteOptions{}) })
+	w.ok("upgrade", "x", second, "--gate", "best-effort", "--wait=false")
+	w.there("persistentvolumeclaims", map[string]bool{"data": true})
+}
+
 // TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
 // definition of a hook has.
 func TestKindOfAHook(t *testing.T) {

@@ -88,6 +88,20 @@ func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
 	}
 }
 
+// TestUninstallOutlastsThePolicyItDeletes fails if an uninstall fails because the API server goes for a moment by a policy that is
+// deleted, and denies the record for the lack of the policy's parameter, which is deleted too.
+func TestUninstallOutlastsThePolicyItDeletes(t *testing.T) {
+	w := newWorld(t)
+	policy := strings.NewReplacer("resources: [configmaps]", "resources: [secrets]", "    objectSelector: {matchLabels: {checked: \"true\"}}\n", "",
+		"parameterNotFoundAction: Allow", "parameterNotFoundAction: Deny", "NS", w.ns, "UNIQUE", w.unique()).Replace(policyBy("ConfigMap", "object.metadata.name != 'tried'"))
+	w.ok("install", "x", w.chart(policy, configMap("param", "1")))
+	w.eventually("the policy is heeded", func() bool {
+		_, err := w.in("secrets").Create(w.bound(), kubetest.Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: tried}\n"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
+	})
+	w.ok("uninstall", "x")
+}
+
 // TestUninstallEndsWhatRefusesItsRecords fails if a release can't be uninstalled because its own webhook, which doesn't answer,
 // refuses its lock or record, also one that a dead run left; or if one that stays refuses them and anything is deleted.
 func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {

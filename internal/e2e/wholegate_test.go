@@ -86,6 +86,20 @@ var movingGates = []movingGate{
 		again:  []string{`checked again after ConfigMap/NS/param`},
 	},
 	{
+		name:   "a policy gets another parameter",
+		before: policyBy("ConfigMap", "object.data.key == params.data.key") + "---\n" + configMap("param", "1") + "---\n" + labelled(configMap("a", "1")),
+		after: strings.ReplaceAll(policyBy("ConfigMap", "object.data.key == params.data.key"), "{name: param, namespace: NS, parameterNotFoundAction: Allow}", "{name: other, namespace: NS, parameterNotFoundAction: Deny}") +
+			"---\n" + configMap("other", "2") + "---\n" + labelled(configMap("a", "2")),
+		again: []string{`checked again after ConfigMap/NS/other, .*ValidatingAdmissionPolicyBinding/UNIQUE`},
+	},
+	{
+		name: "a webhook doesn't select the namespace any more",
+		before: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: NS}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS"),
+		after: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: not}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS") +
+			"---\n" + strings.ReplaceAll(configMap("a", "1"), "metadata:\n", "metadata:\n  namespace: NS-x\n"),
+		again: []string{`checked again after Namespace/NS-x`},
+	},
+	{
 		name:   "a policy changes",
 		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + labelled(configMap("a", "1")),
 		after:  policyOf("UNIQUE", "object.data.key == '2'") + "---\n" + labelled(configMap("a", "2")),
