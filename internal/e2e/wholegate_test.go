@@ -93,7 +93,7 @@ var movingGates = []movingGate{
 		again: []string{`checked again after ConfigMap/NS/other, .*ValidatingAdmissionPolicyBinding/UNIQUE`},
 	},
 	{
-		name: "a webhook doesn't select the namespace any more",
+		name:   "a webhook doesn't select the namespace any more",
 		before: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: NS}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS"),
 		after: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: not}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS") +
 			"---\n" + strings.ReplaceAll(configMap("a", "1"), "metadata:\n", "metadata:\n  namespace: NS-x\n"),
