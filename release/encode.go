@@ -82,7 +82,7 @@ var errTooLarge = errors.New("is too large to be recorded")
 func encode(rec *Record) (*encoded, error) {
 	var enc *encoded
 	for _, f := range forms() {
-		if !f.bodyApart && rec.stored.has(labelBody) || f.entriesApart && rec.Journal == nil {
+		if !f.bodyApart && hasBundle(rec.stored.bundles, labelBody) || f.entriesApart && rec.Journal == nil {
 			continue
 		}
 		var fits bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kube"
@@ -134,26 +135,19 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 	}
 }
 
-// supersedeOne marks one revision. It reads its record only if none was prefetched, or that one changed.
+// supersedeOne marks one revision. It reads its Secret only if none was prefetched, or that one changed.
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
-	superseded := recordPatch{status: helmrelease.StatusSuperseded}
-	if known := l.store.takePrefetched(of); known != nil {
-		patched, err := patchSecret(known, false, &superseded)
-		if err == nil {
-			err = retry(ctx, func(ctx context.Context) error {
-				_, err := l.store.write(ctx, patched)
-				return err
-			})
+	return retry(ctx, func(ctx context.Context) (err error) {
+		secret := l.store.takePrefetched(of)
+		if secret == nil {
+			secret, err = l.store.getSecret(ctx, SecretName(l.name, of.Revision))
 		}
-		if err == nil {
-			return nil
+		if apierrors.IsNotFound(err) || err == nil && secret.Labels["status"] != helmrelease.StatusDeployed.String() {
+			return nil // another tool may have changed or deleted it
 		}
-	}
-	return retry(ctx, func(ctx context.Context) error {
-		rec, secret, err := l.store.read(ctx, l.name, of.Revision)
-		if err != nil || rec == nil || secret.Labels["status"] != helmrelease.StatusDeployed.String() {
-			return err // another tool may have changed or deleted it
+		if err != nil {
+			return err
 		}
-		return l.store.patchRecord(ctx, rec, secret, &superseded)
+		return l.store.patchRecord(ctx, secret, &recordPatch{status: helmrelease.StatusSuperseded})
 	})
 }

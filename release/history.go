@@ -84,7 +84,7 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	var out []*Record
 	for i := range list.Items {
 		if rec, err := s.decodeSecret(ctx, &list.Items[i]); err == nil {
-			s.keepPrefetched(&list.Items[i], rec)
+			s.keepPrefetched(&list.Items[i])
 			out = append(out, rec)
 		}
 	}

@@ -43,7 +43,7 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
-	saveJournal, inRecord := l.writeJournal, l.noJournal || rec.stored.has(labelEntries) // which doesn't fit into one Secret
+	saveJournal, inRecord := l.writeJournal, l.noJournal || hasBundle(rec.stored.bundles, labelEntries) // which doesn't fit into one Secret
 	if inRecord {
 		saveJournal = l.save
 	}

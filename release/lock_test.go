@@ -493,9 +493,9 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l)
 	// Somebody recovers it while we're paused, before our heartbeat notices.
-	found, secret, err := s.store.read(t.Context(), "web", 1)
+	_, secret, err := s.store.read(t.Context(), "web", 1)
 	if err == nil {
-		err = s.store.patchRecord(t.Context(), found, secret, &recordPatch{status: failed, description: "settled"})
+		err = s.store.patchRecord(t.Context(), secret, &recordPatch{status: failed, description: "settled"})
 	}
 	if err != nil {
 		t.Fatal(err)

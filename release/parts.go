@@ -83,6 +83,10 @@ func (b bundleRef) labelValue(revision int) string {
 	return fmt.Sprintf("v%d.%d.%s", revision, b.count, b.digest)
 }
 
+func hasBundle(bundles []bundleRef, label string) bool {
+	return slices.ContainsFunc(bundles, func(b bundleRef) bool { return b.label == label })
+}
+
 var bundleLabel = lazyregexp.New(`^v([0-9]{1,9})\.([0-9]{1,2})\.([0-9a-f]{32})$`)
 
 // bundlesOf reads the labels of a revision's head. It is empty when the record is in one Secret.

@@ -15,7 +15,6 @@ package release
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -60,10 +59,6 @@ type stored struct {
 	journal         types.UID   // of the Secret with the journal of the run; empty when it has none
 	written         time.Time   // the record or its journal, by the server's clock
 	lost            int         // how often somebody has deleted the Secret during the run
-}
-
-func (s *stored) has(label string) bool {
-	return slices.ContainsFunc(s.bundles, func(b bundleRef) bool { return b.label == label })
 }
 
 // Journal is what deployer records in addition to Helm. While a run works it is in a Secret of its own, see

@@ -87,7 +87,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovere
 		}
 		if !isUnfinished(rec.Info.Status) {
 			// Somebody changed the label by hand; Helm, too, uses the record.
-			return l.store.patchRecord(ctx, rec, secret, &recordPatch{status: rec.Info.Status})
+			return l.store.patchRecord(ctx, secret, &recordPatch{status: rec.Info.Status})
 		}
 		dead, err := l.abandonedRun(ctx, rec)
 		if dead == nil || err != nil {
@@ -95,7 +95,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovere
 		}
 		description := l.recoveryDescription(dead, rec)
 		if rec.Journal == nil {
-			err = l.store.patchRecord(ctx, rec, secret, &recordPatch{helmrelease.StatusFailed, description})
+			err = l.store.patchRecord(ctx, secret, &recordPatch{helmrelease.StatusFailed, description})
 		} else {
 			rec.Info.Status, rec.Info.Description, rec.Journal.Interrupted = helmrelease.StatusFailed, description, true
 			err = l.replace(ctx, rec)
@@ -172,9 +172,9 @@ type recordPatch struct {
 	description string // empty: it stays
 }
 
-// patchRecord tries once to change a record that was read. errRetry means that it has to be read again.
-func (s *Store) patchRecord(ctx context.Context, rec *Record, secret *corev1.Secret, change *recordPatch) error {
-	patched, err := patchSecret(secret, rec.stored.has(labelBody), change)
+// patchRecord tries once to change a record whose Secret was read. errRetry means that it has to be read again.
+func (s *Store) patchRecord(ctx context.Context, secret *corev1.Secret, change *recordPatch) error {
+	patched, err := patchSecret(secret, change)
 	if err != nil {
 		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 	}
@@ -188,13 +188,13 @@ func (s *Store) patchRecord(ctx context.Context, rec *Record, secret *corev1.Sec
 	return err
 }
 
-// patchSecret returns the Secret of a record with a change. isSplit says that the body is in parts.
-func patchSecret(secret *corev1.Secret, isSplit bool, change *recordPatch) (*corev1.Secret, error) {
+// patchSecret returns the Secret of a record with a change.
+func patchSecret(secret *corev1.Secret, change *recordPatch) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
 	info := map[string]any{"status": change.status}
 	if change.description != "" {
 		info["description"] = change.description
-		if isSplit { // the description of its head has a suffix
+		if hasBundle(bundlesOf(secret.Labels, parseRevision(secret.Labels["version"])), labelBody) { // then the head's has a suffix
 			info["description"] = change.description + largeSuffix
 		}
 	}

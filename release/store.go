@@ -60,9 +60,9 @@ func (s *Store) inNamespace(namespace string) *Store {
 	return &other
 }
 
-// keepPrefetched keeps the Secret of a deployed revision that is whole in it.
-func (s *Store) keepPrefetched(secret *corev1.Secret, rec *Record) {
-	if rec.Info.Status == helmrelease.StatusDeployed && !rec.stored.has(labelBody) {
+// keepPrefetched keeps the Secret of a deployed revision.
+func (s *Store) keepPrefetched(secret *corev1.Secret) {
+	if secret.Labels["status"] == helmrelease.StatusDeployed.String() {
 		s.prefetched.Store(string(secret.UID), secret)
 	}
 }

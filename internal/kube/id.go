@@ -83,8 +83,8 @@ func Canonical(gk schema.GroupKind) schema.GroupKind {
 type Manifest struct {
 	// Source is the template it came from, such as web/templates/deploy.yaml.
 	// Empty when that is not known.
-	Source string
-	Object *unstructured.Unstructured // never nil, nor a list
+	Source string                     `json:"source,omitempty"`
+	Object *unstructured.Unstructured `json:"object"` // never nil, nor a list
 }
 
 // IsBuiltinGroup reports whether an API group is one of Kubernetes itself.

@@ -31,21 +31,6 @@ func (e *TamperedError) Hint() string {
 	return "make a new plan and compare the digest that it prints: a plan is applied exactly as it was made, or not at all"
 }
 
-// A VersionError is a file of a format that this program doesn't know.
-type VersionError struct {
-	Path    string
-	Version int
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s has version %d of the plan format; this deployer knows versions up to %d", e.Path, e.Version, Version)
-}
-
-// Hint says what to do about it.
-func (e *VersionError) Hint() string {
-	return "use the deployer that made the plan, or a newer one"
-}
-
 // A StaleError says that a plan no longer fits the cluster. Nothing was changed.
 type StaleError struct {
 	Differences []Difference // never empty

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"deployer/internal/program"
 )
 
 // magic is the first word of every plan file.
@@ -72,7 +74,7 @@ func (f *File) write(path string) error {
 }
 
 // Read reads a plan and checks that it is complete and unchanged, as far as that is
-// possible without the key. The error is a *TamperedError, a *VersionError, or that of
+// possible without the key. The error is a *TamperedError, that of a newer format, or that of
 // reading.
 func Read(path string) (*File, error) {
 	in, err := os.Open(path)
@@ -97,7 +99,9 @@ func parse(path string, data []byte) (*File, error) {
 		return nil, &TamperedError{Path: path, Why: "it doesn't begin like a plan", Foreign: true}
 	}
 	if h.Version > Version || h.Version < 1 {
-		return nil, &VersionError{Path: path, Version: h.Version}
+		return nil, program.WithHint(
+			fmt.Errorf("%s has version %d of the plan format; this deployer knows versions up to %d", path, h.Version, Version),
+			"use the deployer that made the plan, or a newer one")
 	}
 	line, tail, ended := bytes.Cut(rest, []byte("\n"))
 	if !ended || len(tail) > 0 {

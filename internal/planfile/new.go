@@ -101,7 +101,7 @@ func (f *File) setContent(op *deploy.Operation, encryptTo []age.Recipient, from 
 	default:
 		f.Content.Mode = ContentPlain
 	}
-	c := payloadOf(op)
+	c := payload{Record: op.Next, CRDs: op.Rendered.CRDs}
 	hidesLabels := !maps.Equal(f.Labels, op.Next.Labels)
 	switch {
 	case f.Content.Mode == ContentEncrypted:

@@ -164,7 +164,7 @@ func (p *Plan) decideAsPlanned(ctx context.Context, d *deploy.Deployer, render d
 		return op, err
 	}
 	return d.DeployRendered(ctx, deploy.RenderedRequest{
-		Verb: p.Verb, Next: p.payload.Record, CRDs: p.payload.crds(), CreateNamespace: p.CreateNamespace,
+		Verb: p.Verb, Next: p.payload.Record, CRDs: p.payload.CRDs, CreateNamespace: p.CreateNamespace,
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"filippo.io/age"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/chart"
 	"deployer/internal/deploy"
@@ -28,32 +27,9 @@ import (
 type payload struct {
 	Key    []byte          `json:"key,omitempty"` // random; only in encrypted content
 	Record *release.Record `json:"record"`
-	CRDs   []definition    `json:"crds,omitempty"`
+	CRDs   []kube.Manifest `json:"crds,omitempty"` // of the chart's crds/: the record's chart lacks its subcharts
 	// Labels are those of the record if they have confidential texts; only in encrypted content.
 	Labels map[string]string `json:"labels,omitempty"`
-}
-
-// A definition is an object of the chart's crds/ directory. These are stored separately
-// because the record's chart lacks its subcharts.
-type definition struct {
-	Source string                     `json:"source,omitempty"`
-	Object *unstructured.Unstructured `json:"object"`
-}
-
-func payloadOf(op *deploy.Operation) payload {
-	c := payload{Record: op.Next}
-	for _, m := range op.Rendered.CRDs {
-		c.CRDs = append(c.CRDs, definition(m))
-	}
-	return c
-}
-
-func (c payload) crds() []kube.Manifest {
-	var out []kube.Manifest
-	for _, d := range c.CRDs {
-		out = append(out, kube.Manifest(d))
-	}
-	return out
 }
 
 // maxContent limits the size of unpacked content.
@@ -80,7 +56,7 @@ func unpack(data []byte) (payload, error) {
 	case err != nil:
 	case c.Record == nil || c.Record.Info == nil:
 		err = errors.New("it has no record")
-	case slices.ContainsFunc(c.CRDs, func(d definition) bool { return d.Object == nil }):
+	case slices.ContainsFunc(c.CRDs, func(m kube.Manifest) bool { return m.Object == nil }):
 		err = errors.New("an object of crds/ is missing")
 	}
 	if err != nil {

@@ -221,7 +221,7 @@ func TestContentIsWhole(t *testing.T) {
 	op := operation(map[string]any{"big": int64(12345678901234567), "f": 1.5}, secretManifest)
 	k := testKey()
 	planned := partsOf(k, op)
-	packed, err := payloadOf(op).pack()
+	packed, err := payload{Record: op.Next, CRDs: op.Rendered.CRDs}.pack()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestContentIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &deploy.Operation{Next: c.Record, Rendered: deploy.RenderingDetails{CRDs: c.crds()}}
+	again := &deploy.Operation{Next: c.Record, Rendered: deploy.RenderingDetails{CRDs: c.CRDs}}
 	if parts := differingParts(planned, partsOf(k, again)); len(parts) > 0 {
 		t.Errorf("these came back differently: %v", parts)
 	}
