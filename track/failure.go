@@ -105,10 +105,14 @@ func (e *evaluation) failIfStalled(status *Status, v rules.Verdict) {
 		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
 	}
 	limit := cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress)
-	if limit < 0 || rules.IsQueuedByKueue(e.obj.observed.object) {
-		return
+	workloads := e.workloads()
+	if limit < 0 || workloads.Busy || rules.IsQueuedByKueue(e.obj.observed.object) {
+		return // while workloads aren't ready, of which one may be its controller, that one's limits count
 	}
 	from := e.obj.timers.progressedAt
+	if workloads.ReadySince.After(from) {
+		from = workloads.ReadySince
+	}
 	if e.obj.gk == kube.DeploymentKind && v.NoProgress > 0 && stated == 0 {
 		from = from.Add(controllerHeadStart)
 	}

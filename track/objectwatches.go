@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
+	"deployer/track/rules"
 	"deployer/track/watch"
 )
 
@@ -65,13 +67,28 @@ func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mappin
 	}
 	switch {
 	case err == nil:
-		obj.observed.hasStatusSubresource = &mapping.HasStatus
+		obj.observed.hasStatus = new(mapping.HasStatus || rules.IsCustom(obj.gk) && w.declaresStatus(ctx, mapping.GVK))
 		return mapping, true, nil
 	case !errors.As(err, &unknown) || obj.target.MayAppearLater:
 		return mapping, false, err
 	}
 	obj.markGone(nil)
 	return mapping, false, nil
+}
+
+// declaresStatus reports whether the schema of a kind without a status subresource has a status. One that can't be read
+// has none.
+func (w *objectWatches) declaresStatus(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
+	defer stop()
+	types, err := w.cluster.TypeConverter(ctx, gvk.GroupVersion())
+	if err != nil || types == nil {
+		return false
+	}
+	withStatus := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{}}}
+	withStatus.SetGroupVersionKind(gvk)
+	_, err = types.ObjectToTyped(withStatus)
+	return err == nil // a field that the schema doesn't have is an error
 }
 
 // start opens the watches of all resources.

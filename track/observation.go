@@ -15,14 +15,14 @@ import (
 
 // An observation is what the API server has shown of an object.
 type observation struct {
-	object               *unstructured.Unstructured // as last seen; nil before
-	generation           int64                      // that the status is about
-	serverAppliedAt      time.Time                  // by the cluster's clock; zero when unknown
-	isGone               bool                       // it existed and was deleted
-	isServed             bool                       // of a CustomResourceDefinition: its kind is served
-	hasStatusSubresource *bool                      // its kind has a status subresource; nil when unknown
-	unverifiable         string                     // why the object can't be observed; empty when it can
-	notes                []string
+	object          *unstructured.Unstructured // as last seen; nil before
+	generation      int64                      // that the status is about
+	serverAppliedAt time.Time                  // by the cluster's clock; zero when unknown
+	isGone          bool                       // it existed and was deleted
+	isServed        bool                       // of a CustomResourceDefinition: its kind is served
+	hasStatus       *bool                      // objects of its kind have a status; nil when unknown
+	unverifiable    string                     // why the object can't be observed; empty when it can
+	notes           []string
 }
 
 // podsCreated is how many pods the controller has, by its own count.

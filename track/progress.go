@@ -44,7 +44,9 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	for _, c := range rules.Conditions(t.observed.object) {
 		counts[fmt.Sprint("condition ", c["type"], c["status"], c["reason"])] = 1
 	}
-	counts[fmt.Sprint("phase ", status["phase"])] = 1
+	for _, key := range []string{"phase", "state", "progress"} {
+		counts[fmt.Sprint(key, " ", status[key])] = 1
+	}
 }
 
 func podCounts(counts map[string]int, uid string, history *pods.History) {

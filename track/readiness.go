@@ -14,7 +14,8 @@ import (
 const slowRolloutAfter = time.Second // after this time the pods of a rollout are watched that isn't ready
 
 // An evaluation computes the status of an object at one time, from what is known of the object, its pods and
-// its events. It does no I/O and reads no clock; it only keeps since when what it finds has lasted, in the object's timers.
+// its events. It does no I/O and reads no clock. What it finds it notes where it must be known how long it has lasted:
+// in the object's timers, the histories of its pods, and in why they can't be created.
 type evaluation struct {
 	obj       *trackedObject
 	now       time.Time
@@ -121,18 +122,23 @@ func (e *evaluation) ruleInput() rules.Input {
 	in := rules.Input{Object: e.obj.observed.object, Baseline: e.obj.target.Baseline, Changed: e.obj.target.Changed,
 		MustComplete: (e.obj.target.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
 		MustServe:    e.obj.settings.trackAs == "service", AppliedAt: e.obj.timers.appliedAt, Now: e.now,
-		HasStatusSubresource: e.obj.observed.hasStatusSubresource, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
-		Override: cmp.Or(e.obj.settings.override, e.obj.kindOverride)}
+		HasStatus: e.obj.observed.hasStatus, ProgressedAt: e.obj.timers.progressedAt, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
+		Override: cmp.Or(e.obj.settings.override, e.obj.kindOverride), Workloads: e.workloads()}
 	if e.obj.settings.rolloutRequired != "" {
 		e.obj.updateRevision() // the pods of a new one are looked for after the status was computed
 		if _, revision, owner := e.obj.newPodsQuery(); owner != "" && revision == e.obj.newPods.revision {
 			in.NewReady = e.obj.newPods.ready()
 		}
 	}
-	if e.obj.release.workloads != nil && !e.obj.isWorkload() {
-		in.Workloads = e.obj.release.workloads()
-	}
 	return in
+}
+
+// workloads is the state of the release's workloads, as far as the object may depend on them.
+func (e *evaluation) workloads() rules.Workloads {
+	if e.obj.release.workloads == nil || e.obj.isWorkload() {
+		return rules.Workloads{}
+	}
+	return e.obj.release.workloads()
 }
 
 // stableFor is how long a rollout has to stay ready whose containers have no readiness probe.

@@ -6,7 +6,7 @@ import (
 	"deployer/track/class"
 )
 
-// timers are the times from which an object's limits count: all that evaluations remember of what was before. They pause
+// timers are the times from which the limits of an object itself count; those of its pods have theirs. They pause
 // while the API server is unreachable: silence proves nothing then.
 type timers struct {
 	appliedAt     time.Time                 // by our clock

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
 	"deployer/internal/kube"
 )
 
@@ -45,5 +48,61 @@ func TestOutageAtTheDeadlineIsNoTimeWithoutProgress(t *testing.T) {
 	}
 	if got := timeout.NotReady[0].Waited; got != 9*time.Minute {
 		t.Errorf("the object was waited for %s, want 9m without the outage", got)
+	}
+}
+
+// A custom resource may be without progress while workloads of its release roll out: one of them may be its controller.
+// A Job isn't one.
+func TestNoProgressBeforeTheWorkloadsAreReady(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		workload string
+		ready    time.Duration // when the workload was ready
+		want     State
+		wantAt   time.Duration
+	}{
+		"StatefulSet that rolls": {workload: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 9}}", ready: time.Hour, want: Progressing, wantAt: 59 * time.Minute},
+		"and then is ready":      {workload: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 9}}", ready: 12 * time.Minute, want: Failed, wantAt: 22 * time.Minute},
+		"Job that runs":          {workload: "{apiVersion: batch/v1, kind: Job, metadata: {name: load}}", ready: time.Hour, want: Failed, wantAt: 10 * time.Minute},
+	} {
+		var job, thing unstructured.Unstructured
+		for text, obj := range map[string]*unstructured.Unstructured{test.workload: &job,
+			"{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, status: {conditions: [{type: Ready, status: 'False', reason: Waits}]}}": &thing} {
+			if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := newWait(New(nil, Options{Now: func() time.Time { return begin }}), []Target{
+			{ID: kube.IDOf(&thing), Baseline: &thing, Changed: true}, {ID: kube.IDOf(&job), Baseline: &job, Changed: true}}, nil)
+		w.updateAll(begin)
+		for at := time.Duration(0); at <= test.wantAt; at += time.Second {
+			now := begin.Add(at)
+			w.health.answeredAt = now.Add(time.Hour)
+			w.objects[1].timers.progressedAt = now // one pod after the other
+			if at == test.ready {
+				w.objects[1].status.State = Ready
+			}
+			w.updateWorkloads(now)
+			w.updateDue(now)
+		}
+		status := w.objects[0].status
+		if status.State != test.want || status.State == Failed && status.Waited != test.wantAt {
+			t.Errorf("%s: it was %s after %s, want %s after %s: %s", name, status.State, status.Waited, test.want, test.wantAt, status.Message)
+		}
+	}
+}
+
+// What the first look at the workloads says counts from then on, however long the watches take to be opened.
+func TestOldStatusIsNoNewsBeforeTheWatches(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	thing := normalised(t, map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}})
+	operator := normalised(t, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"})
+	w := newWait(New(nil, Options{Now: func() time.Time { return begin }}), []Target{
+		{ID: kube.IDOf(thing), Baseline: thing, Changed: true}, {ID: kube.IDOf(operator), Baseline: operator, Changed: true}}, nil)
+	w.updateAll(begin)
+	w.updateStatus(w.objects[0], begin.Add(6*time.Second))
+	if got := w.objects[0].status; got.State != Progressing {
+		t.Errorf("it was %s (%s), want it to wait for the Deployment", got.State, got.Message)
 	}
 }

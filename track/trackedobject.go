@@ -93,6 +93,9 @@ var workloadKinds = map[schema.GroupKind]bool{
 
 func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
 
+// mayBeController reports whether the object's pods may be the controller of other objects. Those of a Job end.
+func (t *trackedObject) mayBeController() bool { return t.isWorkload() && t.gk != kube.JobKind }
+
 // update records a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.schedule.isDue = true

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"deployer/internal/kube"
 	"deployer/track/finding"
 	"deployer/track/rules"
 )
@@ -75,9 +74,7 @@ func (w *wait) run(ctx context.Context) (err error) {
 	now := w.opts.Now()
 	w.tracker.setKindRules(ctx, w.objects)
 	w.warnSettings()
-	for _, obj := range w.objects {
-		w.updateStatus(obj, now)
-	}
+	w.updateAll(now)
 	if w.isFinished() && w.failedAt.IsZero() {
 		return nil
 	}
@@ -88,6 +85,14 @@ func (w *wait) run(ctx context.Context) (err error) {
 		return err
 	}
 	return w.loop(ctx)
+}
+
+// updateAll computes the statuses of all objects for the first time, and from them whether workloads are still unready.
+func (w *wait) updateAll(now time.Time) {
+	for _, obj := range w.objects {
+		w.updateStatus(obj, now)
+	}
+	w.updateWorkloads(now)
 }
 
 // openWatches watches the objects whose status isn't final.
@@ -157,10 +162,10 @@ func (w *wait) loop(ctx context.Context) error {
 	}
 }
 
-// updateWorkloads records whether any workload is still unready.
+// updateWorkloads records whether any workload is still unready that may be a controller.
 func (w *wait) updateWorkloads(now time.Time) {
 	busy := slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
-		return obj.isWorkload() && obj.target.Until != UntilGone && obj.isAwaited()
+		return obj.mayBeController() && obj.target.Until != UntilGone && obj.isAwaited()
 	})
 	if w.workloads.Busy && !busy {
 		w.workloads.ReadySince = now
@@ -171,7 +176,7 @@ func (w *wait) updateWorkloads(now time.Time) {
 // recordWorkloads lets later waits of the release know that workloads have become ready which may be controllers.
 func (w *wait) recordWorkloads() {
 	if slices.ContainsFunc(w.objects, func(obj *trackedObject) bool {
-		return obj.isWorkload() && obj.gk != kube.JobKind && obj.timers.rolloutSeen && obj.status.State == Ready
+		return obj.mayBeController() && obj.timers.rolloutSeen && obj.status.State == Ready
 	}) {
 		w.tracker.workloadsReadyAt.Store(new(w.opts.Now()))
 	}

@@ -1,4 +1,4 @@
-// Package finding has the one model of a failure, from the rule that finds it to what people and programs read.
+// Package finding has the one model of a failure, from a pod's symptom or a rule's verdict to what people and programs read.
 //
 // Package pods finds what is wrong with a pod; package track merges what its pods and its own status say about an object,
 // and what several objects share; package view adds what the release changed, and formats it. Its JSON is a promise, see

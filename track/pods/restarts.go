@@ -12,7 +12,6 @@ import (
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restart-rules
 type restarts struct {
 	policy corev1.RestartPolicy
-	own    bool // the policy is the container's own
 	rules  []corev1.ContainerRestartRule
 }
 
@@ -21,7 +20,7 @@ func restartsOf(c *corev1.Container, p *corev1.PodSpec) restarts {
 	if c.RestartPolicy == nil {
 		return restarts{policy: policy}
 	}
-	return restarts{policy: corev1.RestartPolicy(*c.RestartPolicy), own: true, rules: c.RestartPolicyRules}
+	return restarts{policy: corev1.RestartPolicy(*c.RestartPolicy), rules: c.RestartPolicyRules}
 }
 
 // after reports whether the container is started again after it has ended with an exit code.

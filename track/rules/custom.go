@@ -33,7 +33,7 @@ func evaluateByConventions(in Input) Verdict {
 		return v
 	}
 	if !hasStatus(in.Object) {
-		if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
+		if in.HasStatus != nil && !*in.HasStatus {
 			return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 		}
 		return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
@@ -48,12 +48,7 @@ func evaluateByConventions(in Input) Verdict {
 		case ok:
 			return v
 		}
-		if v, ok := byPhase(in.Object.Object["status"].(map[string]any)); ok {
-			return v
-		}
-		in := in
-		in.Workloads = Workloads{} // its controller runs
-		return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
+		return byPhase(in)
 	})
 }
 
@@ -62,7 +57,11 @@ var (
 	fatalConditions  = []string{"Stalled", "Failed"}
 	motionConditions = []string{"Reconciling", "Progressing", "Issuing"}
 	readyConditions  = []string{"Ready", "Available", "Healthy", "Succeeded", "Established", "Complete", "Completed"}
+	endConditions    = sets.New("Succeeded", "Complete", "Completed") // of what runs to its end, as long as it takes
 )
+
+// arrivedReason are reasons of Progressing=True that say that there is no more progress to make, as Deployments do.
+var arrivedReason = lazyregexp.New(`^(Succeeded|Success|Completed?|.*Available|Finished|Ready|UpToDate)$`)
 
 func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range fatalConditions {
@@ -70,13 +69,16 @@ func byConditions(in Input) (Verdict, bool) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
+	var arrived map[string]any
 	for _, kind := range motionConditions {
 		c := Condition(in.Object, kind)
-		// Some kinds leave Progressing=True for ever, as a Deployment does.
-		alreadyAvailable := kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True")
-		if conditionIs(c, "True") && !alreadyAvailable {
+		if !conditionIs(c, "True") || kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True") {
+			continue // some kinds leave Progressing=True for ever
+		}
+		if kind != "Progressing" || !arrivedReason().MatchString(text(c, "reason")) || isOutOfDate(in.Object, c) {
 			return progressing(JoinText(text(c, "type"), conditionText(c))), true
 		}
+		arrived = c
 	}
 	types := readyConditions
 	if len(Conditions(in.Object)) == 1 {
@@ -94,22 +96,33 @@ func byConditions(in Input) (Verdict, bool) {
 		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
-		return progressing(JoinText(text(c, "type")+" is "+text(c, "status"), conditionText(c))), true
+		v := progressing(JoinText(text(c, "type")+" is "+text(c, "status"), conditionText(c)))
+		if endConditions.Has(kind) {
+			v.NoProgress = -1
+		}
+		return v, true
 	}
-	return Verdict{}, false
+	if arrived == nil {
+		return Verdict{}, false
+	}
+	return ready(conditionText(arrived)), true
 }
 
-// phaseWords gives well-known phases their meaning; any other phase is Progressing.
+// phaseWords gives well-known phases their meaning.
 var phaseWords = map[string]Phase{
 	"active": Ready, "available": Ready, "bound": Ready, "complete": Ready, "completed": Ready,
 	"created": Ready, "configured": Ready, "deployed": Ready, "enabled": Ready, "established": Ready, "installed": Ready, "healthy": Ready, "ok": Ready,
-	"online": Ready, "ready": Ready, "running": Ready, "succeeded": Ready, "success": Ready,
-	"synced": Ready, "up": Ready,
+	"connected": Ready, "green": Ready, "insync": Ready, "online": Ready, "open": Ready, "ready": Ready, "running": Ready, "succeeded": Ready,
+	"success": Ready, "successful": Ready, "synced": Ready, "up": Ready, "valid": Ready,
 	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
 }
 
+// unsettled matches other phases that tell of motion, or of trouble that may pass.
+var unsettled = lazyregexp.New(`(?i)ing|^(dis|in|non?e?$|not|out|un)|abort|accept|alloc|block|cancel|clos|crash|critical|delet|den(y|ied)|err|evict|fail|init` +
+	`|lost|new|off|partial|pend|plan|prepar|progress|queue|^red$|request|retr(y|ies)|schedul|start|stop|submit|terminat|time|wait|warn|yellow`)
+
 // restingPhases are those of objects that somebody has brought to rest: nothing happens until somebody goes on.
-var restingPhases = sets.New("paused", "suspended", "hibernated", "stopped", "disabled", "workflowsuspending", "requiresapproval", "pendingapproval", "waitingforapproval", "awaitingapproval")
+var restingPhases = sets.New("paused", "suspended", "hibernated", "halted", "stopped", "disabled", "workflowsuspending", "requiresapproval", "pendingapproval", "waitingforapproval", "awaitingapproval")
 
 // restsBy returns the phase by which an object is at rest; empty when it isn't.
 func restsBy(obj *unstructured.Unstructured) string {
@@ -125,16 +138,22 @@ func phaseOf(status map[string]any) string {
 	return cmp.Or(text(status, "phase"), text(status, "state"), text(status, "health"), text(status, "health", "status"), text(status, "status"))
 }
 
-func byPhase(status map[string]any) (Verdict, bool) {
+// byPhase evaluates an object whose conditions say nothing. Its controller runs: it has written the status.
+func byPhase(in Input) Verdict {
+	in.Workloads = Workloads{}
+	status := in.Object.Object["status"].(map[string]any)
 	word, message := phaseOf(status), OneLine(text(status, "message"))
-	if word == "" {
-		return Verdict{}, false
-	}
-	switch phase, known := phaseWords[strings.ToLower(word)]; {
-	case !known:
-		return progressing(JoinText(word, message)), true
+	phase := phaseWords[strings.ToLower(word)]
+	switch {
+	case word == "":
+		return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
+	case phase == Failed:
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: JoinText(word, message)}
 	case phase == Ready:
-		return ready(word), true
+		return ready(word)
+	case unsettled().MatchString(word):
+		return progressing(JoinText(word, message))
 	}
-	return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: JoinText(word, message)}, true
+	in.AppliedAt = in.ProgressedAt // it may be on its way to another word
+	return unverifiedAfter(in, progressing(JoinText(word, message)), firstStatusTimeout, "nobody knows whether "+word+" is ready")
 }

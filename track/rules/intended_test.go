@@ -119,6 +119,18 @@ func TestIntendedStates(t *testing.T) {
 		"machine to be migrated":    {"{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: WaitAsReceiver}}", "migrated"},
 		"pool of machines":          {"{apiVersion: pool.kubevirt.io/v1beta1, kind: VirtualMachinePool, spec: {paused: true}}", "paused"},
 		"job of Kubeflow":           {"{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {runPolicy: {suspend: true}}, " + unready + "}", "suspended"},
+		"synced, with something left over": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: .}, syncPolicy: {automated: {selfHeal: true}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revision: a}, resources: [{status: Synced}, {status: OutOfSync, requiresPruning: true}], operationState: {phase: Succeeded, syncResult: {revision: a, source: {path: .}}}}}", "OutOfSync"},
+		"synced, and changed by somebody": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: .}, syncPolicy: {automated: {}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revision: a}, resources: [{status: OutOfSync}], operationState: {phase: Succeeded, syncResult: {revision: a, source: {path: .}}}}}", "OutOfSync"},
+		"about to be healed": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: .}, syncPolicy: {automated: {selfHeal: true}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revision: a}, resources: [{status: OutOfSync}], operationState: {phase: Succeeded, syncResult: {revision: a, source: {path: .}}}}}", ""},
+		"about to be synced to another revision": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: .}, syncPolicy: {automated: {}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revision: b}, resources: [{status: OutOfSync}], operationState: {phase: Succeeded, syncResult: {revision: a, source: {path: .}}}}}", ""},
+		"about to be synced from another source": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {source: {path: new}, syncPolicy: {automated: {}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revision: a}, resources: [{status: OutOfSync}], operationState: {phase: Succeeded, syncResult: {revision: a, source: {path: .}}}}}", ""},
+		"of two sources, changed by somebody": {"{apiVersion: argoproj.io/v1alpha1, kind: Application, spec: {sources: [{path: .}, {path: b}], syncPolicy: {automated: {}}}, " +
+			"status: {health: {status: Healthy}, sync: {status: OutOfSync, revisions: [a, b]}, resources: [{status: OutOfSync}], operationState: {phase: Succeeded, syncResult: {revisions: [a, b], sources: [{path: .}, {path: b}]}}}}", "OutOfSync"},
 		"two listeners of one Gateway": {"{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {generation: 1, namespace: a}, spec: {parentRefs: [{name: public, sectionName: one}, {name: public, sectionName: two}]}, " +
 			"status: {parents: [{parentRef: {name: public, sectionName: one}, conditions: [{type: Accepted, status: 'True', observedGeneration: 1}]}]}}", "Gateway/public (two)"},
 		"Gateways of two namespaces": {"{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, metadata: {generation: 1, namespace: a}, spec: {parentRefs: [{name: public}, {name: public, namespace: b}]}, " +

@@ -27,18 +27,19 @@ const (
 
 // Input is what a rule may look at.
 type Input struct {
-	Object               *unstructured.Unstructured // as last seen
-	Baseline             *unstructured.Unstructured // the apply's response; nil when there is none
-	Changed              bool                       // the apply changed the object
-	MustComplete         bool                       // the object must run to its end: a hook's Job or Pod
-	MustServe            bool                       // a Pod must be Ready, whatever its restart policy
-	AppliedAt            time.Time                  // when the baseline was received, by our clock
-	Now                  time.Time
-	HasStatusSubresource *bool  // the kind has a status subresource; nil when unknown
-	RolloutRequired      string // rollout-required: "", full, max-unavailable, none, N%
-	NewReady             int    // pods of the new revision that are ready, as far as they have been looked at
-	Events               EventCounts
-	Override             *Override // the object's own rules, from its annotations; nil for none
+	Object          *unstructured.Unstructured // as last seen
+	Baseline        *unstructured.Unstructured // the apply's response; nil when there is none
+	Changed         bool                       // the apply changed the object
+	MustComplete    bool                       // the object must run to its end: a hook's Job or Pod
+	MustServe       bool                       // a Pod must be Ready, whatever its restart policy
+	AppliedAt       time.Time                  // when the baseline was received, by our clock
+	ProgressedAt    time.Time                  // when its status last told of progress, or AppliedAt
+	Now             time.Time
+	HasStatus       *bool  // objects of the kind have a status; nil when unknown
+	RolloutRequired string // rollout-required: "", full, max-unavailable, none, N%
+	NewReady        int    // pods of the new revision that are ready, as far as they have been looked at
+	Events          EventCounts
+	Override        *Override // the object's own rules, from its annotations; nil for none
 
 	Workloads Workloads
 }

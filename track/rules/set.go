@@ -33,7 +33,7 @@ type Rule struct {
 	Intended        string          `json:"intended,omitempty"`   // names a state that somebody wants and in which nothing happens, such as "suspended"; empty for none
 	Unverified      string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
 	UnverifiedAfter metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
-	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
+	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default, negative is for ever
 	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled programs

@@ -91,3 +91,81 @@ func TestObjectsWithoutController(t *testing.T) {
 		}
 	}
 }
+
+// TestReadinessOfKinds: the words of an object's own controller decide, also where there are few of them.
+func TestReadinessOfKinds(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	applied := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		object     string
+		unchanged  bool
+		quiet      time.Duration // since the last progress; a second if 0
+		want       Phase
+		unverified bool
+		endless    bool // it may be without progress for ever
+		note       string
+	}{
+		"Kibana":                             {object: "{apiVersion: kibana.k8s.elastic.co/v1, kind: Kibana, status: {health: green}}", want: Ready},
+		"Kibana that is down":                {object: "{apiVersion: kibana.k8s.elastic.co/v1, kind: Kibana, status: {health: red}}", quiet: month},
+		"queue of Volcano":                   {object: "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, status: {state: Open}}", want: Ready},
+		"cluster of Rook outside":            {object: "{apiVersion: ceph.rook.io/v1, kind: CephCluster, status: {phase: Connected}}", want: Ready},
+		"analysis of Argo":                   {object: "{apiVersion: argoproj.io/v1alpha1, kind: AnalysisRun, status: {phase: Successful}}", want: Ready},
+		"server of NGINX":                    {object: "{apiVersion: k8s.nginx.org/v1, kind: VirtualServer, status: {state: Valid}}", want: Ready},
+		"unknown word, soon":                 {object: "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 2}, status: {observedGeneration: 2, phase: Basked}}", quiet: 19 * time.Second},
+		"unknown word":                       {object: "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 2}, status: {observedGeneration: 2, phase: Basked}}", quiet: 20 * time.Second, want: Ready, unverified: true, note: "Basked"},
+		"unknown word of before":             {object: "{apiVersion: example.com/v1, kind: Thing, metadata: {generation: 2}, status: {observedGeneration: 1, phase: Basked}}", quiet: month},
+		"word of motion":                     {object: "{apiVersion: example.com/v1, kind: Thing, status: {phase: ProvisioningDisks}}", quiet: month},
+		"word of denial":                     {object: "{apiVersion: example.com/v1, kind: Thing, status: {phase: NotReady}}", quiet: month},
+		"extension":                          {object: "{apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension, metadata: {generation: 1}, status: {conditions: [{type: Progressing, status: 'True', reason: Succeeded, observedGeneration: 1}, {type: Installed, status: 'True', reason: Succeeded, observedGeneration: 1}]}}", want: Ready},
+		"extension that tries again":         {object: "{apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension, metadata: {generation: 1}, status: {conditions: [{type: Progressing, status: 'True', reason: Retrying, observedGeneration: 1}, {type: Installed, status: 'True', reason: Succeeded, observedGeneration: 1}]}}"},
+		"extension that is blocked":          {object: "{apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension, metadata: {generation: 1}, status: {conditions: [{type: Progressing, status: 'False', reason: Blocked, observedGeneration: 1}, {type: Installed, status: 'False', reason: Failed, observedGeneration: 1}]}}", want: Failed},
+		"catalog":                            {object: "{apiVersion: olm.operatorframework.io/v1, kind: ClusterCatalog, status: {conditions: [{type: Progressing, status: 'True', reason: Succeeded}, {type: Serving, status: 'True', reason: Available}]}}", want: Ready},
+		"catalog that isn't wanted":          {object: "{apiVersion: olm.operatorframework.io/v1, kind: ClusterCatalog, spec: {availabilityMode: Unavailable}, status: {conditions: [{type: Progressing, status: 'True', reason: Succeeded}, {type: Serving, status: 'False', reason: UserSpecifiedUnavailable}]}}", want: Ready},
+		"any kind that has arrived":          {object: "{apiVersion: example.com/v1, kind: Thing, status: {conditions: [{type: Progressing, status: 'True', reason: Succeeded}]}}", want: Ready},
+		"any kind on its way":                {object: "{apiVersion: example.com/v1, kind: Thing, status: {conditions: [{type: Progressing, status: 'True', reason: RollingOut}]}}"},
+		"usage of Crossplane":                {object: "{apiVersion: protection.crossplane.io/v1beta1, kind: ClusterUsage, status: {conditions: [{type: Ready, status: 'True'}]}}", want: Ready},
+		"scheduled operation":                {object: "{apiVersion: ops.crossplane.io/v1alpha1, kind: CronOperation, status: {conditions: [{type: Scheduling, status: 'True'}, {type: Synced, status: 'True'}]}}", want: Ready},
+		"scheduled operation that never ran": {object: "{apiVersion: ops.crossplane.io/v1alpha1, kind: CronOperation, status: {conditions: [{type: Scheduling, status: 'True'}]}}", want: Ready},
+		"operation that runs":                {object: "{apiVersion: ops.crossplane.io/v1alpha1, kind: Operation, status: {conditions: [{type: Synced, status: 'True'}]}}", endless: true},
+		"operation":                          {object: "{apiVersion: ops.crossplane.io/v1alpha1, kind: Operation, status: {conditions: [{type: Synced, status: 'True'}, {type: Succeeded, status: 'True'}]}}", want: Ready, endless: true},
+		"account of a provider":              {object: "{apiVersion: aws.upbound.io/v1beta1, kind: ProviderConfig}", want: Ready},
+		"account of a cluster's provider":    {object: "{apiVersion: aws.m.upbound.io/v1beta1, kind: ClusterProviderConfig, status: {users: 2}}", want: Ready},
+		"account of a community provider":    {object: "{apiVersion: kubernetes.crossplane.io/v1alpha1, kind: ProviderConfig}", want: Ready},
+		"how a provider runs":                {object: "{apiVersion: pkg.crossplane.io/v1beta1, kind: DeploymentRuntimeConfig}", want: Ready},
+		"certificate that isn't renewed":     {object: "{apiVersion: cert-manager.io/v1, kind: Certificate, status: {conditions: [{type: Ready, status: 'True'}, {type: Issuing, status: 'False', reason: Failed, message: rate limited}]}}", unchanged: true, want: Ready, note: "rate limited"},
+		"certificate that isn't issued":      {object: "{apiVersion: cert-manager.io/v1, kind: Certificate, status: {conditions: [{type: Ready, status: 'False'}, {type: Issuing, status: 'False', reason: Failed, message: rate limited}]}}", want: Failed},
+		"backup that hasn't begun":           {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Backup}", endless: true},
+		"backup":                             {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Backup, status: {phase: completed}}", want: Ready, endless: true},
+		"backup that failed":                 {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Backup, status: {phase: failed}}", want: Failed, endless: true},
+		"database that isn't made":           {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Database, metadata: {generation: 1}, status: {observedGeneration: 1, applied: false, message: no owner}}", want: Failed},
+		"database":                           {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Database, metadata: {generation: 1}, status: {observedGeneration: 1, applied: true}}", want: Ready},
+		"Velero's backup, not begun":         {object: "{apiVersion: velero.io/v1, kind: Backup}", endless: true},
+		"Velero's backup":                    {object: "{apiVersion: velero.io/v1, kind: Backup, status: {phase: Completed}}", want: Ready, endless: true},
+		"Velero's backup, half of it":        {object: "{apiVersion: velero.io/v1, kind: Backup, status: {phase: PartiallyFailed}}", want: Failed, endless: true},
+		"Velero's restore":                   {object: "{apiVersion: velero.io/v1, kind: Restore, status: {phase: InProgress}}", endless: true},
+		"image on its way":                   {object: "{apiVersion: cdi.kubevirt.io/v1beta1, kind: DataVolume, status: {phase: ImportInProgress}}", endless: true},
+		"workflow":                           {object: "{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Running}}", endless: true},
+		"run of a pipeline":                  {object: "{apiVersion: tekton.dev/v1, kind: PipelineRun, status: {conditions: [{type: Succeeded, status: Unknown, reason: Running}]}}", endless: true},
+		"backup of Longhorn":                 {object: "{apiVersion: longhorn.io/v1beta2, kind: Backup, status: {state: InProgress}}", endless: true},
+		"route of Istio":                     {object: "{apiVersion: networking.istio.io/v1, kind: VirtualService, spec: {hosts: [a]}}", want: Ready},
+		"grant":                              {object: "{apiVersion: gateway.networking.k8s.io/v1beta1, kind: ReferenceGrant, spec: {from: []}}", want: Ready},
+		"primary that waits for somebody":    {object: "{apiVersion: postgresql.cnpg.io/v1, kind: Cluster, spec: {instances: 1, primaryUpdateStrategy: supervised}, status: {phase: Waiting for user action, readyInstances: 1, conditions: [{type: Ready, status: 'True'}]}}", want: Ready, note: "waits"},
+		"halted database":                    {object: "{apiVersion: kubedb.com/v1, kind: Postgres, spec: {halted: true}, status: {phase: NotReady}}", want: Ready, note: "stopped"},
+		"database that was halted":           {object: "{apiVersion: kubedb.com/v1, kind: Postgres, status: {phase: Halted}}", want: Ready, note: "halted"},
+		"Elastic, paused":                    {object: "{apiVersion: elasticsearch.k8s.elastic.co/v1, kind: Elasticsearch, metadata: {annotations: {eck.k8s.elastic.co/pause-orchestration: 'true'}}, status: {phase: ApplyingChanges}}", want: Ready, note: "paused"},
+	} {
+		obj := objectOf(t, test.object)
+		if test.quiet == 0 {
+			test.quiet = time.Second
+		}
+		in := Input{Object: obj, Baseline: obj, Changed: !test.unchanged, AppliedAt: applied, ProgressedAt: applied, Now: applied.Add(test.quiet), HasStatus: new(true)}
+		if hasStatus(obj) { // written by its controller since the apply
+			in.Baseline = obj.DeepCopy()
+			delete(in.Baseline.Object, "status")
+		}
+		v := (*Set)(nil).Evaluate(in)
+		if v.Phase != test.want || v.Unverified != test.unverified || (v.NoProgress < 0) != test.endless || !strings.Contains(strings.Join(v.Notes, "; "), test.note) {
+			t.Errorf("%s: %+v, want phase %d, unverified %t, endless %t and a note %q", name, v, test.want, test.unverified, test.endless, test.note)
+		}
+	}
+}
