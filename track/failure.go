@@ -81,7 +81,7 @@ func (e *evaluation) recentCrash() *Finding {
 	}
 	e.checkBy(at)
 	crash := *p
-	crash.FinalAt = time.Time{}
+	crash.Since, crash.FinalAt = e.obj.clock.at(crash.Since), time.Time{}
 	return &crash
 }
 

@@ -19,7 +19,7 @@ const servedRecheck = 500 * time.Millisecond // between two checks whether a new
 // rollouts, and whether new kinds are served.
 func (w *wait) lookUpDetails(now time.Time) {
 	for _, obj := range w.objects {
-		if obj.status.State.IsFinal() || obj.target.Until == UntilGone || obj.timers.arePaused() {
+		if obj.status.State.IsFinal() || obj.target.Until == UntilGone || obj.clock.isPaused() {
 			continue
 		}
 		if at := w.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
@@ -55,7 +55,7 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		if obj.gk == kube.PersistentVolumeClaimKind {
 			after = eventReadTimes[obj.gk][0]
 		}
-		return obj.timers.appliedAt.Add(after)
+		return obj.clock.shown(obj.timers.appliedAt.Add(after))
 	}
 	if obj.lookups.inFlight {
 		return time.Time{}
@@ -91,7 +91,7 @@ func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for pod, history := range t.newPods.byUID {
 				if !history.Pod.Scheduling.Done {
-					times, uid, since = unscheduledReadTimes, pod, p.Since
+					times, uid, since = unscheduledReadTimes, pod, t.clock.at(p.Since)
 				}
 			}
 		}
@@ -99,7 +99,7 @@ func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
 	if t.lookups.eventReads >= len(times) {
 		return time.Time{}, ""
 	}
-	return since.Add(times[t.lookups.eventReads]), uid
+	return t.clock.shown(since.Add(times[t.lookups.eventReads])), uid
 }
 
 // awaitsServing reports whether the object is a CustomResourceDefinition that is

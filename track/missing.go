@@ -136,13 +136,14 @@ func (s *podSummary) missingFinalAt(g *problemGroup, what finding.Missing) (time
 	if s.eval.obj.release.missing != nil {
 		known = s.eval.obj.release.missing(missingID{s.eval.obj.target.ID.Namespace, what})
 	}
+	foundAt := s.eval.obj.clock.at(known.foundAt)
 	switch {
 	case !known.foundAt.IsZero() && g.symptom.Class != class.MountedObjectMissing:
-		return known.foundAt.Add(noticedByKubeletWithin), true
-	case !known.foundAt.IsZero() && g.symptom.LastEventAt.Before(known.foundAt.Add(noticedByKubeletWithin)):
+		return foundAt.Add(noticedByKubeletWithin), true
+	case !known.foundAt.IsZero() && g.symptom.LastEventAt.Before(foundAt.Add(noticedByKubeletWithin)):
 		return time.Time{}, true // the kubelet hasn't missed it since
 	case !known.foundAt.IsZero():
-		return known.foundAt.Add(mountedAgainWithin), true
+		return foundAt.Add(mountedAgainWithin), true
 	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
 		return g.symptom.Since, true
 	case known.isPermanent || s.eval.obj.release.willAppear == nil || !s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, what):

@@ -85,10 +85,18 @@ func (w *objectWatches) declaresStatus(ctx context.Context, gvk schema.GroupVers
 	if err != nil || types == nil {
 		return false
 	}
-	withStatus := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{}}}
-	withStatus.SetGroupVersionKind(gvk)
-	_, err = types.ObjectToTyped(withStatus)
-	return err == nil // a field that the schema doesn't have is an error
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(gvk)
+	object, err := types.ObjectToTyped(empty)
+	if err != nil {
+		return false
+	}
+	atom, known := object.Schema().Resolve(object.TypeRef())
+	if !known || atom.Map == nil {
+		return false
+	}
+	_, has := atom.Map.FindField("status")
+	return has
 }
 
 // start opens the watches of all resources.

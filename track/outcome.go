@@ -51,7 +51,7 @@ func (w *wait) outOfTime(ctx context.Context) error {
 			w.updateStatus(obj, now)
 		}
 		if !obj.status.State.IsFinal() {
-			obj.status.Waited = obj.timers.now(now).Sub(obj.timers.appliedAt)
+			obj.status.Waited = obj.clock.at(now).Sub(obj.timers.appliedAt)
 		}
 	}
 	if w.isFinished() && w.failedAt.IsZero() {

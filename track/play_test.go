@@ -220,7 +220,7 @@ func (p *play) run(t *testing.T) {
 			s.schedule.isDue = true
 			next++
 		}
-		at := s.timers.now(now)
+		at := s.clock.at(now)
 		if !s.schedule.isDueAt(at) {
 			continue // as in a wait: time alone changes nothing before the check that the evaluation has asked for
 		}

@@ -56,6 +56,7 @@ func (e *evaluation) podProblem() *Finding {
 func (e *evaluation) summarizePods() *podSummary {
 	summary := &podSummary{eval: e, groups: map[class.Class]*problemGroup{}}
 	r := e.obj.podPolicy(e.rollout)
+	r.Now = e.obj.clock.shown(e.now)
 	for _, history := range e.obj.newPods.byUID {
 		if history.Pod.Deleting {
 			continue

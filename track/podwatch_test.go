@@ -56,7 +56,7 @@ func TestPodsOfAnEarlierRevision(t *testing.T) {
 
 			obj.update(normalisedYAML(t, fmt.Sprintf(test.manifest, test.revisions[1], 2)), now)
 			s.pods.request(obj)
-			if obj.timers.arePaused() {
+			if obj.clock.isPaused() {
 				t.Error("its timers wait for the watch of the revision before")
 			}
 			after := &podWatch{stop: func() {}, outage: outage{activity: "watching pods", objects: []*trackedObject{obj}}}

@@ -178,13 +178,13 @@ func (w *wait) willAppear(namespace string, what finding.Missing) bool {
 			return false
 		case !isOrMakes(o, what):
 			misses := obj.status.Finding != nil && obj.status.Finding.Missing != nil // a Job that can't start creates nothing
-			return mayMakeAnything(o) && obj.target.ID.Namespace == namespace && !misses && obj.status.State != Failed && now.Sub(obj.timers.appliedAt) < providedByAnyWithin
+			return mayMakeAnything(o) && obj.target.ID.Namespace == namespace && !misses && obj.status.State != Failed && obj.clock.at(now).Sub(obj.timers.appliedAt) < providedByAnyWithin
 		}
 		limit := providedByControllerWithin
 		if obj.target.ID.Kind == what.Kind {
 			limit = noticedByKubeletWithin
 		}
-		isRecent := obj.status.State == Ready && now.Sub(obj.timers.appliedAt)-obj.status.Waited < limit
+		isRecent := obj.status.State == Ready && obj.clock.at(now).Sub(obj.timers.appliedAt)-obj.status.Waited < limit
 		return isRecent || !obj.status.State.IsFinal()
 	})
 }

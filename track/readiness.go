@@ -13,7 +13,7 @@ import (
 
 const slowRolloutAfter = time.Second // after this time the pods of a rollout are watched that isn't ready
 
-// An evaluation computes the status of an object at one time, from what is known of the object, its pods and
+// An evaluation computes the status of an object at one time of its clock, from what is known of the object, its pods and
 // its events. It does no I/O and reads no clock. What it finds it notes where it must be known how long it has lasted:
 // in the object's timers, the histories of its pods, and in why they can't be created.
 type evaluation struct {
@@ -30,7 +30,7 @@ func (e *evaluation) checkBy(at time.Time) {
 	}
 }
 
-// evaluate computes the status at a time, and when time alone may give another one.
+// evaluate computes the status at a time of the object's clock, and when time alone may give another one.
 func (t *trackedObject) evaluate(now time.Time) (status Status, nextCheck time.Time) {
 	t.updateProgress(now)
 	e := &evaluation{obj: t, now: now, rollout: t.status.Rollout}
@@ -43,6 +43,7 @@ func (t *trackedObject) evaluate(now time.Time) (status Status, nextCheck time.T
 	e.applyFailMode(&status)
 	if f := status.Finding; f != nil {
 		f.Objects, f.Fatal = finding.IDs{t.target.ID}, status.State == Failed
+		f.Since, f.FinalAt = t.clock.shown(f.Since), t.clock.shown(f.FinalAt)
 	}
 	return status, e.nextCheck
 }
@@ -138,7 +139,9 @@ func (e *evaluation) workloads() rules.Workloads {
 	if e.obj.release.workloads == nil || e.obj.isWorkload() {
 		return rules.Workloads{}
 	}
-	return e.obj.release.workloads()
+	w := e.obj.release.workloads()
+	w.ReadySince = e.obj.clock.at(w.ReadySince)
+	return w
 }
 
 // stableFor is how long a rollout has to stay ready whose containers have no readiness probe.
@@ -163,7 +166,7 @@ func (e *evaluation) stabilityLeft(status Status) time.Duration {
 // unless its containers have crashed before. It reports whether the workload was still
 // being observed.
 func (t *trackedObject) waiveStability() bool {
-	if t.timers.readySince.IsZero() || t.timers.arePaused() {
+	if t.timers.readySince.IsZero() || t.clock.isPaused() {
 		return false
 	}
 	for _, history := range t.newPods.byUID {

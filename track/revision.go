@@ -140,7 +140,7 @@ func progressingMessage(o *unstructured.Unstructured) string {
 func (p *podWatches) findRevisions(now time.Time) {
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range p.objects {
-		if obj.needsPods() && obj.needsRevision() && !obj.status.State.IsFinal() && !obj.timers.arePaused() && !now.Before(obj.lookups.nextAt) {
+		if obj.needsPods() && obj.needsRevision() && !obj.status.State.IsFinal() && !obj.clock.isPaused() && !now.Before(obj.lookups.nextAt) {
 			unknown[obj.target.ID.Namespace] = append(unknown[obj.target.ID.Namespace], obj)
 		}
 	}

@@ -6,10 +6,58 @@ import (
 	"deployer/track/class"
 )
 
-// timers are the times from which the limits of an object itself count; those of its pods have theirs. They pause
-// while the API server is unreachable: silence proves nothing then.
+// A clock is an object's own: it stands still during outages of what shows the object, because silence proves nothing then. All
+// times that are kept of the object are its; people and programs are shown those of the wait.
+type clock struct {
+	outages []timeSpan // in order; the last may go on
+	active  int        // outages at this time, of the object's watches
+}
+
+type timeSpan struct{ from, to time.Time } // to is zero while it goes on
+
+// isPaused reports whether there is an outage.
+func (c *clock) isPaused() bool { return c.active > 0 }
+
+// pause begins an outage, at a time of the wait that may have passed.
+func (c *clock) pause(at time.Time) {
+	if c.active++; c.active > 1 {
+		return
+	}
+	if n := len(c.outages); n > 0 && at.Before(c.outages[n-1].to) {
+		at = c.outages[n-1].to
+	}
+	c.outages = append(c.outages, timeSpan{from: at})
+}
+
+// resume ends an outage. With the last one the clock goes on where it stood.
+func (c *clock) resume(at time.Time) {
+	if c.active--; c.active == 0 {
+		c.outages[len(c.outages)-1].to = at
+	}
+}
+
+// at converts a time of the wait to the object's.
+func (c *clock) at(t time.Time) time.Time {
+	var lost time.Duration
+	for _, o := range c.outages {
+		lost += max(0, earliest(o.to, t).Sub(o.from))
+	}
+	return t.Add(-lost)
+}
+
+// shown converts a time of the object to the wait's. What comes after an outage that goes on is shown as if it ended now.
+func (c *clock) shown(t time.Time) time.Time {
+	for _, o := range c.outages {
+		if t.After(o.from) && !o.to.IsZero() {
+			t = t.Add(o.to.Sub(o.from))
+		}
+	}
+	return t
+}
+
+// timers are the times from which the limits of an object itself count; those of its pods have theirs.
 type timers struct {
-	appliedAt     time.Time                 // by our clock
+	appliedAt     time.Time
 	progressedAt  time.Time                 // when a count was last higher than ever
 	highestCounts map[string]int            // so far; a higher one is progress
 	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready
@@ -17,21 +65,6 @@ type timers struct {
 	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
-
-	outages     int       // of the object's watches, that are active
-	pausedSince time.Time // when the first of them began; zero when the timers run
-}
-
-// arePaused reports whether there is an outage.
-func (t *timers) arePaused() bool { return !t.pausedSince.IsZero() }
-
-// now converts a time of the clock to the time of the timers, which stands still during an
-// outage.
-func (t *timers) now(clock time.Time) time.Time {
-	if t.arePaused() {
-		return t.pausedSince
-	}
-	return clock
 }
 
 // since returns since when the object itself has a problem; it begins now unless it has
@@ -44,7 +77,7 @@ func (t *timers) since(c class.Class, now time.Time) time.Time {
 	return now
 }
 
-// A schedule says when an object's status has to be computed again.
+// A schedule says when, by its clock, an object's status has to be computed again.
 type schedule struct {
 	isDue      bool      // something has changed since
 	recheckAt  time.Time // when time alone may change it; zero for never

@@ -16,13 +16,45 @@ import (
 // crashes at its start would look stable.
 func TestOutageIsNoTimeOfBeingReady(t *testing.T) {
 	ready := time.Now()
-	obj := &trackedObject{}
-	obj.timers.readySince, obj.timers.runningAgainSince = ready, ready
-	obj.pauseTimers(ready.Add(time.Second))
-	obj.resumeTimers(ready.Add(time.Hour))
-	for name, since := range map[string]time.Time{"ready": obj.timers.readySince, "running again": obj.timers.runningAgainSince} {
-		if lasted := ready.Add(time.Hour).Sub(since); lasted != time.Second {
-			t.Errorf("%s for %s after an outage, want a second", name, lasted)
+	var c clock
+	c.pause(ready.Add(time.Second)) // of one watch
+	c.pause(ready.Add(time.Minute)) // of another
+	if during := c.at(ready.Add(30 * time.Minute)); during.Sub(ready) != time.Second {
+		t.Errorf("ready for %s in an outage, want a second", during.Sub(ready))
+	}
+	c.resume(ready.Add(40 * time.Minute))
+	c.resume(ready.Add(time.Hour))
+	c.pause(ready.Add(59 * time.Minute)) // noticed late
+	c.resume(ready.Add(61 * time.Minute))
+	for at, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Second, 61 * time.Minute: time.Second, 62 * time.Minute: time.Minute + time.Second} {
+		got := c.at(ready.Add(at))
+		if got.Sub(ready) != want {
+			t.Errorf("ready for %s after %s with an outage, want %s", got.Sub(ready), at, want)
+		}
+		if back := c.shown(got.Add(time.Minute)); back.Sub(ready) != max(at, 61*time.Minute)+time.Minute && at != 0 {
+			t.Errorf("a minute after %s is shown as %s", at, back.Sub(ready))
+		}
+	}
+}
+
+// The kubelet has its twenty seconds to see a Secret that was written also when an outage follows.
+func TestOutageIsNoTimeToNoticeASecret(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	job := normalised(t, map[string]any{"apiVersion": "batch/v1", "kind": "Job"})
+	obj := newTrackedObject(Target{ID: kube.IDOf(job), Baseline: job, Changed: true}, &Options{}, begin)
+	obj.release.missing = func(missingID) *missingReference { return &missingReference{foundAt: begin.Add(10 * time.Second)} }
+	pod := (&actor{Name: "web-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}).pod(begin)
+	obj.updatePod(pod)
+	obj.evaluate(begin)
+	obj.pauseTimers(begin.Add(15 * time.Second))
+	obj.resumeTimers(begin.Add(5 * time.Minute))
+	for after, want := range map[time.Duration]State{5*time.Minute + 14*time.Second: Progressing, 5*time.Minute + 15*time.Second: Failed} {
+		status, _ := obj.evaluate(obj.clock.at(begin.Add(after)))
+		if status.State != want {
+			t.Errorf("after %s it was %s, want %s: %s", after, status.State, want, status.Message)
+		}
+		if shown := status.Finding.FinalAt.Sub(begin); shown != 5*time.Minute+15*time.Second {
+			t.Errorf("its failure is shown for %s", shown)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type trackedObject struct {
 	observed observation
 	events   eventLog
 	newPods  newPods
+	clock    clock
 	timers   timers
 	schedule schedule
 	lookups  lookups
@@ -113,7 +114,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		if t.target.Baseline != nil {
 			t.observed.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
-		t.observed.generation, t.timers.progressedAt = g, now
+		t.observed.generation, t.timers.progressedAt = g, t.clock.at(now)
 		clear(t.timers.failingSince)
 	}
 	if t.gk == kube.PodKind {
@@ -179,7 +180,7 @@ func (t *trackedObject) addEvent(e finding.Event, pod types.UID, now time.Time) 
 	}
 	if pod != "" {
 		if history := t.newPods.byUID[pod]; history != nil {
-			history.AddEvent(e.Reason, e.Message, e.Count, now)
+			history.AddEvent(e.Reason, e.Message, e.Count, t.clock.at(now))
 		}
 		return true
 	}
@@ -192,56 +193,26 @@ func (t *trackedObject) addEvent(e finding.Event, pod types.UID, now time.Time) 
 	return true
 }
 
-// writtenAt is when an event was written, by our clock and not before the apply: it is seen later, if events are watched
-// later.
+// writtenAt is when an event was written, by the object's clock and not before the apply: it is seen later, if events are
+// watched later.
 func (t *trackedObject) writtenAt(e finding.Event, now time.Time) time.Time {
 	if e.Last.IsZero() || t.observed.serverAppliedAt.IsZero() {
-		return now
+		return t.clock.at(now)
 	}
 	at := t.timers.appliedAt.Add(max(0, e.Last.Sub(t.observed.serverAppliedAt)))
-	if at.After(now) {
-		return now
-	}
-	return at
+	return t.clock.at(earliest(at, now))
 }
 
 // pauseTimers begins an outage.
-func (t *trackedObject) pauseTimers(now time.Time) {
+func (t *trackedObject) pauseTimers(at time.Time) {
 	t.schedule.isDue = true
-	if t.timers.outages++; t.timers.outages == 1 {
-		t.timers.pausedSince = now
-	}
+	t.clock.pause(at)
 }
 
-// resumeTimers ends an outage. With the last one the timers go on where they stood.
-func (t *trackedObject) resumeTimers(now time.Time) {
+// resumeTimers ends an outage.
+func (t *trackedObject) resumeTimers(at time.Time) {
 	t.schedule.isDue = true
-	if t.timers.outages--; t.timers.outages == 0 {
-		t.shiftTimers(now.Sub(t.timers.pausedSince))
-		t.timers.pausedSince = time.Time{}
-	}
-}
-
-func (t *trackedObject) shiftTimers(d time.Duration) {
-	timers := &t.timers
-	for _, at := range []*time.Time{&timers.appliedAt, &timers.progressedAt, &timers.readySince, &timers.runningAgainSince} {
-		if !at.IsZero() {
-			*at = at.Add(d)
-		}
-	}
-	for c, at := range timers.failingSince {
-		timers.failingSince[c] = at.Add(d)
-	}
-	if failure := t.newPods.creationFailure; failure != nil {
-		failure.since = failure.since.Add(d)
-	}
-	for reason, event := range t.events.counts {
-		event.Since = event.Since.Add(d)
-		t.events.counts[reason] = event
-	}
-	for _, history := range t.newPods.byUID {
-		history.ShiftTimers(d)
-	}
+	t.clock.resume(at)
 }
 
 // memoryLowered reports whether the release lowered a container's memory limit.

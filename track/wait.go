@@ -185,7 +185,7 @@ func (w *wait) recordWorkloads() {
 // updateDue updates the statuses that an observation or time may have changed.
 func (w *wait) updateDue(now time.Time) {
 	for _, obj := range w.objects {
-		at := obj.timers.now(now)
+		at := obj.clock.at(now)
 		if soon := obj.schedule.computedAt.Add(manyPodsPause); len(obj.newPods.byUID) > manyPods && at.Before(soon) {
 			obj.schedule.recheckAt = earliest(obj.schedule.recheckAt, soon)
 			continue
@@ -196,15 +196,14 @@ func (w *wait) updateDue(now time.Time) {
 	}
 }
 
-// updateStatus computes the status of an object by the time of its timers, and reports changes.
+// updateStatus computes the status of an object, and reports changes.
 func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
 	if obj.status.State.IsFinal() {
 		return
 	}
-	now = obj.timers.now(now)
-	before := obj.status
-	after, nextCheck := obj.evaluate(now)
-	obj.schedule = schedule{recheckAt: nextCheck, computedAt: now}
+	at, before := obj.clock.at(now), obj.status
+	after, nextCheck := obj.evaluate(at)
+	obj.schedule = schedule{recheckAt: nextCheck, computedAt: at}
 	if !w.missing.confirm(obj, after, now) || after.State == Failed && !w.health.silenceIsReliable(w.opts.Now()) {
 		return
 	}
@@ -249,8 +248,8 @@ func problemClass(s Status) Class {
 func (w *wait) timeToNextUpdate(now time.Time) time.Duration {
 	next := now.Add(time.Minute)
 	for _, obj := range w.objects {
-		if !obj.status.State.IsFinal() && !obj.timers.arePaused() {
-			next = earliest(next, obj.schedule.recheckAt, w.nextLookupAt(obj))
+		if !obj.status.State.IsFinal() && !obj.clock.isPaused() {
+			next = earliest(next, obj.clock.shown(obj.schedule.recheckAt), w.nextLookupAt(obj))
 		}
 	}
 	if len(w.pods.requested) > 0 {

@@ -41,7 +41,7 @@ func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Sympt
 	case pullReasons.Has(reason):
 		return h.pullProblem(c)
 	case !ok:
-		if c.hasRecovered(now) {
+		if c.hasRecovered(r.Now) {
 			return h.probeProblem(c)
 		}
 		return cmp.Or(h.crashProblem(c, r), h.probeProblem(c))

@@ -39,6 +39,7 @@ type Policy struct {
 	FailuresAllowed *int      // crashes of a container that are no failure; nil is 2
 	Unchanged       bool      // the release changed nothing: what failed before counts
 	AppliedAt       time.Time // by the cluster's clock; zero when unknown
+	Now             time.Time // the time, also of outages
 	MemoryLowered   func(container string) bool
 	OldPodsLeaving  bool // old pods are terminating and will free resources
 }
@@ -110,17 +111,6 @@ func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 
 // RestartTimer lets the time of a problem begin anew.
 func (h *History) RestartTimer(f Symptom, now time.Time) { h.problemSince[f.key()] = now }
-
-// ShiftTimers moves the timers on by a time in which the pod could not be observed.
-func (h *History) ShiftTimers(d time.Duration) {
-	for key, at := range h.problemSince {
-		h.problemSince[key] = at.Add(d)
-	}
-	for c, event := range h.events {
-		event.at = event.at.Add(d)
-		h.events[c] = event
-	}
-}
 
 // UnexplainedCrash returns a container that has crashed and whose status doesn't say why; nil
 // when it hasn't. Its log may say that its command was never executed.
