@@ -55,7 +55,6 @@ const (
 type Suggestion struct {
 	What    string `json:"what"`
 	Command string `json:"command,omitempty" text:"command"`
-	about   string // what it needs: a pod, an object, or the failed run; empty for none of them
 }
 
 // The verdicts on runs that didn't succeed, as their reports have them.
@@ -82,9 +81,6 @@ func (c *causeCollector) collect(err error) {
 	}
 	if c.verdict == verdictFailed && c.state.neverBegan() {
 		c.verdict = verdictRejected
-	}
-	if len(c.causes) > 0 && c.verdict != verdictRejected && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
-		c.causes[0].Next = append(c.causes[0].Next, c.state.undoSuggestion()...)
 	}
 }
 
@@ -253,8 +249,7 @@ func (t *runState) cause(from track.Finding) Cause {
 	id := from.Objects[0]
 	change, changed := t.changes[id], t.changesToBlame(from.Objects[0], from.Container, from.Class)
 	from.BeforeRelease = from.BeforeRelease && !watching && len(changed) == 0 // its pods may read what has changed
-	out := Cause{Finding: inUTC(from), Source: change.Source, Impact: t.impact(from, change), Next: suggestions(from.Class, id, from),
-		Changed: changed}
+	out := Cause{Finding: inUTC(from), Source: change.Source, Impact: t.impact(from, change), Changed: changed}
 	if watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}

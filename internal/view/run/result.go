@@ -102,23 +102,19 @@ func (v *View) summedUp() Result {
 	r.Began = page.Timestamp(v.display.began)
 	r.Seconds = roundedSeconds(v.display.now().Sub(v.display.began))
 	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
-	if err != nil && r.ExitCode > signalCodes {
-		r.stopped()
-	}
 	if len(v.runs.failed) > 0 || rolled != nil {
 		undone := v.runs.current.rollbackResult(rolled, len(v.runs.failed) > 0)
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
-			r.dropSuggestions(func(s Suggestion, _ *Cause) bool {
-				return s.about == aboutRun && (overtaken(err) || undone.isIncomplete())
-			})
-			if undone.isIncomplete() {
-				r.Causes = append(r.Causes, undone.Causes...)
-			}
-		} else {
-			r.dropStaleSuggestions()
 		}
+	}
+	first.suggest(&r, err)
+	if err != nil && r.ExitCode > signalCodes {
+		r.stopped()
+	}
+	if r.Rollback != nil && r.Rollback.isIncomplete() {
+		r.Causes = append(r.Causes, r.Rollback.Causes...)
 	}
 	return r
 }
@@ -146,27 +142,6 @@ func (r *Result) stopped() {
 	}
 }
 
-// dropStaleSuggestions drops what a rollback has made obsolete: to roll back, and to look
-// at deleted objects and at pods. Pods of hooks stay.
-func (r *Result) dropStaleSuggestions() {
-	deleted := map[string]bool{}
-	for _, o := range r.Rollback.Objects {
-		deleted[o.Object] = o.Action == apply.Delete
-	}
-	r.dropSuggestions(func(s Suggestion, c *Cause) bool {
-		object := len(c.Objects) > 0 && deleted[c.Objects[0].String()]
-		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
-		return gone[s.about]
-	})
-}
-
-func (r *Result) dropSuggestions(isStale func(Suggestion, *Cause) bool) {
-	for i := range r.Causes {
-		c := &r.Causes[i]
-		c.Next = slices.DeleteFunc(c.Next, func(s Suggestion) bool { return isStale(s, c) })
-	}
-}
-
 // rollbackResult is the result of the run that undid another. It may not have begun.
 func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Result {
 	var err error
@@ -186,6 +161,7 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 		return r
 	}
 	r := t.result(err)
+	t.suggest(&r, err)
 	if err != nil {
 		r.ExitCode = 1
 	}
@@ -195,7 +171,7 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 // successStatuses are the statuses of successful runs of verbs that don't deploy.
 var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
 
-// result sums up one run that ended with err.
+// result sums up one run that ended with err, without suggestions.
 func (t *runState) result(err error) Result {
 	r := Result{
 		Format: output.JSONVersion, Document: "result", Subject: page.SubjectOf(t.op),

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/lazyregexp"
@@ -19,23 +21,6 @@ import (
 // A suggestionRule is a suggestion with places for names: {ns}, {kind}, {name}, {pod},
 // {container}, {image}, {node}, {rule}, {needs} and, as kubectl creates it, {creates}. One whose place has no name is left out.
 type suggestionRule struct{ what, command string }
-
-// What suggestions are about.
-const (
-	aboutPod    = "pod"
-	aboutObject = "object"
-	aboutRun    = "run" // its undoing
-)
-
-func (r suggestionRule) about() string {
-	switch {
-	case strings.Contains(r.command, "{pod}"):
-		return aboutPod
-	case strings.Contains(r.command, "{name}"):
-		return aboutObject
-	}
-	return ""
-}
 
 // The rules that several classes share.
 var (
@@ -95,8 +80,38 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 	return []suggestionRule{describePod, describeObject}
 }
 
-// suggestions fills in the rules for a class of problem of an object.
-func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion {
+// suggest says what to do about the causes of a run that ended with err, after its rollback if there was one: that leaves no
+// pods but those of hooks, and nothing of what it has deleted.
+func (t *runState) suggest(r *Result, err error) {
+	wentBack := r.Rollback != nil && r.Rollback.Error == ""
+	deleted := map[string]bool{}
+	if wentBack {
+		for _, o := range r.Rollback.Objects {
+			deleted[o.Object] = o.Action == apply.Delete
+		}
+	}
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		var gone []string
+		switch {
+		case len(c.Objects) == 0 || c.Class == classRejected || c.Class == classStayed || c.Class == classApplyFailed:
+			continue // the error says it all
+		case deleted[c.Objects[0].String()]:
+			gone = []string{"name", "pod"}
+		case wentBack && c.Hook == "":
+			gone = []string{"pod"}
+		}
+		c.Next = suggestions(c.Class, c.Objects[0], c.Finding, gone...)
+	}
+	isIncomplete := r.Rollback != nil && r.Rollback.isIncomplete()
+	if len(r.Causes) > 0 && r.verdict != verdictRejected && !wentBack && !isIncomplete && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
+		r.Causes[0].Next = append(r.Causes[0].Next, t.undoSuggestion()...)
+	}
+}
+
+// suggestions fills in the rules for a class of problem of an object. Those with a place for the name of something that is
+// gone are left out.
+func suggestions(of class.Class, id kube.ID, problem track.Finding, gone ...string) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
 		"rule": deniedBy(problem.Message), "container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "",
@@ -122,13 +137,16 @@ func suggestions(of class.Class, id kube.ID, problem track.Finding) []Suggestion
 			names["creates"] = "configmap " + name
 		}
 	}
+	for _, place := range gone {
+		names[place] = ""
+	}
 	var out []Suggestion
 	for _, rule := range suggestionRules(of, problem) {
 		isTold := func(command string) bool {
 			return slices.ContainsFunc(out, func(s Suggestion) bool { return s.Command == command })
 		}
 		if command, ok := filled(rule.command, names); ok && !isTold(command) {
-			out = append(out, Suggestion{What: rule.what, Command: command, about: rule.about()})
+			out = append(out, Suggestion{What: rule.what, Command: command})
 		}
 	}
 	return out
@@ -174,7 +192,7 @@ func (t *runState) undoSuggestion() []Suggestion {
 	target := textfmt.ShellWord(t.op.Release) + "%s -n " + textfmt.ShellWord(t.op.Namespace)
 	switch {
 	case t.op.Verb == deploy.Install && t.op.Basis.Latest == nil:
-		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.Name+" uninstall "+target, ""), about: aboutRun}}
+		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.Name+" uninstall "+target, "")}}
 	case t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback:
 		return nil
 	}
@@ -185,5 +203,5 @@ func (t *runState) undoSuggestion() []Suggestion {
 		}
 		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)
 	}
-	return []Suggestion{{What: "roll back", Command: fmt.Sprintf(program.Name+" rollback "+target, revision), about: aboutRun}}
+	return []Suggestion{{What: "roll back", Command: fmt.Sprintf(program.Name+" rollback "+target, revision)}}
 }

@@ -399,24 +399,23 @@ func TestLogOfAnEarlierRun(t *testing.T) {
 // TestNothingGoneIsPointedAt after a rollback: neither pods, but those of hooks that
 // stay, nor what was deleted.
 func TestNothingGoneIsPointedAt(t *testing.T) {
-	suggested := func() []Suggestion {
-		return []Suggestion{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
-	}
+	job := track.Finding{Class: class.JobFailed, Container: "app", Pods: []string{"a-1"}}
 	r := Result{
 		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
 		Causes: []Cause{
-			{Finding: foundAt(track.Finding{}, true, viewtest.WebID()), Next: suggested()},
-			{Finding: foundAt(track.Finding{}, true, viewtest.ID("batch", "Job", "kept")), Hook: "pre-upgrade hook", Next: suggested()},
-			{Finding: foundAt(track.Finding{}, true, viewtest.ID("batch", "Job", "dropped")), Hook: "pre-upgrade hook", Next: suggested()},
+			{Finding: foundAt(job, true, viewtest.WebID())},
+			{Finding: foundAt(job, true, viewtest.ID("batch", "Job", "kept")), Hook: "pre-upgrade hook"},
+			{Finding: foundAt(job, true, viewtest.ID("batch", "Job", "dropped")), Hook: "pre-upgrade hook"},
+			{Finding: foundAt(track.Finding{Class: class.QuotaExceeded}, true, viewtest.ID("batch", "Job", "dropped"))},
 		},
 	}
-	r.dropStaleSuggestions()
-	for i, want := range []string{"object registry", "pod object registry", "registry"} {
+	(&runState{}).suggest(&r, nil)
+	for i, want := range []string{"describe the object", "show its full log, describe the object", "", "describe the limits"} {
 		var got []string
 		for _, s := range r.Causes[i].Next {
 			got = append(got, s.What)
 		}
-		if strings.Join(got, " ") != want {
+		if strings.Join(got, ", ") != want {
 			t.Errorf("%s: %v, want %s", r.Causes[i].Objects[0], got, want)
 		}
 	}
