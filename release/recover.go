@@ -43,7 +43,8 @@ func (s Recovered) String() string {
 // Recover records as failed what dead runs left pending or uninstalling, and returns the
 // resulting history. While this run holds the Lease, no other run of deployer is alive.
 // For records of other tools, and of runs without a Lease, that is only assumed after
-// LockOptions.Grace, by the server's clock, or with LockOptions.TakeoverPending.
+// LockOptions.Grace, by the server's clock, or with LockOptions.TakeoverPending; or if there is a later revision:
+// whoever made it has gone past the pending one, as `helm rollback` does, and Helm looks at the latest one alone.
 // Otherwise the error is a *PendingError. An error for which kube.IsRefused comes with the history, in which what admission
 // has refused to record is as it was.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
@@ -58,7 +59,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	var all []Recovered
 	var refused error
 	for _, s := range unfinished {
-		recovered, err := l.recoverRevision(ctx, s.Revision)
+		recovered, err := l.recoverRevision(ctx, s.Revision, s.Revision < h.Latest().Revision)
 		switch {
 		case kube.IsRefused(err):
 			refused = errors.Join(refused, err)
@@ -78,7 +79,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 }
 
 // recoverRevision recovers one unfinished revision; nil, nil when it needs nothing.
-func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovered, err error) {
+func (l *Lock) recoverRevision(ctx context.Context, revision int, passed bool) (out *Recovered, err error) {
 	err = retry(ctx, func(ctx context.Context) error {
 		out = nil
 		rec, secret, err := l.store.read(ctx, l.name, revision)
@@ -89,7 +90,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovere
 			// Somebody changed the label by hand; Helm, too, uses the record.
 			return l.store.patchRecord(ctx, secret, &recordPatch{status: rec.Info.Status})
 		}
-		dead, err := l.abandonedRun(ctx, rec)
+		dead, err := l.abandonedRun(ctx, rec, passed)
 		if dead == nil || err != nil {
 			return err
 		}
@@ -110,9 +111,9 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int) (out *Recovere
 	return out, err
 }
 
-// abandonedRun describes the run that wrote rec if it is dead. nil, nil means that the record
-// needs no recovery. The error is a *PendingError if the run may be alive.
-func (l *Lock) abandonedRun(ctx context.Context, rec *Record) (*Recovered, error) {
+// abandonedRun describes the run that wrote rec if it is dead, or passed: there is a later revision. nil, nil means that the
+// record needs no recovery. The error is a *PendingError if the run may be alive.
+func (l *Lock) abandonedRun(ctx context.Context, rec *Record, passed bool) (*Recovered, error) {
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
@@ -130,7 +131,7 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record) (*Recovered, error
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
 		return nil, nil // Helm leaves this after every failed uninstall, and continues from it
 	}
-	if l.opts.TakeoverPending {
+	if l.opts.TakeoverPending || passed {
 		return out, nil
 	}
 	now, err := l.store.ServerTime(ctx)

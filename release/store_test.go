@@ -130,6 +130,22 @@ func TestPendingOfHelm(t *testing.T) {
 	}
 }
 
+// TestPendingBelowTheLatest fails if a revision that another tool left pending counts as a run although somebody has gone past it: Helm
+// looks at the latest one alone.
+func TestPendingBelowTheLatest(t *testing.T) {
+	s := newSite(t)
+	s.helmCreates(t, "web", 1, superseded)
+	s.helmCreates(t, "web", 2, pending)
+	s.helmCreates(t, "web", 3, deployed)
+	l := lock(t, s.store, "web", LockOptions{})
+	defer unlock(t, l)
+	h, recovered, err := l.Recover(t.Context())
+	if err != nil || len(recovered) != 1 || recovered[0].Revision != 2 || h.Latest().Revision != 3 {
+		t.Errorf("Recover = %v, %v, %v", h, recovered, err)
+	}
+	wantStatuses(t, s.store, "web", "1:superseded 2:failed 3:deployed")
+}
+
 func TestLargeReleases(t *testing.T) {
 	withoutRace(t)
 	s := newSite(t)

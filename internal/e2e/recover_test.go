@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/helmtest"
 )
 
 // TestRecoverPlansNothing fails if recover tells of a plan that is made again: it has none.
@@ -41,4 +43,25 @@ func TestRecoverTellsWhatItDidBeforeItFailed(t *testing.T) {
 	r := w.exits(1, "recover", "x")
 	w.says(r, "stdout", "revision 1 was left pending-install by .* recorded as failed now")
 	w.says(r, "stderr", "holds revision 1")
+}
+
+// TestHelmRollbackAfterAKilledUpgrade fails if a revision that Helm left pending keeps away the next run although `helm rollback`
+// has gone past it: Helm's own upgrade only looks at the latest one.
+func TestHelmRollbackAfterAKilledUpgrade(t *testing.T) {
+	w := newWorld(t)
+	w.helm("install", "x", w.chart(configMap("a", "1")))
+	killed, done := w.command(helmtest.Helm3(t), "upgrade", "x", w.endless())
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.waiting()
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	done(killed.Wait())
+	w.statuses("x", "deployed", "pending-upgrade")
+	w.exits(5, "upgrade", "x", w.chart(configMap("a", "2")))
+	w.helm("rollback", "x", "1")
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
+	w.statuses("x", "superseded", "failed", "superseded", "deployed")
 }
