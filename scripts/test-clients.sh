@@ -147,4 +147,59 @@ X
 else
 	echo "Ansible isn't installed: its playbook is left out" >&2
 fi
+
+# Nelm: a release goes from one program to the other and back, after failures too, and has what the values say each time.
+if command -v nelm >/dev/null; then
+	mkdir -p moved/templates
+	echo '{apiVersion: v2, name: moved, version: 1.0.0}' >moved/Chart.yaml
+	cat >moved/templates/all.yaml <<'X'
+{{- range $name, $data := .Values.maps }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ $name }}}
+data: {{ toJson $data }}
+{{- end }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: hook, annotations: {helm.sh/hook: "post-install,post-upgrade", helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded,hook-failed"}}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {sim.deployer/steps: '[{"phase":"{{ .Values.hook }}","state":{"terminated":{"exitCode":1}}}]'}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example/hook:1"}]}
+X
+	# moved PROGRAM HOOK MAPS: the release has these ConfigMaps, and only them, whether its hook fails or succeeds.
+	moved() {
+		echo "{maps: $3, hook: $2}" >moved/values.yaml
+		case $1 in
+		nelm) nelm release install -n moved -r web --timeout 2m moved ;;
+		deployer) ours/helm upgrade web moved -n moved ;;
+		esac >out 2>&1 && code=Succeeded || code=Failed
+		live=$("$root/bin/devcluster" kubectl get configmaps -n moved -o json |
+			jq -cS '[.items[] | select(.metadata.annotations["meta.helm.sh/release-name"] == "web") | {(.metadata.name): .data}] | add')
+		if [ "$live $code" = "$3 $2" ]; then
+			echo "right   $*"
+		else
+			failed=1
+			echo "WRONG   $*: $code, and there is $live"
+			cat out
+		fi
+	}
+	moved nelm Succeeded '{"a":{"x":"1","y":"1"},"b":{"z":"1"}}'
+	moved deployer Succeeded '{"a":{"x":"2","z":"2"},"c":{"z":"2"}}'
+	moved nelm Succeeded '{"a":{"x":"3"}}'
+	moved nelm Failed '{"a":{"x":"4","y":"4"},"b":{"z":"4"}}'
+	moved deployer Succeeded '{"a":{"x":"5"}}'
+	moved deployer Failed '{"a":{"x":"6","y":"6"}}'
+	moved nelm Succeeded '{"a":{"x":"7"}}'
+	nelm release history web -n moved -o json >theirs.out
+	ours/helm history web -n moved -o json | jq 'map(del(.updated))' >ours.out
+	jq 'map(del(.updated))' theirs.out | diff - ours.out || failed=1
+	ours/helm uninstall web -n moved >/dev/null && moved nelm Succeeded '{"a":{"x":"8"}}' && nelm release uninstall -n moved -r web >/dev/null
+	ours/helm list --all -n moved -q | grep . && failed=1
+else
+	echo "Nelm isn't installed: the release that it shares is left out" >&2
+fi
 exit $failed

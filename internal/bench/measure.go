@@ -121,6 +121,9 @@ func (w *world) measure(ctx context.Context, s section) (results, error) {
 	}
 	r := results{deployer: {}, helm: {}}
 	programs := []string{helm, deployer}
+	if s.waits > 0 {
+		programs = []string{deployer}
+	}
 	for range s.lives {
 		for _, program := range programs {
 			if err := w.live(ctx, s, program, r[program]); err != nil {
@@ -146,7 +149,7 @@ func (w *world) live(ctx context.Context, s section, program string, into map[st
 		if program == helm || st.byHelm {
 			by, args = helm, st.helm
 		}
-		m, err := w.run(ctx, by, st.far, s.busy == 0 && !s.offline, append(slices.Clone(args), "--namespace", namespace))
+		m, err := w.run(ctx, by, st, namespace, s.busy == 0 && !s.offline && st.from == nil, append(slices.Clone(args), "--namespace", namespace))
 		if err != nil {
 			return err
 		}
@@ -162,7 +165,7 @@ const changesPlanned = 2
 
 // run runs a program. With settle the API server is idle before and after, so that its work for
 // others isn't counted, and what it does later is.
-func (w *world) run(ctx context.Context, program string, far, settle bool, args []string) (m measurement, err error) {
+func (w *world) run(ctx context.Context, program string, st step, namespace string, settle bool, args []string) (m measurement, err error) {
 	before, err := w.serverSeconds(ctx, settle)
 	if err != nil {
 		return m, err
@@ -176,15 +179,27 @@ func (w *world) run(ctx context.Context, program string, far, settle bool, args 
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, binaries[program], args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+w.home, "HELM_CONFIG_HOME="+w.home, "HELM_DATA_HOME="+w.home)
-	if far {
+	if st.far {
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+w.farConfig)
 	}
 	cmd.Stdout, cmd.Stderr = &output, &output
+	var lastSeen func() (time.Time, error)
+	if st.from != nil {
+		if lastSeen, err = w.lastToCome(ctx, namespace, st.from.isSeen); err != nil {
+			return m, err
+		}
+	}
 	began := time.Now()
-	if err := cmd.Run(); err != nil && !(args[0] == "plan" && cmd.ProcessState.ExitCode() == changesPlanned) {
+	if err := cmd.Run(); (err != nil) != (st.from != nil && st.from.fails) && !(args[0] == "plan" && cmd.ProcessState.ExitCode() == changesPlanned) {
 		return m, fmt.Errorf("%v: %w\n%s", args, err, output.Bytes())
 	}
-	m[wall] = time.Since(began).Seconds()
+	ended := time.Now()
+	if st.from != nil {
+		if began, err = lastSeen(); err != nil {
+			return m, fmt.Errorf("%v: %w\n%s", args, err, output.Bytes())
+		}
+	}
+	m[wall] = max(0, ended.Sub(began).Seconds())
 	m[cpu] = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		m[memory] = float64(usage.Maxrss) / 1024 // Linux counts in KiB

@@ -75,7 +75,7 @@ func ratio(of, to float64) float64 {
 
 // report writes the tables of a section and returns how many targets were missed.
 func report(w io.Writer, s section, r results) (missed int, err error) {
-	fmt.Fprintf(w, "%s\nmedian of %d; ratio = deployer / helm 3\n\n", s.title, s.lives)
+	fmt.Fprintf(w, "%s\nmedian of %d; ratio = deployer / helm 3\n\n", s.title, cmp.Or(s.waits, s.lives))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, name := range figureNames {
 		fmt.Fprintf(t, "\t\t\t%s", name)
@@ -85,8 +85,8 @@ func report(w io.Writer, s section, r results) (missed int, err error) {
 		fmt.Fprint(t, "\thelm\tdeployer\tratio")
 	}
 	fmt.Fprint(t, "\t\n")
-	for _, st := range s.steps {
-		if st.name == "" {
+	for i, st := range s.steps {
+		if st.name == "" || i > 0 && st.name == s.steps[i-1].name {
 			continue
 		}
 		fmt.Fprint(t, st.name)

@@ -21,6 +21,7 @@ type section struct {
 	lives   int
 	busy    int  // loops that keep processors busy beside it
 	offline bool // nothing is asked of the cluster
+	waits   int  // of deployer alone, in one life; the rest of its steps isn't measured
 	steps   []step
 }
 
@@ -29,8 +30,9 @@ type step struct {
 	name     string
 	deployer []string
 	helm     []string
-	far      bool // through a proxy that makes the API server look far away
-	byHelm   bool // Helm carries it out for both
+	far      bool     // through a proxy that makes the API server look far away
+	byHelm   bool     // Helm carries it out for both
+	from     *outcome // what its seconds are counted from; nil: its start
 	targets  []target
 }
 
@@ -64,7 +66,7 @@ func (s step) fromFar() step {
 	return s
 }
 
-var sectionNames = []string{"start", "sizes", "takeover", "charts", "busy", "generated", "far"}
+var sectionNames = []string{"start", "sizes", "takeover", "charts", "busy", "generated", "far", "wait"}
 
 // sections returns what is measured, in the order of sectionNames, of which only those that were asked for. Their
 // charts are written into dir.
@@ -113,6 +115,10 @@ func (o options) sections(dir string) (all []section, err error) {
 			}})
 		case "far":
 			all = append(all, far(chart("small", objectsChart(farObjects))))
+		case "wait": // until a missing service account is certain, 15 s pass
+			one := chart("one-workload", waitChart(1))
+			all = append(all, waiting(one, 1, "ready", ready, 0.3), waiting(chart("workloads", waitChart(200)), 200, "ready", ready, 0.3),
+				waiting(one, 1, "deadline passed", failed, 1, "--set", "deadline=1,ready=false"), waiting(one, 1, "pods refused", failed, 16, "--set", "account=nobody"))
 		}
 	}
 	for i := range all {
