@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
 	"deployer/apply/ownership"
@@ -82,7 +83,7 @@ type DriftField struct {
 	Owner               ownership.FieldManager
 	Revision            int  // that declared the live value; 0 for none
 	Expected            bool // a deployment would leave it as it is
-	Names               []string
+	FieldPath           fieldpath.Path
 }
 
 // DriftOf compares the live objects with what a revision applied. req.Objects is its

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -71,24 +72,22 @@ func (d *Deployer) collectHidden(records []*release.Record, revisions []apply.Re
 	}
 	for _, list := range lists {
 		for _, m := range list {
-			d.Hidden.AddObject(m.Object)
-			if hide.IsSecret(m.Object) {
-				d.hideGenerated(m.Object, records)
-			}
+			d.Hidden.AddObject(m.Object, d.generatedPaths(m.Object, records)...)
 		}
 	}
 }
 
-// hideGenerated notes what the charts of records have generated in a Secret.
-func (d *Deployer) hideGenerated(secret *unstructured.Unstructured, records []*release.Record) {
-	id := kube.IDOf(secret)
+// generatedPaths returns the fields of an object that the charts of records have generated.
+func (d *Deployer) generatedPaths(obj *unstructured.Unstructured, records []*release.Record) []string {
+	id := kube.IDOf(obj)
 	id.Namespace = cmp.Or(id.Namespace, d.Namespace)
+	var out []string
 	for _, r := range records {
 		if r.Journal != nil {
-			generated := r.Journal.Generated[apply.Key(id)]
-			d.Hidden.AddGenerated(secret, func(path string) bool { _, ok := generated[path]; return ok })
+			out = slices.AppendSeq(out, maps.Keys(r.Journal.Generated[apply.Key(id)]))
 		}
 	}
+	return out
 }
 
 // hideObjectsOf does the slow part of collectHidden ahead of time: objects that are known already aren't

@@ -67,7 +67,7 @@ func isCompared(c apply.Change, f apply.FieldChange) bool {
 
 func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
 	path := fields.String(f.Path)
-	out := Field{Path: secret.HidePath(path, hidden)}
+	out := Field{Path: hidden.HidePath(fields.ShownString(f.Path, secret))}
 	if strings.Contains(path, "[") {
 		out.ID = k.digest("path "+object, path)
 	}
@@ -85,7 +85,8 @@ func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f app
 	if f.Type != compare.Removed && f.Declared {
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
-	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
+	_, hidesBefore := secret.Mask(fields.Names(f.Path), f.Before)
+	if _, hidesAfter := secret.Mask(fields.Names(f.Path), f.After); !hidesBefore && !hidesAfter {
 		out.From, out.To = shownValues(hidden, f)
 	}
 	return out
