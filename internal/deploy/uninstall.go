@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
@@ -44,7 +46,22 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		op.Plan = &apply.Plan{} // only records are left to remove
 		return op, nil
 	}
+	if req.undoes == nil { // an undo warns of what it keeps
+		op.Warnings = append(op.Warnings, keptDefinitions(record)...)
+	}
 	return op, d.planObjects(ctx, op, history, nil, nil)
+}
+
+// keptDefinitions warns that the definitions that a release has applied from crds/ stay, as with Helm.
+func keptDefinitions(record *release.Record) []string {
+	var names []string
+	for _, m := range appliedCRDs(record, &chart.Parser{}) {
+		names = append(names, m.Object.GetName())
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the definitions of crds/ stay, as do the objects of their kinds: %s; to delete a definition and all objects of its kind: kubectl delete crd NAME", strings.Join(names, ", "))}
 }
 
 // uninstall deletes the release's objects and then its records, or marks the latest

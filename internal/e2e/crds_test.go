@@ -75,7 +75,7 @@ func TestDefinitionsAndObjects(t *testing.T) {
 	if writes := w.writes(mark); len(writes) > 0 {
 		t.Errorf("an upgrade without changes has written: %v", writes)
 	}
-	w.ok("uninstall", "x")
+	w.says(w.ok("uninstall", "x"), "stderr", `the definitions of crds/ stay, as do the objects of their kinds: widgets\.`+inDir)
 	if w.get("customresourcedefinitions", "widgets."+inDir+".deployer.io") == nil {
 		t.Error("what is in crds/ has to stay")
 	}

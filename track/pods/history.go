@@ -48,6 +48,7 @@ type Policy struct {
 type History struct {
 	Pod                Pod
 	crashesBefore      map[string]int // by container: those that don't count
+	crashesAtFirst     map[string]int // by container: all there were when it was first seen
 	problemSince       map[string]time.Time
 	pulls              map[string]pulls // by container, as its states tell
 	pullEvents         map[imageClass]pulls
@@ -69,12 +70,13 @@ type eventProblem struct {
 // NewHistory starts to follow a pod. Crashes of a pod that is older than the
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
-	h := &History{crashesBefore: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
+	h := &History{crashesBefore: map[string]int{}, crashesAtFirst: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
 		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]eventProblem{}}
+	for i := range p.Containers {
+		h.crashesAtFirst[p.Containers[i].Name] = p.Containers[i].crashes()
+	}
 	if old := r.AppliedAt.IsZero() || p.Created.Before(r.AppliedAt.Add(-time.Second)); old && !r.Unchanged {
-		for i := range p.Containers {
-			h.crashesBefore[p.Containers[i].Name] = p.Containers[i].crashes()
-		}
+		h.crashesBefore = maps.Clone(h.crashesAtFirst)
 	}
 	return h
 }
@@ -208,7 +210,7 @@ func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 		grace = 0
 	case f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message):
 		grace = class.InfoOf(class.NoNodeFits).Grace
-	case r.Unchanged && IsCrash(f.Class):
+	case r.Unchanged && IsCrash(f.Class) && f.Attempts == h.crashesAtFirst[f.Container]: // its next start may go well
 		grace = 30 * time.Second
 	case IsCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
