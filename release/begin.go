@@ -13,15 +13,14 @@ import (
 // Begin writes next, a revision with a pending status. It is the first write of a run.
 // Only one run can create the Secret of a revision. This also excludes a run that was
 // paused, a run without a Lease, and Helm. decided identifies the history that the
-// decision was based on; next.Version must be that history's Next. A zero Version means
-// the Next of the current history. Begin fills in Run, Holder, Process and Leased of the
-// journal, Attempt if it is empty, ApplyMethod, and zero times.
+// decision was based on; next.Version must be that history's Next. Begin fills in Run,
+// Holder, Process and Leased of the journal, Attempt if it is empty, ApplyMethod, and zero
+// times.
 //
 // The error is a *HistoryChangedError if somebody else changed the release since the
-// decision, a *LockLostError, or a *PendingError
-// if a dead run left a pending revision: call Recover first. After an error no record
-// remains. The exception is a *LockLostError: the run that now holds the release recovers
-// the record.
+// decision, a *LockLostError, or a *PendingError if a dead run left a pending revision:
+// call Recover first. After an error no record remains. The exception is a *LockLostError:
+// the run that now holds the release recovers the record.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
 	if err := l.checkHeld(); err != nil {
 		return err
@@ -32,25 +31,12 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
-	if !decided.known {
-		current, err := l.store.History(ctx, l.name)
-		if err != nil {
-			return err
-		}
-		if err := l.checkIsNext(current, next); err != nil {
-			return err
-		}
-		decided = current.identity
-	}
 	l.signRecord(next)
 	next.ApplyMethod = ApplySSA
 	next.stored = stored{}
 	err := l.write(ctx, next)
 	if err == nil {
-		var before *History
-		if before, err = l.confirmOthers(ctx, next, decided); err == nil {
-			err = l.checkIsNext(before, next)
-		}
+		err = l.confirmNext(ctx, next, decided)
 	}
 	if err == nil {
 		l.inProgress.Store(int64(next.Version))
@@ -72,10 +58,11 @@ func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
 	return err
 }
 
-// checkIsNext checks that next may follow a history. A zero Version becomes that of the next revision.
-func (l *Lock) checkIsNext(h *History, next *Record) error {
-	if next.Version == 0 {
-		next.Version = h.Next()
+// confirmNext confirms, after next is written, that it may follow the history that was decided on.
+func (l *Lock) confirmNext(ctx context.Context, next *Record, decided Identity) error {
+	h, err := l.confirmOthers(ctx, next, decided)
+	if err != nil {
+		return err
 	}
 	if next.Version != h.Next() {
 		return l.historyChangedError(next.Version)
@@ -135,7 +122,7 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 	if err != nil {
 		return nil, err
 	}
-	if decided.known && h.identity != decided {
+	if h.identity != decided {
 		return nil, l.historyChangedError(revision)
 	}
 	return h, nil

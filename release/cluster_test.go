@@ -78,11 +78,15 @@ func unlock(t *testing.T, l *Lock) {
 // begun begins the next revision.
 func begun(t *testing.T, l *Lock, change ...func(*Record)) *Record {
 	t.Helper()
-	rec := sample(l.name, 0, pending)
+	h, err := l.store.History(t.Context(), l.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := sample(l.name, h.Next(), pending)
 	for _, c := range change {
 		c(rec)
 	}
-	if err := l.Begin(t.Context(), rec, Identity{}); err != nil {
+	if err := l.Begin(t.Context(), rec, h.Identity()); err != nil {
 		t.Fatalf("Begin(%s): %v", l.name, err)
 	}
 	return rec
@@ -93,6 +97,16 @@ func finish(t *testing.T, l *Lock, rec *Record, status helmrelease.Status) {
 	if err := l.Finish(t.Context(), rec, status, "it is "+status.String()); err != nil {
 		t.Fatalf("Finish(%s v%d, %s): %v", rec.Name, rec.Version, status, err)
 	}
+}
+
+// current is the identity of a release's history as it is now.
+func current(t *testing.T, s *Store, name string) Identity {
+	t.Helper()
+	h, err := s.History(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Identity()
 }
 
 // run is a whole run that ends with status.

@@ -26,11 +26,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	history, err := store.History(ctx, "shop")
+	if err != nil {
+		log.Fatal(err)
+	}
 	record := &release.Record{Release: helmrelease.Release{
-		Name: "shop", Namespace: namespace, Version: 1,
+		Name: "shop", Namespace: namespace, Version: history.Next(),
 		Info: &helmrelease.Info{Status: helmrelease.StatusPendingInstall},
 	}}
-	if err := lock.Begin(ctx, record, release.Identity{}); err != nil {
+	if err := lock.Begin(ctx, record, history.Identity()); err != nil {
 		log.Fatal(err)
 	}
 	// Here the objects are applied.
@@ -41,8 +45,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	history, err := store.History(ctx, "shop")
-	if err != nil {
+	if history, err = store.History(ctx, "shop"); err != nil {
 		log.Fatal(err)
 	}
 	for _, revision := range history.Revisions {

@@ -124,7 +124,7 @@ func TestPausedWhileItsRecordIsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = l.Begin(t.Context(), sample("web", 1, pending), Identity{})
+			err = l.Begin(t.Context(), sample("web", 1, pending), current(t, s.store, "web"))
 			if !errors.As(err, new(*LockLostError)) || errors.As(err, new(*HistoryChangedError)) {
 				t.Errorf("Begin = %v, want a *LostError", err)
 			}

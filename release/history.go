@@ -303,7 +303,7 @@ func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 
 // An Identity identifies one state of a release history: the UIDs, resourceVersions and
 // statuses of its records. Compare identities with ==. The zero value stands for an unread
-// history. It equals no other value; as an argument it means the current state.
+// history, and equals no other value.
 type Identity struct {
 	known   bool
 	records string // a line each, oldest first

@@ -115,7 +115,7 @@ func TestJournalOfAnEarlierRun(t *testing.T) {
 
 	leave() // and the same run uninstalls the revision
 	rec.Journal.Objects = map[string]ObjectState{"ConfigMap/prod/other": {UID: "u-2"}}
-	if err := l.BeginUninstall(t.Context(), rec, Identity{}); err != nil {
+	if err := l.BeginUninstall(t.Context(), rec, current(t, s.store, "web")); err != nil {
 		t.Fatal(err)
 	}
 	s.wantSaved(t, rec)

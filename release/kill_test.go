@@ -49,7 +49,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, rec *Record, work
 		return err
 	}
 	rec.Version = h.Next()
-	if err := l.Begin(ctx, rec, Identity{}); err != nil {
+	if err := l.Begin(ctx, rec, h.Identity()); err != nil {
 		return err
 	}
 	rec.Journal.Step = "main"

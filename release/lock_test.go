@@ -79,7 +79,7 @@ func contend(t *testing.T, s *site, inside *atomic.Int32) error {
 		return fmt.Errorf("recovered %v: %w", recovered, err)
 	}
 	rec := sample("web", h.Next(), pending)
-	if err := l.Begin(t.Context(), rec, Identity{}); err != nil {
+	if err := l.Begin(t.Context(), rec, h.Identity()); err != nil {
 		return err
 	}
 	if got := strings.Count(statuses(t, store, "web"), "pending"); got != 1 {
@@ -442,7 +442,7 @@ func TestPausedRunDoesNotRestoreWhatWasUninstalled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := next.BeginUninstall(t.Context(), latest, Identity{}); err != nil {
+			if err := next.BeginUninstall(t.Context(), latest, current(t, s.store, "web")); err != nil {
 				t.Fatal(err)
 			}
 			if err := next.FinishUninstall(t.Context(), latest, false, "gone"); err != nil {
@@ -524,10 +524,10 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 		t.Errorf("leased %v, warned %q", first.hasLease(), &warned)
 	}
 	rec := sample("web", 1, pending)
-	if err := first.Begin(t.Context(), rec, Identity{}); err != nil {
+	if err := first.Begin(t.Context(), rec, current(t, s.store, "web")); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Begin(t.Context(), sample("web", 1, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
+	if err := second.Begin(t.Context(), sample("web", 1, pending), current(t, s.store, "web")); !errors.As(err, new(*HistoryChangedError)) {
 		t.Errorf("the second run's Begin = %v, want a *MovedError", err)
 	}
 	// The first run lives, as far as anybody knows.

@@ -72,7 +72,7 @@ func TestHelmAndWeReadEachOther(t *testing.T) {
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
 		s.helmCreates(t, "web", 3, pending)
-		if err := l.Begin(t.Context(), sample("web", 3, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
+		if err := l.Begin(t.Context(), sample("web", 3, pending), current(t, s.store, "web")); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("Begin = %v, want a *MovedError", err)
 		}
 	})
@@ -98,7 +98,7 @@ func TestPendingOfHelm(t *testing.T) {
 	if !errors.As(err, &pendingErr) || !strings.Contains(err.Error(), inProgress) || !strings.Contains(pendingErr.Hint(), "--takeover-pending") {
 		t.Errorf("Recover of a young one = %v, want a *PendingError", err)
 	}
-	if err := l.Begin(t.Context(), sample("web", 0, pending), Identity{}); !errors.As(err, new(*PendingError)) {
+	if err := l.Begin(t.Context(), sample("web", 3, pending), current(t, s.store, "web")); !errors.As(err, new(*PendingError)) {
 		t.Errorf("Begin = %v, want a *PendingError", err)
 	}
 	unlock(t, l)
@@ -212,7 +212,7 @@ func TestLargerThanAllIsNeverBegun(t *testing.T) {
 	defer unlock(t, l)
 	rec := sample("web", 0, pending)
 	rec.Config = map[string]any{"list": make([]any, maxElements+1)}
-	if err := l.Begin(t.Context(), rec, Identity{}); !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "before packing: values given ") {
+	if err := l.Begin(t.Context(), rec, current(t, s.store, "web")); !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "before packing: values given ") {
 		t.Errorf("Begin = %v, want errTooLarge that blames the values", err)
 	}
 	if left := s.secretsWith(t, ""); len(left) > 0 {
@@ -417,7 +417,7 @@ func TestUninstall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.BeginUninstall(t.Context(), rec, Identity{}); err != nil {
+		if err := l.BeginUninstall(t.Context(), rec, current(t, s.store, "web")); err != nil {
 			t.Fatal(err)
 		}
 		if got := statuses(t, s.store, "web"); !strings.HasSuffix(got, ":uninstalling") {
@@ -445,7 +445,7 @@ func TestUninstall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dead.BeginUninstall(t.Context(), rec, Identity{}); err != nil {
+		if err := dead.BeginUninstall(t.Context(), rec, current(t, s.store, "web")); err != nil {
 			t.Fatal(err)
 		}
 		unlock(t, dead)
@@ -467,7 +467,7 @@ func TestUninstall(t *testing.T) {
 		run(t, s.store, "web", deployed)
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
-		if err := l.BeginUninstall(t.Context(), rec, Identity{}); !errors.As(err, new(*HistoryChangedError)) {
+		if err := l.BeginUninstall(t.Context(), rec, current(t, s.store, "web")); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("BeginUninstall = %v, want a *MovedError", err)
 		}
 	})
@@ -479,11 +479,11 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)
 	for _, revision := range []int{1, 3} {
-		if err := l.Begin(t.Context(), sample("web", revision, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
+		if err := l.Begin(t.Context(), sample("web", revision, pending), current(t, s.store, "web")); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("Begin of revision %d after 1 = %v, want a *MovedError", revision, err)
 		}
 	}
-	if err := l.Begin(t.Context(), sample("web", 2, deployed), Identity{}); err == nil {
+	if err := l.Begin(t.Context(), sample("web", 2, deployed), current(t, s.store, "web")); err == nil {
 		t.Error("Begin took a record that isn't pending")
 	}
 	wantStatuses(t, s.store, "web", "1:deployed")
