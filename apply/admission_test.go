@@ -344,6 +344,7 @@ webhooks:
 // policy makes a ValidatingAdmissionPolicy for a namespace and waits until it acts on
 // what it refuses.
 func (s *story) policy(namespace, resources, expression, message string, refused func(context.Context) error) {
+	s.c.Since(s.t, "1.30", "ValidatingAdmissionPolicies")
 	s.t.Helper()
 	name := s.ns + "-policy"
 	s.t.Cleanup(func() {

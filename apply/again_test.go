@@ -80,6 +80,7 @@ webhooks:
 // deletion came first, because the API server hasn't heeded that yet and the plan was made again since.
 func TestRelaxedBeforeThePlanIsMadeAgain(t *testing.T) {
 	s := begin(t)
+	s.c.Since(t, "1.30", "ValidatingAdmissionPolicies")
 	t.Cleanup(func() {
 		s.client(admission, "ValidatingAdmissionPolicyBinding").Delete(bg, s.ns+"-keeps", deleteNow)
 		s.client(admission, "ValidatingAdmissionPolicy").Delete(bg, s.ns+"-keeps", deleteNow)

@@ -155,6 +155,7 @@ func TestImmutableByRule(t *testing.T) {
 // A policy that forbids a change, in whatever words, isn't circumvented by deleting the object.
 func TestPolicyThatSaysImmutable(t *testing.T) {
 	s := begin(t)
+	s.c.Since(t, "1.30", "ValidatingAdmissionPolicies")
 	chart := strings.Replace(config("a"), "name: a", "labels: {tier: gold}, name: a", 1)
 	s.deploy(chart)
 	silver := strings.Replace(chart, "gold", "silver", 1)
@@ -223,6 +224,7 @@ func TestStatefulSetWithOtherSelector(t *testing.T) {
 // A VolumeAttributesClass that claims have isn't deleted: the deletion would wait for them.
 func TestAttributesClassInUseIsNotRecreated(t *testing.T) {
 	s := begin(t)
+	s.c.Since(t, "1.34", "VolumeAttributesClasses")
 	class := func(iops string) string {
 		return "apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: " + s.ns + "}\ndriverName: example.com\nparameters: {iops: '" + iops + "'}\n"
 	}

@@ -124,6 +124,9 @@ func TestSwitches(t *testing.T) {
 	for name, pair := range switches {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "sleep" {
+				newStory(t).c.Since(t, "1.30", "the lifecycle handler sleep")
+			}
 			for i, from := range pair {
 				to := pair[1-i]
 				fresh := newStory(t)

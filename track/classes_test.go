@@ -134,7 +134,11 @@ func TestFailureClasses(t *testing.T) {
 			if test.to > time.Minute && os.Getenv(longEnv) == "" {
 				t.Skip("it takes minutes; set " + longEnv)
 			}
-			newWorld(t).meets(test)
+			w := newWorld(t)
+			if test.class == class.ContainerEnded {
+				w.c.Since(t, "1.34", "restart policies of containers")
+			}
+			w.meets(test)
 		})
 	}
 }

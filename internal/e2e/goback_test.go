@@ -80,6 +80,7 @@ func TestUndoLeavesWhatCannotGoBack(t *testing.T) {
 // TestRefusedByNewPolicy: a policy that came since holds up only what it refuses.
 func TestRefusedByNewPolicy(t *testing.T) {
 	w := newWorld(t)
+	w.cluster.Since(t, "1.30", "ValidatingAdmissionPolicies")
 	w.ok("install", "x", w.chart(configMap("judged", "1"), configMap("free", "1")))
 	w.ok("upgrade", "x", w.chart(configMap("judged", "2"), configMap("free", "2")))
 	name := "since-" + w.ns

@@ -171,6 +171,9 @@ func (w *world) chart(templates ...string) string {
 	files := map[string]string{}
 	for i, text := range templates {
 		files[fmt.Sprintf("templates/t%d.yaml", i)] = text
+		if strings.Contains(text, "kind: ValidatingAdmissionPolicy") {
+			w.cluster.Since(w, "1.30", "ValidatingAdmissionPolicies")
+		}
 	}
 	return w.chartOf(files)
 }
