@@ -256,7 +256,7 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 // Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
 // names.
 func (c Change) Refused(refusal error) bool {
-	if c.Action != Delete || !c.IsAdmission() || c.orphan == nil {
+	if c.Action != Delete || !c.IsAdmission() {
 		return false
 	}
 	o := refusedObject{err: refusal, blames: verify.Blames(refusal)}

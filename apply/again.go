@@ -34,7 +34,9 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 		err = again.CheckPermissions()
 	}
 	if rejected, ok := errors.AsType[*RejectedError](err); ok {
-		rejected.Late, rejected.OnlyHooksRan = true, done == 0
+		if rejected.When = AfterHooks; done > 0 {
+			rejected.When = AfterChanges
+		}
 	}
 	if err != nil {
 		return err

@@ -26,7 +26,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"sync"
 
@@ -46,7 +45,7 @@ const Manager = ownership.Manager
 type Applier struct {
 	*requester
 	owner     Owner
-	planning  *planning // of the last plan; nil when nothing is left to decide
+	planning  *planning // of the last plan; nil when that writes nothing
 	builtin   func() (managedfields.TypeConverter, error)
 	unawaited []Change // CRDs that Run has written; see AwaitKinds
 
@@ -59,6 +58,6 @@ type Applier struct {
 func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	opts = opts.withDefaults()
 	r := &requester{cluster: c, opts: opts, interner: kube.NewInterner()}
-	r.budget.Store(2 * int64(cmp.Or(opts.Parallel, 16)) * int64(opts.RetryTimeout))
+	r.budget.Store(32 * int64(opts.RetryTimeout))
 	return &Applier{requester: r, owner: owner, builtin: sync.OnceValues(builtin.TypeConverter)}
 }

@@ -86,8 +86,8 @@ type Change struct {
 	// when no record tells.
 	Provenance *Provenance
 
-	// RevisitNextRelease says that the reason to keep an object may be temporary: the
-	// next release decides about it again if its Key is in Request.Revisit.
+	// RevisitNextRelease says that the reason to keep an object may be temporary, or that it is deleted when the release is
+	// recorded already: the next release decides about it again if its Key is in Request.Revisit.
 	RevisitNextRelease bool
 
 	// Contribution is what the release has contributed to a definition of crds/: before the
@@ -98,7 +98,7 @@ type Change struct {
 	fingerprint  Fingerprint             // by which it was recognised
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
 	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
-	orphan       *orphan                 // what is deleted or given back; nil for other changes
+	orphan       *orphan                 // what is deleted or given back; nil for other changes, and when it is carried out
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 

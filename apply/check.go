@@ -38,7 +38,7 @@ func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, owne
 		}
 	}
 	if len(rejections) > 0 {
-		return nil, &RejectedError{Rejections: sorted(rejections), OnlyChecked: true}
+		return nil, &RejectedError{Rejections: sorted(rejections), When: WhenChecked}
 	}
 	return p.warnings.sorted(), nil
 }

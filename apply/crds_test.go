@@ -230,7 +230,7 @@ func TestGateTwo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "should be less than or equal to 100") {
 		t.Errorf("Recheck: %v", err)
 	}
-	if rejected := (*apply.RejectedError)(nil); !errors.As(err, &rejected) || !rejected.Late || strings.Contains(err.Error(), "nothing was changed") {
+	if rejected := (*apply.RejectedError)(nil); !errors.As(err, &rejected) || rejected.When != apply.AfterChanges || strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("Recheck: %v, want it to own up to what was made before", err)
 	}
 }

@@ -86,12 +86,28 @@ func (c Change) DefinitionLosses() string {
 	return definition.LossesOf(c.Live, c.Applied).String()
 }
 
+// ContributionToRecord is what a release has to remember of a definition of crds/ before the change is carried out, in case that
+// nobody can record it afterwards, and after that; nil when nothing of it is its own.
+func (c Change) ContributionToRecord() *Contribution {
+	switch {
+	case c.Applied != nil || !c.ID.IsCRD():
+	case c.Action == Create && c.Desired != nil:
+		return new(definition.ContributionOf(c.Desired))
+	case c.Action == Update && c.Live != nil && c.Predicted != nil:
+		return c.Contribution.Planned(c.Live, c.Predicted)
+	}
+	return c.Contribution
+}
+
 // contributionAfter is what a release has to remember of a definition of crds/ that it has
-// dealt with; nil when nothing of it is its own.
-func (c Change) contributionAfter() *Contribution {
+// dealt with; nil when nothing of it is its own. planned is what was to be remembered of it if the change came to pass.
+func (c Change) contributionAfter(planned *Contribution) *Contribution {
 	switch {
 	case c.Applied == nil || !c.ID.IsCRD():
 		return nil
+	case planned != nil && planned.Before != "" && planned.Left == definition.ContributionOf(c.Applied).Left: // also when an answer was lost
+		planned.Before = ""
+		return planned
 	case c.Action == Create:
 		return new(definition.ContributionOf(c.Applied))
 	case c.Action == Update && c.Live != nil:

@@ -43,15 +43,20 @@ func (p *planning) decideObject(t *target, f facts) (verdict, error) {
 	case d != nil:
 		return p.checkedBefore(t, p.deferChange(t, p.newCreation(t, f.desired), d)), nil
 	case f.deferral != nil:
-		c := p.deferChange(t, p.newCreation(t, f.desired), f.deferral)
-		c.Action = Update
-		return verdict{change: c}, nil
+		return p.updateLater(t, f), nil
 	case f.full == nil:
 		return p.decideCreation(t, f)
 	case isDefinition && stays:
 		return p.decideDefinition(t, f)
 	}
 	return p.decideExisting(t, f)
+}
+
+// updateLater is the verdict that an object can't be read yet.
+func (p *planning) updateLater(t *target, f facts) verdict {
+	c := p.newChange(t, Update)
+	c.Desired = f.desired
+	return verdict{change: p.deferChange(t, c, f.deferral)}
 }
 
 // newCreation returns a change that creates an object, before the server is asked.

@@ -14,16 +14,21 @@ import (
 // A RejectedError lists the reasons why a plan can't be carried out.
 type RejectedError struct {
 	Rejections []Rejection
-	// Late says that the server could be asked only after the kinds or namespaces of the
-	// objects had been created, or after hooks. Otherwise nothing has been changed.
-	Late bool
-	// OnlyHooksRan says of a late one that nothing but hooks has changed anything, and the objects of crds/.
-	OnlyHooksRan bool
-	// OnlyChecked says that nothing would have been changed anyway.
-	OnlyChecked bool
+	When       RejectedWhen
 	// HooksFirst says that hooks would have run before the first of the objects.
 	HooksFirst bool
 }
+
+// RejectedWhen says what had been changed before the objects were rejected. The zero value is nothing.
+type RejectedWhen int
+
+// The moments.
+const (
+	BeforeChanges RejectedWhen = iota
+	AfterHooks                 // which alone have changed anything, besides the objects of crds/
+	AfterChanges               // such as the kinds and namespaces of the objects: the server couldn't be asked before
+	WhenChecked                // nothing, and nothing would have been
+)
 
 // A Rejection is one object's reason. Secret values never appear in it.
 type Rejection struct {
@@ -43,15 +48,11 @@ func (r Rejection) Error() string {
 func (r Rejection) Unwrap() error { return r.Err }
 
 func (e *RejectedError) Error() string {
-	when := ", nothing was changed"
-	switch {
-	case e.OnlyChecked:
-		when = ""
-	case e.OnlyHooksRan:
-		when = ", only hooks ran"
-	case e.Late:
-		when = ", after the objects that they need were created"
-	}
+	when := map[RejectedWhen]string{
+		BeforeChanges: ", nothing was changed",
+		AfterHooks:    ", only hooks ran",
+		AfterChanges:  ", after the objects that they need were created",
+	}[e.When]
 	what := "1 object was"
 	if n := len(e.Rejections); n != 1 {
 		what = fmt.Sprintf("%d objects were", n)
@@ -100,7 +101,7 @@ func (e *RejectedError) Hint() string {
 		})
 	}
 	switch {
-	case e.Late || e.OnlyChecked:
+	case e.When != BeforeChanges:
 	case said((*verify.ServerError).MayPass):
 		hints = append(hints, "if that may have passed by then: --gate best-effort deploys the rest, and asks again when the turn of the object comes")
 	case e.HooksFirst && said((*verify.ServerError).IsByAdmission):

@@ -115,7 +115,7 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 		if u.olderDeclared, err = p.declaredByOlder(ctx, t, u); err != nil {
 			return u, err
 		}
-		if u.views, err = p.otherViews(ctx, t, u.live); err != nil {
+		if u.views, u.deferral, err = p.otherViews(ctx, t, u.live); err != nil || u.deferral != nil {
 			return u, err
 		}
 		u.served = map[string]bool{}

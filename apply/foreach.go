@@ -13,7 +13,7 @@ func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) err
 	done := make(chan struct{})
 	running := 0
 	for i := range n {
-		for ; running >= r.atOnce(); running-- {
+		for ; running >= r.cluster.RequestsAtOnce(); running-- {
 			<-done
 		}
 		if ctx.Err() != nil {
@@ -30,12 +30,4 @@ func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) err
 		<-done
 	}
 	return errors.Join(errs...)
-}
-
-// atOnce is how many requests may be made at once now.
-func (r *requester) atOnce() int {
-	if r.opts.Parallel > 0 {
-		return r.opts.Parallel
-	}
-	return r.cluster.RequestsAtOnce()
 }

@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
-	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -35,7 +34,7 @@ func (p *planning) tryHook(t *target, f facts, c Change) verdict {
 	create := trial{write: write{verb: createHook}, body: c.Desired}
 	return p.try(t, create, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
 		exists := kube.IsAlreadyExists(refusal)
-		if !exists && verify.KindOf(refusal) != verify.Held || t.progress.attempts == maxAttempts {
+		if !exists && !mayBeHeldByFormer(refusal) || t.progress.attempts == maxAttempts {
 			return p.decideTriedHook(t, f, c, result, refusal)
 		}
 		return ask(p.look(t), func(now observation) (verdict, error) {
@@ -75,7 +74,7 @@ func (p *planning) replaceHook(t *target, f facts, c Change, live *unstructured.
 	return ask(p.mayDo(c, "delete", t.mapping), func(c Change) (verdict, error) {
 		beside := trial{write: write{verb: createHook}, body: c.Desired, beside: true}
 		return p.try(t, beside, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
-			if verify.CannotRenameForDryRun(refusal) {
+			if isOnlyForFormer(refusal, live) {
 				c.Unverified = noDryRunBeside(t, refusal)
 				return verdict{change: c}, nil
 			}

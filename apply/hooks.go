@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,8 +46,9 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	desired.SetAnnotations(annotations)
 	p.warnings.reportLater(a.opts.Warn)
 	ctx = p.warnings.withServerWarnings(ctx, t)
+	how := mode{quotaChanges: a.planning != nil && a.planning.changedQuotas[t.id.Namespace]}
 	for {
-		obj, err := a.post(ctx, t, desired, asWrite)
+		obj, err := a.post(ctx, t, desired, how)
 		if !kube.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
 			return obj, objectError(t, "creating", err)
 		}
@@ -54,13 +56,13 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 		if err != nil || live != nil {
 			return live, err
 		}
+		how.quotaChanges = true // when it is counted that the former is gone
 	}
 }
 
-// isHeldByEarlierHook reports whether an object of the hook's name may hold what the hook is refused for, such as
-// its port: the server compares names last.
+// isHeldByEarlierHook reports whether an object of the hook's name may hold what the hook is refused for.
 func (p *planning) isHeldByEarlierHook(ctx context.Context, t *target, refusal error) bool {
-	if verify.KindOf(refusal) != verify.Held {
+	if !mayBeHeldByFormer(refusal) {
 		return false
 	}
 	live, err := p.a.get(ctx, t.mapping, t.id)
@@ -196,7 +198,10 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 		return nil
 	}
 	mapping, err := a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
-	if err != nil {
+	switch {
+	case errors.As(err, new(*kube.NoKindMatchError)):
+		return nil // the kind is gone, and its objects with it
+	case err != nil:
 		return err
 	}
 	return a.deleteHook(ctx, &target{id: id, mapping: mapping}, precondition{uid: obj.GetUID()}, metav1.DeletePropagationBackground)

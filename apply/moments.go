@@ -65,7 +65,7 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	s.Namespace = of.Namespace
 	before := len(p.PruneFirst)
 	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
-		isIt := c.Action == Delete && c.orphan != nil && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
+		isIt := c.Action == Delete && len(c.writes) > 0 && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
 		if isIt {
 			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for what it had: %s", of, s.Message)
 			p.PruneFirst = append(p.PruneFirst, c)
@@ -77,8 +77,8 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 
 // makeRoom lets a dropped object stay until its pods are gone too.
 func (p *planning) makeRoom(c *Change) {
-	if len(c.writes) > 0 {
-		c.orphan.makesRoom = true
+	c.orphan.makesRoom = true
+	if len(c.writes) > 0 { // else it is being deleted already
 		c.writes[0].propagation = p.propagationOf(*c.orphan)
 	}
 }

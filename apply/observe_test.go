@@ -5,14 +5,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
-	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
 
@@ -122,45 +120,6 @@ func TestObjectsOfOthersAreNotListed(t *testing.T) {
 	lists := slices.DeleteFunc(slices.Clone(asked), func(e kubetest.AuditEvent) bool { return e.Verb != "list" })
 	if len(lists) != 1 || !strings.Contains(lists[0].URI, "limit=112") || len(asked) != 1+ours {
 		t.Errorf("%d objects of ours among 200 others took %v, want one short list and a look at each", ours, asked)
-	}
-}
-
-// TestReadsKeepToParallel fails if objects which can't be listed are read by more
-// requests at once than Options.Parallel allows.
-func TestReadsKeepToParallel(t *testing.T) {
-	s := begin(t)
-	u := s.c.User(t, s.ns, kubetest.Rule("", "get,create,patch", "configmaps", "secrets", "serviceaccounts"))
-	var chart string
-	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount"} {
-		for i := range 12 {
-			chart += fmt.Sprintf("\n---\napiVersion: v1\nkind: %s\nmetadata: {name: x%d}\n", kind, i)
-		}
-	}
-	var mu sync.Mutex
-	running, most := 0, 0
-	count := func(r *http.Request, n int) {
-		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/x") {
-			mu.Lock()
-			defer mu.Unlock()
-			running += n
-			most = max(most, running)
-		}
-	}
-	config := u.Config()
-	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
-		return &faulty{
-			next:   next,
-			before: func(r *http.Request) (*http.Response, error) { count(r, 1); return nil, nil },
-			after:  func(r *http.Request, _ *http.Response) error { count(r, -1); return nil },
-		}
-	}
-	s.cluster = kube.New(config, s.ns)
-	s.opts.Parallel = 2
-	s.plan(chart)
-	mu.Lock()
-	defer mu.Unlock()
-	if most == 0 || most > 2 {
-		t.Errorf("%d objects were read at once, want up to 2", most)
 	}
 }
 

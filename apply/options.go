@@ -18,10 +18,9 @@ type Options struct {
 	// objects; nil hides nothing.
 	Hidden *hide.Texts
 
-	Parallel int // requests at once; 0 means as many as kube.Cluster.RequestsAtOnce says
 	// RetryTimeout limits the retries of one object's request while failures are
 	// transient; 0 means 2 minutes, which is also the maximum. All objects together have
-	// a budget of 2 * Parallel * RetryTimeout, with 16 for a Parallel of 0.
+	// a budget of 32 times as long.
 	RetryTimeout time.Duration
 
 	// GoneTimeout limits each wait for a deleted object to be gone: before its replacement is

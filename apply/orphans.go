@@ -231,11 +231,14 @@ func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Ch
 	if found.Provenance.Describes(meta) {
 		c.Provenance = found.Provenance
 	}
+	if d.Action == GiveBack || d.Action == Delete {
+		c.orphan = &o
+	}
 	switch {
 	case d.Action == GiveBack:
-		c.orphan, c.writes = &o, []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}
+		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}
 	case d.Action == Delete && meta.DeletionTimestamp == nil:
-		c.orphan, c.writes = &o, []write{{
+		c.writes = []write{{
 			verb: deleteObject, propagation: p.propagationOf(o),
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
 		}}

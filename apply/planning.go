@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,7 +52,6 @@ type planning struct {
 	changedQuotas map[string]bool     // the namespaces in which the run changes a ResourceQuota
 	changesJudges bool                // the run changes policies or webhooks
 	inspects      bool                // nothing is going to be carried out: what is refused is wanted, too
-	pending       atomic.Int64        // changes of the plan that are still to be carried out
 }
 
 // Plan decides what to change. It reads the cluster and makes dry runs; it changes
@@ -151,19 +149,15 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 			p.changedQuotas[c.ID.Namespace] = true
 		}
 	}
-	for _, list := range append(plan.lists(), plan.Hooks) {
-		for _, c := range list {
-			if c.MayWrite() {
-				p.pending.Add(1)
-				note(c)
-			}
+	a.planning = nil // of thousands of objects it takes megabytes
+	for _, c := range slices.Concat(append(plan.lists(), plan.Hooks)...) {
+		if c.MayWrite() {
+			a.planning = p
+			note(c)
 		}
 	}
 	for _, c := range p.settled {
 		note(*c)
-	}
-	if a.planning = p; p.pending.Load() == 0 {
-		a.planning = nil
 	}
 }
 
@@ -258,7 +252,7 @@ func (p *planning) resolveTemplates(ctx context.Context) error {
 	}
 	for _, t := range p.hooks {
 		// A chart may have an object twice: for its pre-hooks, and for the release.
-		if object := p.targetsByID[t.id]; object != nil && decide.IsPreHook(t.obj) && !t.id.IsCRD() && !t.id.IsNamespace() {
+		if object := p.targetsByID[t.id]; object != nil && !p.isAgain() && decide.IsPreHook(t.obj) && !t.id.IsCRD() && !t.id.IsNamespace() {
 			p.prerequisites.expect(t.id)
 			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}

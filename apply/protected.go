@@ -144,8 +144,14 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 	isOurs := map[kube.ID]bool{}
 	var us *authenticationv1.UserInfo
 	for _, c := range changes {
-		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) || c.orphan.Declared == nil {
+		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) {
 			continue
+		}
+		binding := c.orphan.Declared
+		if binding == nil { // a run has ended before it could delete it
+			if binding, err = p.a.get(ctx, c.orphan.mapping, c.ID); err != nil || binding == nil {
+				continue // it is deleted with the others
+			}
 		}
 		if us == nil {
 			found, err := p.permissions.account(ctx)
@@ -154,10 +160,10 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 			}
 			us = &found // nobody where the API server can't say
 		}
-		if !bindsAccount(*us, c.orphan.Declared) {
+		if !bindsAccount(*us, binding) {
 			continue
 		}
-		role, _, _ := unstructured.NestedStringMap(c.orphan.Declared.Object, "roleRef")
+		role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
 		namespace := c.ID.Namespace
 		if role["kind"] == "ClusterRole" {
 			namespace = ""
@@ -175,6 +181,7 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 		if c.Action == Delete && isOurs[c.ID] {
 			c.deletion = ordering.Deletion{Node: c.deletion.Node} // at once: without one of them the others can't be deleted any more
 			c.Reason += "; at the very end: the run acts by it"
+			c.RevisitNextRelease = true // the release is recorded by then
 			own = append(own, c)
 			continue
 		}

@@ -191,11 +191,13 @@ func (d *deletionRun) awaitGone(ctx context.Context, ids []kube.ID) {
 	errs := make([]error, len(ids))
 	end := d.a.forEach(ctx, len(ids), func(i int) error {
 		live := d.changes[ids[i]].Live
-		mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
-		if err == nil {
-			err = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
+		switch mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true); {
+		case errors.As(err, new(*kube.NoKindMatchError)): // the kind is gone, and its objects with it
+		case err != nil:
+			errs[i] = err
+		default:
+			errs[i] = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
 		}
-		errs[i] = err
 		return nil
 	})
 	for i, id := range ids {

@@ -99,7 +99,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 		switch {
 		case err == nil:
 			c.Predicted = result
-		case verify.CannotRenameForDryRun(err):
+		case isOnlyForFormer(err, u.live):
 			c.Unverified = noDryRunBeside(t, err)
 		default:
 			v, err := p.decideRefused(t, c, err)
@@ -240,6 +240,20 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 func (u *updateDecision) wasAdopted() bool {
 	from := u.change.Provenance
 	return u.adopting || from.MustBeGivenBack() && from.Adopted.Revision != 0
+}
+
+// mayBeHeldByFormer reports whether an object may be refused what another one of its name has: names are compared last.
+func mayBeHeldByFormer(refusal error) bool {
+	kind := verify.KindOf(refusal)
+	return kind == verify.Held || kind == verify.Quota
+}
+
+// isOnlyForFormer reports whether an object is refused beside the one that it replaces, and may be accepted when that is gone.
+func isOnlyForFormer(refusal error, former *unstructured.Unstructured) bool {
+	if verify.KindOf(refusal) == verify.Quota {
+		return decide.Shortage{Namespace: former.GetNamespace(), Message: refusal.Error()}.MayEndWithout(former)
+	}
+	return verify.CannotRenameForDryRun(refusal)
 }
 
 // noDryRunBeside says why an object can't be dry-run while the one that it replaces exists.

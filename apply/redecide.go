@@ -83,7 +83,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks 
 		}
 	}
 	if len(bad) > 0 && a.opts.Gate == GateStrict {
-		return &RejectedError{Rejections: sorted(bad), Late: true}
+		return &RejectedError{Rejections: sorted(bad), When: AfterChanges}
 	}
 	return nil
 }

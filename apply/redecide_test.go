@@ -81,7 +81,7 @@ func TestObjectsOfNewKindsThatSomebodyMade(t *testing.T) {
 	}
 	writes, err := run()
 	var rejected *apply.RejectedError
-	if !errors.As(err, &rejected) || len(rejected.Rejections) != 1 || rejected.Rejections[0].ID.Name != "f-2" || !rejected.Late {
+	if !errors.As(err, &rejected) || len(rejected.Rejections) != 1 || rejected.Rejections[0].ID.Name != "f-2" || rejected.When != apply.AfterChanges {
 		t.Errorf("got %v, want a late rejection of f-2", err)
 	}
 	if len(writes) != 0 {

@@ -35,7 +35,7 @@ type requester struct {
 type mode struct {
 	isDryRun     bool
 	isFinal      bool // a refusal isn't asked about again when a webhook doesn't answer
-	quotaChanges bool // the run changes a ResourceQuota of the namespace, which a controller has to count
+	quotaChanges bool // the run changes a ResourceQuota of the namespace, or has deleted what one counts: a controller has to notice
 }
 
 var asDryRun, asWrite = mode{isDryRun: true}, mode{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,8 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 			return time.Since(began) < AdmissionLag
 		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
 			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
+		case !m.isDryRun && slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return verify.NamesMissingPrerequisite(err, id.Name) }):
+			return time.Since(began) < AdmissionLag // this run has made it; admission is told of it a little later
 		case verify.Transient(err):
 			return !t.failsConversion(err)
 		case t.deferral != nil && verify.KindOrNamespaceUnknown(err):

@@ -112,8 +112,8 @@ func TestRetryAfterIsKept(t *testing.T) {
 // A server that stays away isn't waited for by each of a thousand objects.
 func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, began := New(nil, Owner{}, Options{Parallel: 4, RetryTimeout: time.Minute}), time.Now()
-		err := a.forEach(t.Context(), 1000, func(int) error {
+		a, began := New(nil, Owner{}, Options{RetryTimeout: time.Minute}), time.Now()
+		err := kube.ForEach(1000, 16, func(int) error {
 			return a.tryWhile(t.Context(), verify.Transient, func() error { return serverAnswer(http.StatusServiceUnavailable, "", false) })
 		})
 		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {

@@ -53,9 +53,6 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 			p.prerequisites.markPresent(c.ID)
 		}
 	}
-	if p != nil && p.pending.Load() == 0 {
-		a.planning = nil // of thousands of objects it takes megabytes
-	}
 	return errors.Join(errors.Join(errs...), err)
 }
 
@@ -69,7 +66,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 	}
 	var mu sync.Mutex
 	ended = a.forEach(ctx, len(changes), func(i int) error {
-		done, fromCRDs := changes[i], changes[i].Contribution != nil
+		done, fromCRDs, planned := changes[i], changes[i].Contribution != nil, changes[i].ContributionToRecord()
 		if !done.MayWrite() {
 			done.Applied = done.whenUntouched()
 		} else {
@@ -85,10 +82,9 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 			}
 			fromCRDs = fromCRDs || r.t != nil && r.t.fromCRDs
 			p.prerequisites.carriedOut(done.ID)
-			p.pending.Add(-1)
 		}
 		if fromCRDs || done.Contribution != nil {
-			done.Contribution = done.contributionAfter()
+			done.Contribution = done.contributionAfter(planned)
 		}
 		done.writes, done.orphan, done.Predicted = nil, nil, nil
 		mu.Lock()

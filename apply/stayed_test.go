@@ -70,7 +70,6 @@ func TestAggregatedRolesStayGone(t *testing.T) {
 	for i := range 10 {
 		chart += role(fmt.Sprint("m", i), "for: NS-part", rules) + role(fmt.Sprint("y", i), "", made("part"))
 	}
-	s.opts.Parallel = 1
 	roles := s.client("rbac.authorization.k8s.io/v1", "ClusterRole")
 	t.Cleanup(func() {
 		list, err := roles.List(bg, metav1.ListOptions{})

@@ -36,6 +36,9 @@ func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, err
 		return verdict{}, err
 	}
 	return ask(p.factsOfUpdate(t, f), func(f updateFacts) (verdict, error) {
+		if f.deferral != nil {
+			return p.updateLater(t, f.facts), nil
+		}
 		if err := u.begin(f); err != nil {
 			return verdict{}, err
 		}

@@ -40,7 +40,7 @@ func TestObjectsOfANewNamespaceAreValidated(t *testing.T) {
 	s.hooks = strings.Replace(job, "POLICY", "Sometimes", 1)
 	err := s.refuse(refused + strings.Replace(deployment, "COUNT", "-1", 1))
 	var rejected *apply.RejectedError
-	if !errors.As(err, &rejected) || rejected.Late || len(rejected.Rejections) != 2 ||
+	if !errors.As(err, &rejected) || rejected.When != apply.BeforeChanges || len(rejected.Rejections) != 2 ||
 		!strings.Contains(err.Error(), "spec.replicas: Invalid value: -1") || !strings.Contains(err.Error(), `Unsupported value: "Sometimes"`) {
 		t.Errorf("got %v", err)
 	}

@@ -31,7 +31,9 @@ import (
 
 // otherViews reads a live object in the API versions in which managers own more of it than metadata, and returns it as it
 // is in those in which it isn't the same.
-func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (map[string]*unstructured.Unstructured, error) {
+//
+// The deferral is that of an object that can't be read so before its converter, which comes with the release, answers.
+func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (map[string]*unstructured.Unstructured, *Deferral, error) {
 	var out map[string]*unstructured.Unstructured
 	looked := map[string]bool{live.Object.GetAPIVersion(): true}
 	for _, e := range live.Entries {
@@ -44,11 +46,14 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 			continue // it isn't served any more
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		view, err := p.a.getWhile(ctx, m, t.id, transientButConversion)
-		if err != nil {
-			return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
+		switch {
+		case t.failsConversion(err):
+			return nil, t.conversionDeferral(), nil
+		case err != nil:
+			return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
 		}
 		if view != nil && !compare.SameContent(versionless(view), versionless(live.Object)) {
 			p.a.opts.Hidden.AddObject(view)
@@ -58,7 +63,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 			out[e.APIVersion] = view
 		}
 	}
-	return out, nil
+	return out, nil, nil
 }
 
 // versionless is an object without its version and its status.

@@ -87,6 +87,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		case awaitGone:
 			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
 			r.t.progress.oldDeleted = err == nil
+			how.quotaChanges = true // which a controller has to count
 		case awaitFinalizers:
 			limited, cancel := context.WithDeadline(ctx, r.p.letGoBy())
 			_ = r.a.awaitGone(limited, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid) // the decision tells

@@ -52,7 +52,7 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	checking.Go(func() { stands = l.recordStands(ctx, rec.Version, before) })
 	err := saveJournal(ctx, rec)
 	checking.Wait()
-	if apierrors.IsForbidden(err) && !inRecord { // an uninstall needs no permission to create a Secret
+	if (apierrors.IsForbidden(err) || kube.IsRefused(err)) && !inRecord { // an uninstall needs no permission to create a Secret
 		l.noJournal, stands, err = true, false, nil
 	}
 	if err == nil && !stands && !inRecord {

@@ -110,6 +110,7 @@ type RunInfo struct {
 // and which parts the release contributed. See apply.Contribution.
 type Contribution struct {
 	Left   string   `json:"left"`
+	Before string   `json:"before,omitempty"`
 	Whole  bool     `json:"whole,omitempty"`
 	Places []string `json:"places,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 // left the definition. Parts that others added are removed only on request.
 type Contribution struct {
 	Left   string   `json:"left"`             // digest of what the definition allowed
+	Before string   `json:"before,omitempty"` // what it was before a change of which nobody knows yet whether it has been made
 	Whole  bool     `json:"whole,omitempty"`  // all of it came with this release
 	Places []string `json:"places,omitempty"` // else what did: "v1 spec.size", "v2 " for a version
 }
@@ -24,9 +25,19 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 	return Contribution{Left: digest(crd), Whole: true}
 }
 
-// Describes reports whether a definition is exactly as the release left it.
+// Describes reports whether a definition is exactly as the release left it, or found it, where it is about to change it.
 func (c Contribution) Describes(live *unstructured.Unstructured) bool {
-	return c.Left != "" && c.Left == digest(live)
+	now := digest(live)
+	return c.Left != "" && (c.Left == now || c.Before == now)
+}
+
+// Planned is After of an update that is about to be made.
+func (c *Contribution) Planned(before, after *unstructured.Unstructured) *Contribution {
+	out := c.After(before, after)
+	if out != nil {
+		out.Before = digest(before)
+	}
+	return out
 }
 
 // After returns the contribution after the release has updated the definition; nil when nothing

@@ -95,7 +95,7 @@ func exitCodeOf(ctx context.Context, err error) int {
 		return exitRollbackFailed
 	case errors.As(err, new(*planfile.StaleError)): // also one that a rejection has made stale
 		return exitStale
-	case errors.Is(err, errUnconfirmed), isRejected && !rejected.Late && !rejected.OnlyChecked, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
+	case errors.Is(err, errUnconfirmed), isRejected && rejected.When == apply.BeforeChanges, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
 		return exitRejected
 	case errors.As(err, new(*release.BusyError)), errors.As(err, new(*release.PendingError)), errors.As(err, new(*release.HistoryChangedError)):
 		return exitBusy

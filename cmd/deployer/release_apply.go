@@ -86,7 +86,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	o.settings.Policies = f.Policies
-	return o.operateChecked(ctx, e, f.Release, format, f.DecideFunc(o.digest, identities, rerender, o.dryRun.isOn()))
+	return o.operateChecked(ctx, e, f.Release, format, f.DecideFunc(o.digest, identities, rerender))
 }
 
 // rerenderFunc returns what decides from chart and values, for plans that

@@ -37,15 +37,15 @@ func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 }
 
 // contributionsAfter returns the contributions to record: the earlier ones, updated by the
-// changes that were carried out.
+// changes that were carried out, or are about to be.
 func contributionsAfter(before map[string]apply.Contribution, changes []apply.Change) map[string]release.Contribution {
 	out := map[string]release.Contribution{}
 	for key, b := range before {
 		out[key] = release.Contribution(b)
 	}
 	for _, c := range changes {
-		if c.Contribution != nil {
-			out[apply.Key(c.ID)] = release.Contribution(*c.Contribution)
+		if kept := c.ContributionToRecord(); kept != nil {
+			out[apply.Key(c.ID)] = release.Contribution(*kept)
 		}
 	}
 	return out

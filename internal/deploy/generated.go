@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,7 +110,7 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 			last = r
 		}
 	}
-	if last != nil {
+	if last != nil && last.Chart != nil && last.Chart.Metadata != nil { // other tools may record none
 		old, now := textsIn(last.Chart.Values, last.Config), textsIn(rendered.Chart.Values, values)
 		in.ChangedValues = slices.Sorted(maps.Keys(now.Difference(old)))
 		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
@@ -176,6 +177,18 @@ func (o *Operation) recordGenerated() {
 		}
 		journal.Generated[key][v.Path] = v.Revision
 	}
+}
+
+// generatedAt are the generated fields of a revision, of which each has the revision that its value is from.
+func generatedAt(r *release.Record) map[string]map[string]int {
+	out := map[string]map[string]int{}
+	for object, paths := range r.Journal.Generated {
+		out[object] = map[string]int{}
+		for path, from := range paths {
+			out[object][path] = cmp.Or(from, r.Version)
+		}
+	}
+	return out
 }
 
 // withNamespace is an object's identity with the namespace of the release where the

@@ -26,7 +26,7 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 	stuck := &stuckObjects{lacks: map[kube.ID]track.Finding{}}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.tracker.Wait(ctx, targets, func(e track.Event) {
+		ended <- r.trackBy(ctx, targets, func(e track.Event) {
 			stuck.note(e)
 			r.emit(Event{Event: e})
 		})

@@ -75,7 +75,7 @@ func (l *lifecycle) redecideInNewNamespace(ctx context.Context) (err error) {
 	}
 	err = l.op.applier.RedecideDeferred(ctx, l.op.Plan)
 	if rejected := (*apply.RejectedError)(nil); errors.As(err, &rejected) {
-		rejected.Late = false // nothing was changed but the namespace, which is deleted again
+		rejected.When = apply.BeforeChanges // nothing was changed but the namespace, which is deleted again
 	}
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 	next.Info.FirstDeployed = target.Info.FirstDeployed
 	if target.Journal != nil {
 		next.Journal.Confidential = target.Journal.Confidential
+		next.Journal.Generated = generatedAt(target)
 	}
 	op := d.newOperation(Rollback, history).undoing(req.undoes)
 	op.Next, op.Target = next, target.Version

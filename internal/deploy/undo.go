@@ -45,7 +45,7 @@ type failedRun struct {
 
 func newFailedRun(op *Operation) *failedRun {
 	out := &failedRun{}
-	for _, c := range op.Plan.Prune {
+	for _, c := range slices.Concat(op.Plan.Orphans()...) {
 		out.pruned = append(out.pruned, c.ID)
 	}
 	if op.Verb == Install || op.Verb == Upgrade {

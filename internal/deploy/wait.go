@@ -36,22 +36,29 @@ func (r *run) appliedInOrder() []*apply.Change {
 	return out
 }
 
-// waitFor is the step that tracks targets.
+// waitFor is the step that waits for objects of the release. What the chart dropped goes while they are stuck for something that
+// it has.
 func (r *run) waitFor(ctx context.Context, targets []track.Target) error {
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
+	return r.runStep(ctx, StepWait, len(targets), func() error {
+		if len(r.op.Plan.Prune) == 0 {
+			return r.track(ctx, targets)
+		}
+		return r.trackAndMakeRoom(ctx, targets)
+	})
 }
 
 // track tracks targets within the timeout of one wait.
 func (r *run) track(ctx context.Context, targets []track.Target) error {
+	return r.trackBy(ctx, targets, func(e track.Event) { r.emit(Event{Event: e}) })
+}
+
+func (r *run) trackBy(ctx context.Context, targets []track.Target, onEvent func(track.Event)) error {
 	if limit := r.Settings.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	if r.op.Plan == nil || len(r.op.Plan.Prune) == 0 {
-		return r.tracker.Wait(ctx, targets, func(e track.Event) { r.emit(Event{Event: e}) })
-	}
-	return r.trackAndMakeRoom(ctx, targets)
+	return r.tracker.Wait(ctx, targets, onEvent)
 }
 
 // trackTargets returns the targets to track for changes, except those for which skip returns true.

@@ -76,9 +76,52 @@ func TestDroppedActorThatIsHeld(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = w.in("limitranges").Patch(w.bound(), "l", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	})
-	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "2"))), "stderr", `LimitRange/`+w.ns+`/l: it may act on what changes now: .*example.com/x`)
-	if got := field(w.must("configmaps", "a"), "data.key"); got != "2" {
-		t.Errorf("ConfigMap/a has %v", got)
+	for _, value := range []string{"2", "3"} { // it is still there when the next run begins
+		w.says(w.exits(1, "upgrade", "x", w.chart(configMap("a", value), hookJob("after", "post-upgrade", "hook-failed", true))), "stderr",
+			`LimitRange/`+w.ns+`/l: it may act on what changes now: .*example.com/x`)
+		if got := field(w.must("configmaps", "a"), "data.key"); got != value {
+			t.Errorf("ConfigMap/a has %v", got)
+		}
+	}
+}
+
+// TestUndoBringsBackWhatWentFirst fails if --atomic doesn't restore a cluster-scoped object that only the revision before has, and
+// that was deleted before the first change.
+func TestUndoBringsBackWhatWentFirst(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	judge := replaceOnce(strings.NewReplacer("NS", w.ns, "UNIQUE", name).Replace(webhookOf("Ignore")), "resources: [configmaps]", "resources: [podtemplates]")
+	w.ok("install", name, w.chart(judge, configMap("a", "1")))
+	w.exits(6, "upgrade", name, "--atomic", w.chart(configMap("a", "2"), hookJob("after", "post-upgrade", "hook-failed", true)))
+	if w.get("validatingwebhookconfigurations", name) == nil {
+		t.Error("the webhook configuration wasn't restored")
+	}
+}
+
+// TestFullQuotaMakesWayForWhatIsReplaced fails if a Job, of a hook or not, isn't replaced because a quota counts the one that is
+// there.
+func TestFullQuotaMakesWayForWhatIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.create("resourcequotas", "somebody", "{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {count/jobs.batch: '2'}}}")
+	w.eventually("the quota is counted", func() bool { return field(w.must("resourcequotas", "full"), "status.hard") != nil })
+	chart := func(value, image string) string {
+		return w.chart(configMap("a", value), hookJob("before", "pre-install,pre-upgrade", "before-hook-creation", false),
+			job("batch", "a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, image))
+	}
+	w.ok("install", "x", chart("1", "r/x:1"))
+	w.ok("upgrade", "x", chart("2", "r/x:1"))
+	w.ok("upgrade", "x", chart("3", "r/x:2"))
+}
+
+// TestHooksOfAnUninstallDeleteNothing fails if an uninstall deletes workloads because its pre-delete hook finds no room.
+func TestHooksOfAnUninstallDeleteNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create("resourcequotas", "somebody", "{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {pods: '1'}}}")
+	w.eventually("the quota is counted", func() bool { return field(w.must("resourcequotas", "full"), "status.hard") != nil })
+	w.ok("install", "x", w.chart(deployment("db", "db", "  replicas: 1"), hookJob("backup", "pre-delete", "before-hook-creation", false)))
+	w.exits(1, "uninstall", "x", "--timeout", "9s")
+	if w.get("deployments", "db") == nil {
+		t.Error("the Deployment was deleted before the hook had run")
 	}
 }
 

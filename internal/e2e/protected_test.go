@@ -113,6 +113,7 @@ func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
 	}{
 		"the lock":                           {rule: both, says: "can't be locked.*the uninstall deletes what refuses it"},
 		"the record":                         {rule: secrets, says: "doesn't say yet that the release is being uninstalled", hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
+		"the journal":                        {rule: secrets + `, operations: [CREATE]}, {apiGroups: [none.example.com], apiVersions: [v1], resources: [nones]`, hook: hookJob("before", "pre-delete", "hook-succeeded", false)},
 		"the record of a dead run":           {rule: secrets, says: "doesn't say that the run before has failed.*the uninstall deletes what refuses that", hook: endlessHook("endless", "post-install") + "---\n" + hookJob("before", "pre-delete", "hook-succeeded", false), signal: os.Kill},
 		"the record of a run that is undone": {rule: secrets, says: "has been uninstalled due to atomic", hook: endlessHook("endless", "post-install"), signal: os.Interrupt},
 		"somebody else's webhook":            {rule: secrets, says: "failed calling webhook", foreign: true},

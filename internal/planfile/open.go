@@ -88,36 +88,17 @@ func (p *Plan) authenticate(known clusterUIDs, digest string, with []age.Identit
 	return nil
 }
 
-// DecideFunc returns a function for deploy.Do that decides by the plan. Its first call, before the release is locked,
-// opens the file, as Open does; each later call decides, as Plan.Decide does. With dryRun, or if the plan
-// creates the namespace, the first call decides too.
-func (f *File) DecideFunc(digest string, identities []age.Identity, rerender deploy.DecideFunc, dryRun bool) deploy.DecideFunc {
+// DecideFunc returns a function for deploy.Do that decides by the plan, as Plan.Decide does. Its first call opens the file, as
+// Open does.
+func (f *File) DecideFunc(digest string, identities []age.Identity, rerender deploy.DecideFunc) deploy.DecideFunc {
 	var p *Plan
-	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		if p != nil {
-			return p.Decide(ctx, d, rerender)
+	return func(ctx context.Context, d *deploy.Deployer) (_ *deploy.Operation, err error) {
+		if p == nil {
+			if p, err = f.Open(ctx, d, digest, identities); err != nil {
+				return nil, err
+			}
 		}
-		opened, err := f.Open(ctx, d, digest, identities)
-		if err != nil {
-			return nil, err
-		}
-		p = opened
-		// The lock is in the namespace, which isn't created for a plan that is stale.
-		if dryRun || p.CreateNamespace {
-			return p.Decide(ctx, d, rerender)
-		}
-		return p.operationForLock(), nil
-	}
-}
-
-// operationForLock returns an operation that has only what taking the lock needs. It
-// can't be carried out.
-func (p *Plan) operationForLock() *deploy.Operation {
-	next := &release.Record{}
-	next.Version = p.Revision
-	return &deploy.Operation{
-		Verb: p.Verb, Release: p.Release, Namespace: p.Namespace, Next: next,
-		Target: p.Target, NewNamespace: p.CreateNamespace, Removal: deploy.Removal{KeepHistory: p.KeepHistory}, Plan: &apply.Plan{},
+		return p.Decide(ctx, d, rerender)
 	}
 }
 

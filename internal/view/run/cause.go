@@ -109,7 +109,7 @@ func (c *causeCollector) walk(err error) bool {
 		return true
 	case *apply.RejectedError:
 		title := "Rejected by the API server"
-		if !e.Late {
+		if e.When == apply.BeforeChanges || e.When == apply.WhenChecked {
 			c.verdict, title = verdictRejected, "Rejected before the first change"
 		}
 		for _, r := range e.Rejections {

@@ -316,7 +316,7 @@ func TestEventsErrors(t *testing.T) {
 			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", FieldManager: ownership.FieldManager{Manager: "hpa"}, Before: "5", After: "3"}}}},
 			{ID: viewtest.ID("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
 		}},
-		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{
+		"rejected-late": &apply.RejectedError{When: apply.AfterChanges, Rejections: []apply.Rejection{
 			{ID: viewtest.ID("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
 		}},
 		"hook":             &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
