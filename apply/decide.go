@@ -17,8 +17,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// newChange returns a change of a target, without its live and its desired object. What stays as it is, or somebody else's, is
-// looked at again in the next release.
+// newChange returns a change of a target, without its live and its desired object. What is kept or given back, and hooks, get no
+// hash of their manifest: the next release compares them again.
 func (p *planning) newChange(t *target, action Action) Change {
 	c := Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight}
 	if action != Keep && action != GiveBack && !t.isHook {

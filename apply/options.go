@@ -54,11 +54,10 @@ type Policies struct {
 	Gate       Gate            `json:"gate,omitempty"`
 	CRDs       CRDPolicy       `json:"crds,omitempty"`
 
-	// AllowRecreate permits deleting and creating an object again when the server refuses
-	// its change because a field is immutable. Jobs need no permission.
-	// CustomResourceDefinitions, Namespaces and PersistentVolumes are never recreated. A
-	// PersistentVolumeClaim also needs the annotation deployer.io/recreate: "true". For
-	// other kinds that annotation alone is enough.
+	// AllowRecreate permits deleting and creating an object again when the server refuses its change because a field is
+	// immutable. Jobs need no permission. CustomResourceDefinitions, Namespaces and PersistentVolumes are never recreated.
+	// Claims and custom resources also need the annotation deployer.io/recreate: "true"; for other objects that annotation
+	// alone is enough, unless they were adopted.
 	AllowRecreate bool `json:"allow_recreate,omitempty"`
 
 	// RevertManual removes fields that people have added to objects of the release, such

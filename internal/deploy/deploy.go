@@ -76,8 +76,8 @@ func New(cluster *kube.Cluster, namespace string, settings Settings) *Deployer {
 	}
 }
 
-// An Operation is a decision that hasn't been carried out. It is a value that can be
-// printed, compared or dropped.
+// An Operation is a decision that hasn't been carried out. Its exported fields can be shown and compared; the deployer that made it
+// can carry it out.
 type Operation struct {
 	Verb      Verb
 	Release   string

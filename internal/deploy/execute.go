@@ -15,8 +15,8 @@ import (
 	"deployer/track"
 )
 
-// execute carries an operation out under the lock of its release. Whatever
-// happens, the record ends in a terminal status, and onEvent gets Ended last.
+// execute carries an operation out under the lock of its release. Unless the lock is lost, or the end can't be
+// written, the record ends in a terminal status. onEvent gets Ended last, always.
 // The record is nil when none was written.
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, onEvent EventHandler) (*release.Record, error) {
 	applier := cmp.Or(op.applier, d.newApplier(op))

@@ -26,7 +26,7 @@ func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.C
 	})
 }
 
-// A StepTimeoutError says that a step took too long. Nothing has been changed.
+// A StepTimeoutError says that a step that only reads took too long. Before the first change, nothing has been changed then.
 type StepTimeoutError struct {
 	Step  Step
 	Limit time.Duration
