@@ -115,22 +115,20 @@ func (d *document) final() string {
 	if d.layer == nil || !slices.ContainsFunc(d.objects, func(o *object) bool { return o.compared }) {
 		return d.text
 	}
-	return head(d.text, d.layer.final())
+	text := d.layer.final()
+	return head(d.text) + strings.TrimPrefix(text, head(text))
 }
 
-// head puts the comments and blank lines that a document begins with before another text of it that has none.
-func head(document, text string) string {
-	var out strings.Builder
+// head is the comments and blank lines that a document begins with.
+func head(document string) string {
+	n := 0
 	for line := range strings.Lines(document) {
 		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
 			break
 		}
-		out.WriteString(line)
+		n += len(line)
 	}
-	if strings.HasPrefix(text, out.String()) {
-		return text
-	}
-	return out.String() + text
+	return document[:n]
 }
 
 func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }

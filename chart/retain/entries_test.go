@@ -229,6 +229,49 @@ func TestNoEntryGetsTheValueOfAnother(t *testing.T) {
 	}
 }
 
+// twoIdentities are entries with a name and another identity, one for each user, in which PW is the password.
+var twoIdentities = map[string]string{
+	"a section":             "[NAME]\nemail = ADDRESS\npassword = PW\n",
+	"a TOML table":          "[users.NAME]\nemail = \"ADDRESS\"\npassword = \"PW\"\n",
+	"a YAML item":           "- {name: NAME, email: ADDRESS, password: PW}\n",
+	"variables":             "NAME_EMAIL=ADDRESS\nNAME_PASSWORD=PW\n",
+	"exported variables":    "export NAME_EMAIL=\"ADDRESS\"\nexport NAME_PASSWORD=\"PW\"\n",
+	"variables of an image": "ENV NAME_EMAIL ADDRESS\nENV NAME_PASSWORD PW\n",
+	"variables of systemd":  "Environment=\"NAME_EMAIL=ADDRESS\"\nEnvironment=\"NAME_PASSWORD=PW\"\n",
+	"settings of Java":      "-DNAME.email=ADDRESS\n-DNAME.password=PW\n",
+	"settings of Helm":      "--set=NAME.email=ADDRESS\n--set NAME.password=PW\n",
+	"PHP":                   "define('NAME_EMAIL', 'ADDRESS');\ndefine('NAME_PASSWORD', 'PW');\n",
+	"JavaScript":            "const NAME_EMAIL = 'ADDRESS';\nconst NAME_PASSWORD = 'PW';\n",
+	"XML":                   "<property name=\"NAME.email\" value=\"ADDRESS\"/>\n<property name=\"NAME.password\" value=\"PW\"/>\n",
+}
+
+// TestAnEntryIsAnothersIfOneOfTwoIdentitiesHasChanged: it is renewed then, and the entries beside it are kept.
+func TestAnEntryIsAnothersIfOneOfTwoIdentitiesHasChanged(t *testing.T) {
+	of := func(entry string, names ...string) string {
+		out := ""
+		for i := 0; i < len(names); i += 2 {
+			out += strings.NewReplacer("NAME", names[i], "ADDRESS", names[i+1], "PW", "{{ randAlphaNum 14 }}").Replace(entry)
+		}
+		return text(out)
+	}
+	for name, entry := range twoIdentities {
+		for edit, changed := range map[string][2]string{"another name": {"mallory", "a@b"}, "another email": {"root", "m@b"}} {
+			t.Run(name+" "+edit, func(t *testing.T) {
+				t.Parallel()
+				s := newStory(t)
+				read := func(template string) []string {
+					return lazyregexp.New(`\b[A-Za-z0-9]{14}\b`)().FindAllString(s.deploy(template, nil).Manifest, -1)
+				}
+				was := read(of(entry, "root", "a@b", "bob", "c@d", "eve", "e@f"))
+				is := read(of(entry, changed[0], changed[1], "bob", "c@d", "eve", "e@f"))
+				if len(was) != 3 || len(is) != 3 || was[0] == is[0] || was[1] != is[1] || was[2] != is[2] {
+					t.Errorf("%v has become %v:\n%s", was, is, s.earlier[1].Manifest)
+				}
+			})
+		}
+	}
+}
+
 // TestDocumentsAreNoIdentities fails if entries of a document are renewed because another one, whose key says name or login, has
 // changed.
 func TestDocumentsAreNoIdentities(t *testing.T) {

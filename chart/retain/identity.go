@@ -1,6 +1,7 @@
 package retain
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		}
 		around := e.asField(key, label)
 		isNamed := len(identities(e.columns[i][0])) > 0 && e.columns[i][0].header() != nil
-		if identitiesFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
+		if identitiesFit(e.columns[i], matching[0]) && fixedLabel(e.columns[i], header) == labelOf(matching[0], header) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
 		return nil, missingOwner
@@ -187,9 +188,13 @@ func sharedPath(a, b string) int {
 	return n
 }
 
-// lineKey matches the key that a line or argument begins with, as in key=value, key: value, --key=value, key value and
-// <key>value.
-var lineKey = lazyregexp.New(`^\s*["'<]?(?:--?)?([^\s=:"'<>]+)["']?(?:\s*[=:>]|\s+\S)`)
+// lineKeys match the key that a line or argument begins with, each if those before don't: <a name="key" value="...", key=value,
+// key: value, --key=value, f('key', value), also behind other words as in export key=value, and key value or ENV key value.
+var lineKeys = []func() *regexp.Regexp{
+	lazyregexp.New(`^\s*<\w+\s+name=["']([^"']+)["']\s+value`),
+	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|env|build-arg)=)["']?|-D)?(?:[\w-]+[\s(]+)*?["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
+	lazyregexp.New(`^\s*(?i:(?:env|arg|set|setenv)\s+)?["'<]?(?:--?)?([^\s=:"'<>]+)["']?\s+\S`),
+}
 
 // wordComment matches a comment of one word, which may say whose the lines below are.
 var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)
@@ -201,8 +206,10 @@ var digitsIn = lazyregexp.New(`\d+`)
 func numberOf(key string) string { return strings.Join(digitsIn().FindAllString(key, -1), "-") }
 
 func lineKeyOf(n *node) string {
-	if m := lineKey().FindStringSubmatch(n.text); n.kind == scalar && m != nil {
-		return m[1]
+	for _, pattern := range lineKeys {
+		if m := pattern().FindStringSubmatch(n.text); n.kind == scalar && m != nil {
+			return m[1]
+		}
 	}
 	return ""
 }

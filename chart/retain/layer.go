@@ -266,8 +266,7 @@ func (l *layer) scalarSpan(of *node, quoted bool) (out span, ok bool) {
 		styles = []func(string) string{func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }}
 		quoted = quoted || strings.ContainsAny(value, "\n\r\t")
 	case of.yaml.Style&yaml.LiteralStyle != 0:
-		at += strings.IndexByte(l.text[at:], '\n') + 1
-		styles, quoted = []func(string) string{blockStyle(l.text[at:])}, false
+		return l.blockSpan(at+strings.IndexByte(l.text[at:], '\n')+1, of.text, value), true
 	default:
 		styles = []func(string) string{func(s string) string { return s }}
 		quoted = of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n"))
@@ -297,19 +296,27 @@ var quotedStyles = []func(string) string{
 	func(s string) string { return fmt.Sprintf("%q", s) },
 }
 
-// blockStyle writes a text as a literal block with the indentation of the one that a text begins with.
-func blockStyle(block string) func(string) string {
-	blank := block[:len(block)-len(strings.TrimLeft(block, " \r\n"))]
-	indent := blank[strings.LastIndexByte(blank, '\n')+1:]
-	return func(s string) string {
-		lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-		for i, line := range lines {
-			if line != "" {
-				lines[i] = indent + line
-			}
+// blockSpan is the range of a literal block, which begins at a line of the text and has a value, and the block with a final value.
+func (l *layer) blockSpan(at int, value, final string) span {
+	written := strings.Split(l.text[at:], "\n")
+	before, lines := strings.Split(strings.TrimRight(value, "\n"), "\n"), strings.Split(strings.TrimRight(final, "\n"), "\n")
+	written = written[:min(len(before), len(written))]
+	indent := ""
+	for _, line := range written {
+		if strings.TrimSpace(line) != "" {
+			indent = line[:indentation(line)]
+			break
 		}
-		return strings.Join(lines, "\n")
 	}
+	for i, line := range lines {
+		switch {
+		case i < len(written) && line == before[i]:
+			lines[i] = written[i] // also with the blank characters of an empty line
+		case line != "":
+			lines[i] = indent + line
+		}
+	}
+	return span{at, at + len(strings.Join(written, "\n")), strings.Join(lines, "\n")}
 }
 
 func encode64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }

@@ -297,7 +297,7 @@ func said(t *testing.T, r Revision) string {
 // TestTextIsAsHelmRendersIt: of what is kept only the values are replaced.
 func TestTextIsAsHelmRendersIt(t *testing.T) {
 	s := newStory(t)
-	const template = "# what it is for\n" + secret + "  labels: {  a:   b }   # odd\ntype: Opaque\nstringData:\n    one: '{{ randAlphaNum 9 }}'   # a comment\n    two: \"{{ randAlphaNum 9 }}\"\n    three: {{ randAlpha 9 }}\n    four: |-\n        a: {{ randAlpha 9 }}\n\n        # b\n---\n" + config + "data:   {a:   'b'}\n"
+	const template = "# what it is for\n" + secret + "  labels: {  a:   b }   # odd\ntype: Opaque\nstringData:\n    one: '{{ randAlphaNum 9 }}'   # a comment\n    two: \"{{ randAlphaNum 9 }}\"\n    three: {{ randAlpha 9 }}\n    four: |-\n        a: {{ randAlpha 9 }}\n        \n        b: \n\n        # b\n---\n" + config + "data:   {a:   'b'}\n"
 	first := s.deploy(template, nil)
 	if second := s.deploy(template, nil); first.Manifest != second.Manifest {
 		t.Errorf("first:\n%s\nsecond:\n%s", first.Manifest, second.Manifest)
