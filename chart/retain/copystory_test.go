@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/bcrypt"
+
 	"deployer/internal/kubetest"
 )
 
@@ -168,4 +170,57 @@ func copiedPasswords(t *testing.T, manifest string, places []string) map[string]
 		}
 	}
 	return out
+}
+
+// TestHtpasswdStaysWithItsUsers tells a random story of salted hashes: each is that of its user's password if that stands elsewhere,
+// no user ever gets the hash of another one, and where nothing changes none is made anew.
+func TestHtpasswdStaysWithItsUsers(t *testing.T) {
+	steps := 6
+	if testing.Short() {
+		steps = 2
+	}
+	seed := kubetest.Seed(t)
+	for story, passwords := range []string{"  USER: PASSWORD\n", "  kind: none\n"} {
+		t.Run(strings.TrimSpace(passwords), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, uint64(story)))
+			s := newStory(t)
+			names, owner, last := []string{"root", "bob"}, map[string]string{}, map[string]string{}
+			before := ""
+			for step := range steps {
+				fields := passwords
+				if story == 0 {
+					fields = ofEach(passwords, names)
+				}
+				template := withPlaces(names, nil, "", false) + "\n---\n" + secret + "stringData:\n" + fields +
+					"  auth: |\n" + ofEach("    {{ htpasswd \"USER\" (get $all \"USER\") }}\n", names)
+				result := s.deploy(template, nil)
+				s.earlier = s.earlier[max(0, len(s.earlier)-2):]
+				now := map[string]string{}
+				for _, m := range regexp.MustCompile(`(\w+):(`+saltedHash+`)`).FindAllStringSubmatch(result.Manifest, -1) {
+					user, hash := m[1], m[2]
+					now[user] = hash
+					if was, known := owner[hash]; known && was != user {
+						t.Fatalf("%d: %s gets a hash of %s:\n%s\n%s", step, user, was, result.Manifest, result.lines())
+					}
+					owner[hash] = user
+					if before == template && last[user] != hash {
+						t.Fatalf("%d: the hash of %s is another one without a change:\n%s\n%s", step, user, result.Manifest, result.lines())
+					}
+					if story > 0 {
+						continue
+					}
+					password := field(t, result.Manifest, "Secret/s", "stringData", user).(string)
+					if bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)) != nil {
+						t.Fatalf("%d: the hash of %s isn't that of %s:\n%s\n%s", step, user, password, result.Manifest, result.lines())
+					}
+				}
+				if len(now) != len(names) {
+					t.Fatalf("%d: %v for %v:\n%s", step, now, names, result.Manifest)
+				}
+				last, before = now, template
+				names = edited(random, names, []string{"root", "bob", "mallory", "eve"})
+			}
+		})
+	}
 }
