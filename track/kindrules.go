@@ -17,8 +17,8 @@ import (
 // A kindRule is the readiness rule in the annotations of a CustomResourceDefinition. A Tracker
 // reads each once.
 type kindRule struct {
-	rule    *rules.Override // nil when the definition has none, or may not be read
-	problem string          // why it can't be followed
+	rule    *rules.Rule // nil when the definition has none, or may not be read
+	problem string      // why it can't be followed
 }
 
 // ComputeStatus computes the status of objects from their fields, their annotations, the
@@ -47,7 +47,7 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 // mayHaveKindRule reports whether the definition of an object's kind may have a rule that
 // applies: the kind isn't built in, and neither the user nor the object, nil if it isn't known, has a rule.
 func (t *Tracker) mayHaveKindRule(gk schema.GroupKind, obj *unstructured.Unstructured) bool {
-	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
+	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).rule == nil
 }
 
 // kindRuleOf returns the rule of an object's kind; the zero rule when none was read or none
@@ -100,7 +100,7 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	}
 	annotations := definition.GetAnnotations()
 	ready, failed := annotation.InstancesReady.Name, annotation.InstancesFailed.Name
-	rule, err := rules.NewOverride(annotations[ready], annotations[failed])
+	rule, err := rules.NewRule(annotations[ready], annotations[failed])
 	if err != nil {
 		return kindRule{problem: fmt.Sprintf("annotation %s or %s of CustomResourceDefinition/%s: %v", ready, failed, name, err)}, nil
 	}
@@ -126,7 +126,7 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	reported := map[string]bool{}
 	for _, obj := range ruled {
 		rule := t.kindRuleOf(obj.gk, obj.target.Baseline)
-		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
+		if obj.kindRule = rule.rule; rule.problem != "" && !reported[rule.problem] {
 			reported[rule.problem] = true
 			obj.settings.warnings.unreadable = append(obj.settings.warnings.unreadable, rule.problem)
 		}

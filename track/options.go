@@ -33,12 +33,12 @@ type Options struct {
 }
 
 // computeStatus computes the status of an object without a baseline. It does no I/O.
-// kindOverride is the rule in the definition of its kind; nil when it has none.
-func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, kindOverride *rules.Override) Status {
+// kindRule is the rule in the definition of its kind; nil when it has none.
+func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, kindRule *rules.Rule) Status {
 	status := Status{State: Ready}
 	if set := settingsOf(obj); !set.isSkipped() {
 		status = statusOf(o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
-			Override: cmp.Or(set.override, kindOverride), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job", MustServe: set.trackAs == "service"}))
+			Own: cmp.Or(set.rule, kindRule), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job", MustServe: set.trackAs == "service"}))
 	}
 	status.ID, status.UID = kube.IDOf(obj), obj.GetUID()
 	return status
@@ -62,5 +62,5 @@ func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 
 // hasRule reports whether the user's rules or the object's annotations say when it is ready.
 func (o Options) hasRule(obj *unstructured.Unstructured) bool {
-	return o.Rules.Has(obj.GroupVersionKind().GroupKind()) || settingsOf(obj).override != nil
+	return o.Rules.Has(obj.GroupVersionKind().GroupKind()) || settingsOf(obj).rule != nil
 }

@@ -26,11 +26,13 @@ const (
 // states or, without such a field, the object's own.
 type provider struct {
 	group, kind string // group may begin with "*." and kind be "*"
-	makes       string // kind of what it makes; empty for both
+	makes       string // kind of what it makes, or nothing; empty for both
 
 	nameIn              []string // paths of fields; "[]" after a field goes through a list
 	prefixedWithOwnName bool     // it makes several, NAME-…, besides those that fields name
 }
+
+const nothing = "nothing"
 
 // providers are the kinds of which it is known what they make. The first row of a kind counts.
 var providers = []provider{
@@ -67,45 +69,31 @@ var providers = []provider{
 	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker", prefixedWithOwnName: true},
 	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker2", prefixedWithOwnName: true},
 	{group: "k8s.keycloak.org", kind: "*", prefixedWithOwnName: true},
-}
-
-// configurationOnly are the kinds that make neither. A row of all kinds of a group doesn't count for those among the providers.
-var configurationOnly = []schema.GroupKind{
-	{Group: "argoproj.io", Kind: "Rollout"},
-	{Group: "autoscaling.k8s.io", Kind: "*"},
-	{Group: "cert-manager.io", Kind: "*"},
-	{Group: "cilium.io", Kind: "*"},
-	{Group: "external-secrets.io", Kind: "*"},
-	{Group: "gateway.networking.k8s.io", Kind: "*"},
-	{Group: "*.istio.io", Kind: "*"},
-	{Group: "kafka.strimzi.io", Kind: "*"},
-	{Group: "keda.sh", Kind: "*"},
-	{Group: "kyverno.io", Kind: "*"},
-	{Group: "*.linkerd.io", Kind: "*"},
-	{Group: "monitoring.coreos.com", Kind: "*"},
-	{Group: "projectcontour.io", Kind: "*"},
-	{Group: "secrets.hashicorp.com", Kind: "*"},
-	{Group: "snapshot.storage.k8s.io", Kind: "*"},
-	{Group: "traefik.io", Kind: "*"},
-}
-
-// isOfKind reports whether a kind is that of a row.
-func isOfKind(gk schema.GroupKind, group, kind string) bool {
-	suffix, wild := strings.CutPrefix(group, "*")
-	return (kind == "*" || kind == gk.Kind) && (gk.Group == group || wild && strings.HasSuffix(gk.Group, suffix))
+	{group: "argoproj.io", kind: "Rollout", makes: nothing},
+	{group: "autoscaling.k8s.io", kind: "*", makes: nothing},
+	{group: "cert-manager.io", kind: "*", makes: nothing},
+	{group: "cilium.io", kind: "*", makes: nothing},
+	{group: "external-secrets.io", kind: "*", makes: nothing},
+	{group: "gateway.networking.k8s.io", kind: "*", makes: nothing},
+	{group: "*.istio.io", kind: "*", makes: nothing},
+	{group: "kafka.strimzi.io", kind: "*", makes: nothing},
+	{group: "keda.sh", kind: "*", makes: nothing},
+	{group: "kyverno.io", kind: "*", makes: nothing},
+	{group: "*.linkerd.io", kind: "*", makes: nothing},
+	{group: "monitoring.coreos.com", kind: "*", makes: nothing},
+	{group: "projectcontour.io", kind: "*", makes: nothing},
+	{group: "secrets.hashicorp.com", kind: "*", makes: nothing},
+	{group: "snapshot.storage.k8s.io", kind: "*", makes: nothing},
+	{group: "traefik.io", kind: "*", makes: nothing},
 }
 
 // providerOf returns the row of a kind.
 func providerOf(gk schema.GroupKind) (provider, bool) {
-	i := slices.IndexFunc(providers, func(p provider) bool { return isOfKind(gk, p.group, p.kind) })
+	i := slices.IndexFunc(providers, func(p provider) bool { return rules.IsOfKind(gk, p.group, p.kind) })
 	if i < 0 {
 		return provider{}, false
 	}
 	return providers[i], true
-}
-
-func isConfigurationOnly(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(configurationOnly, func(c schema.GroupKind) bool { return isOfKind(gk, c.Group, c.Kind) })
 }
 
 // makesFor reports whether an object of the kind makes something.
@@ -160,11 +148,11 @@ func connectionSecretOf(o *unstructured.Unstructured) string {
 }
 
 // mayMakeAnything reports whether nobody knows what a namespaced object makes: it is a Job, or of a custom kind that isn't in
-// the tables.
+// the table.
 func mayMakeAnything(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
 	_, isProvider := providerOf(gk)
-	return gk == kube.JobKind || rules.IsCustom(gk) && !isProvider && !isConfigurationOnly(gk)
+	return gk == kube.JobKind || rules.IsCustom(gk) && !isProvider
 }
 
 // willAppear reports whether what is missing is expected to be created soon: another tracked object is that or its controller

@@ -124,7 +124,7 @@ func (e *evaluation) ruleInput() rules.Input {
 		MustComplete: (e.obj.target.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
 		MustServe:    e.obj.settings.trackAs == "service", AppliedAt: e.obj.timers.appliedAt, Now: e.now,
 		HasStatus: e.obj.observed.hasStatus, ProgressedAt: e.obj.timers.progressedAt, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
-		Override: cmp.Or(e.obj.settings.override, e.obj.kindOverride), Workloads: e.workloads()}
+		Own: cmp.Or(e.obj.settings.rule, e.obj.kindRule), Workloads: e.workloads()}
 	if e.obj.settings.rolloutRequired != "" {
 		e.obj.updateRevision() // the pods of a new one are looked for after the status was computed
 		if _, revision, owner := e.obj.newPodsQuery(); owner != "" && revision == e.obj.newPods.revision {

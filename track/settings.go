@@ -21,7 +21,7 @@ type settings struct {
 	rolloutRequired   string        // see rules.Input
 	failuresAllowed   *int          // nil: as for the whole run
 	failMode          failMode
-	override          *rules.Override // the readiness expressions; nil for none
+	rule              *rules.Rule // of the readiness expressions; nil for none
 	logs              logSettings
 	showEvents        bool
 	sensitive         bool
@@ -81,11 +81,11 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	s.sensitive = read(&s, annotation.Sensitive, annotations)
 
 	ready, failed := annotation.Ready.Name, annotation.Failed.Name
-	override, err := rules.NewOverride(annotations[ready], annotations[failed])
+	rule, err := rules.NewRule(annotations[ready], annotations[failed])
 	if err != nil {
 		s.warnings.unreadable = append(s.warnings.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
-	s.override = override
+	s.rule = rule
 	return s
 }
 

@@ -22,12 +22,12 @@ import (
 // A trackedObject is the state of one target. It does no I/O and gets the time from its
 // caller, so that tests can replay recorded sequences.
 type trackedObject struct {
-	target       Target
-	gk           schema.GroupKind
-	opts         *Options
-	settings     settings
-	kindOverride *rules.Override // of the definition of its kind; the object's own goes first
-	release      releaseView
+	target   Target
+	gk       schema.GroupKind
+	opts     *Options
+	settings settings
+	kindRule *rules.Rule // of the definition of its kind; the object's own goes first
+	release  releaseView
 
 	observed observation
 	events   eventLog

@@ -21,7 +21,7 @@ type program struct {
 	cel    cel.Program
 }
 
-// programs are the expressions of a Rule or an Override.
+// programs are the expressions of a Rule.
 type programs struct{ ready, failed, message, note, intended, unverified *program }
 
 func (r *Rule) compile() error {

@@ -23,8 +23,8 @@ func FuzzRules(f *testing.F) {
 		if obj.UnmarshalJSON(data) != nil || obj.IsList() {
 			return
 		}
-		if override, err := NewOverride(ready, failed); err == nil && override != nil {
-			override.evaluate(Input{Object: &obj})
+		if rule, err := NewRule(ready, failed); err == nil {
+			rule.evaluate(Input{Object: &obj})
 		}
 		file, err := json.Marshal(map[string]any{"rules": []any{map[string]any{
 			"group": "example.com", "kind": "Thing", "ready": ready, "failed": failed, "message": ready,

@@ -39,7 +39,7 @@ type Input struct {
 	RolloutRequired string // rollout-required: "", full, max-unavailable, none, N%
 	NewReady        int    // pods of the new revision that are ready, as far as they have been looked at
 	Events          EventCounts
-	Override        *Override // the object's own rules, from its annotations; nil for none
+	Own             *Rule // the object's own, of its annotations or those of its kind's definition; nil for none
 
 	Workloads Workloads
 }
@@ -114,14 +114,12 @@ func (s *Set) Evaluate(in Input) Verdict {
 const failedBeforeGrace = time.Minute
 
 func (s *Set) evaluate(in Input) Verdict {
-	if in.Override != nil {
-		if v, ok := in.Override.evaluate(in); ok {
-			return v
-		}
-	}
 	gk := in.Object.GroupVersionKind().GroupKind()
-	if rule := s.find(gk); rule != nil {
-		return rule.evaluate(in)
+	if v, decides := in.Own.evaluate(in); decides {
+		return v
+	}
+	if v, decides := s.find(gk).evaluate(in); decides {
+		return v
 	}
 	if rule, ok := builtInRules[gk]; ok {
 		return rule(in)
@@ -129,8 +127,8 @@ func (s *Set) evaluate(in Input) Verdict {
 	if ReadyWhenPresent(gk) {
 		return ready("")
 	}
-	if rule := wellKnown().find(gk); rule != nil {
-		return rule.evaluate(in)
+	if v, decides := wellKnown().find(gk).evaluate(in); decides {
+		return v
 	}
 	return evaluateByConventions(in)
 }

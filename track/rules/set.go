@@ -36,8 +36,9 @@ type Rule struct {
 	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default, negative is for ever
 	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
-	compiled programs
-	builtIn  bool // shipped with deployer: Stalled, a missing status and the general intended states count too
+	compiled      programs
+	builtIn       bool // shipped with deployer: Stalled, a missing status and the general intended states count too
+	ofAnnotations bool // it may lack Ready, and speaks by its expressions
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
@@ -112,13 +113,17 @@ func (s *Set) find(gk schema.GroupKind) *Rule {
 		return r
 	}
 	for _, r := range s.wildcards {
-		group := r.Group == gk.Group || r.Group == "*" ||
-			strings.HasPrefix(r.Group, "*.") && strings.HasSuffix(gk.Group, r.Group[1:])
-		if group && (r.Kind == "*" || r.Kind == gk.Kind) {
+		if IsOfKind(gk, r.Group, r.Kind) {
 			return r
 		}
 	}
 	return nil
+}
+
+// IsOfKind reports whether a kind is that of a row of a table: the group may begin with "*", and the kind be "*".
+func IsOfKind(gk schema.GroupKind, group, kind string) bool {
+	suffix, wild := strings.CutPrefix(group, "*")
+	return (kind == "*" || kind == gk.Kind) && (gk.Group == group || wild && strings.HasSuffix(gk.Group, suffix))
 }
 
 // Has reports whether the set has a rule for the kind.
@@ -140,51 +145,66 @@ var wellKnown = sync.OnceValue(func() *Set {
 	return set
 })
 
-// evaluate applies the rule. A controller that says Stalled won't try again.
+// evaluate applies the rule, if there is one. It doesn't decide if it only says when the object has failed. A controller that
+// says Stalled won't try again.
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
-func (r *Rule) evaluate(in Input) Verdict {
+func (r *Rule) evaluate(in Input) (v Verdict, decides bool) {
+	if r == nil {
+		return Verdict{}, false
+	}
 	vars := variables(in)
 	if note := r.compiled.intended.string(vars); note != "" {
-		return intended(note)
+		return intended(note), true
 	}
 	if r.builtIn {
 		if v, is := intendedByAnyKind(in, vars); is {
-			return v
+			return v, true
 		}
 		if r.Ready == "true" {
-			return ready("")
+			return ready(""), true
 		}
 	}
 	if c := Condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
 		if seen, _ := generationObserved(in.Object); seen {
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}, true
 		}
 	}
 	if r.compiled.failed.isTrue(vars) {
-		if isOfEarlierGeneration(in) {
-			return progressing(notObserved)
+		switch {
+		case isOfEarlierGeneration(in):
+			return progressing(notObserved), true
+		case r.ofAnnotations:
+			return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + r.compiled.failed.source}, true
 		}
-		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}, true
 	}
-	if r.compiled.ready.isTrue(vars) {
-		v := whenObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay), func() Verdict { return ready(r.compiled.message.string(vars)) })
+	if r.compiled.ready == nil {
+		return Verdict{}, false
+	}
+	is, err := r.compiled.ready.eval(vars)
+	switch {
+	case err == nil && is == types.True:
+		v = whenObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay), func() Verdict { return ready(r.compiled.message.string(vars)) })
 		if note := r.compiled.note.string(vars); note != "" {
 			v.Notes = append(v.Notes, note)
 		}
 		v.NoProgress = r.NoProgress.Duration
-		return v
+		return v, true
+	case r.ofAnnotations && err != nil:
+		return progressing("waiting for: " + r.compiled.ready.source + " (" + OneLine(err.Error()) + ")"), true
+	case r.ofAnnotations:
+		return progressing("waiting for: " + r.compiled.ready.source), true
 	}
-	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
-	if r.compiled.unverified.isTrue(vars) {
-		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
-	}
+	v = Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	switch {
+	case r.compiled.unverified.isTrue(vars):
+		v = unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
 	case r.builtIn && !hasStatus(in.Object):
-		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
+		v = unverifiedAfter(in, v, knownKindStatusTimeout, noController)
 	case r.builtIn && isScaledToZero(in.Object):
-		return whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
+		v = whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
 	}
-	return v
+	return v, true
 }
 
 // message describes the progress of an object: by the rule, otherwise by its conditions.
@@ -212,39 +232,14 @@ func isOfEarlierGeneration(in Input) bool {
 	return !seen && in.Changed && hasStatus(in.Object) && !statusWritten(in)
 }
 
-// An Override is what an object's own annotations say about its readiness.
-type Override struct{ programs }
-
-// NewOverride compiles the expressions of the annotations deployer.io/ready
-// and deployer.io/failed; empty ones leave the default rule in place.
-func NewOverride(ready, failed string) (*Override, error) {
+// NewRule compiles the rule of annotations, such as deployer.io/ready and deployer.io/failed; nil when both are empty.
+func NewRule(ready, failed string) (*Rule, error) {
 	if ready == "" && failed == "" {
 		return nil, nil
 	}
-	rule := Rule{Ready: ready, Failed: failed}
-	if err := rule.compile(); err != nil {
+	r := &Rule{Ready: ready, Failed: failed, ofAnnotations: true}
+	if err := r.compile(); err != nil {
 		return nil, err
 	}
-	return &Override{rule.compiled}, nil
-}
-
-func (o *Override) evaluate(in Input) (Verdict, bool) {
-	vars := variables(in)
-	if o.failed.isTrue(vars) {
-		if isOfEarlierGeneration(in) {
-			return progressing(notObserved), true
-		}
-		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + o.failed.source}, true
-	}
-	if o.ready == nil {
-		return Verdict{}, false
-	}
-	is, err := o.ready.eval(vars)
-	switch {
-	case err != nil:
-		return progressing("waiting for: " + o.ready.source + " (" + OneLine(err.Error()) + ")"), true
-	case is != types.True:
-		return progressing("waiting for: " + o.ready.source), true
-	}
-	return whenObserved(in, observeDelay, func() Verdict { return ready("") }), true
+	return r, nil
 }
