@@ -118,9 +118,13 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 			continue
 		}
 		ruled = append(ruled, obj)
-		if obj.target.Changed || obj.target.Baseline == nil || t.opts.computeStatus(obj.target.Baseline, obj.timers.appliedAt, nil).State != Ready {
-			kinds = append(kinds, obj.target.GVK)
+		if !obj.target.Changed && obj.target.Baseline != nil {
+			before := t.opts.computeStatus(obj.target.Baseline, obj.timers.appliedAt, nil)
+			if before.State == Ready && (!before.Unverified || obj.target.Baseline.Object["status"] == nil) {
+				continue // it is ready without a rule, or nobody writes what one could be about
+			}
 		}
+		kinds = append(kinds, obj.target.GVK)
 	}
 	t.readKindRules(ctx, kinds)
 	reported := map[string]bool{}

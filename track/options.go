@@ -37,7 +37,7 @@ type Options struct {
 func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, kindRule *rules.Rule) Status {
 	status := Status{State: Ready}
 	if set := settingsOf(obj); !set.isSkipped() {
-		status = statusOf(o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
+		status = statusOf(o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time, ProgressedAt: obj.GetCreationTimestamp().Time,
 			Own: cmp.Or(set.rule, kindRule), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job", MustServe: set.trackAs == "service"}))
 	}
 	status.ID, status.UID = kube.IDOf(obj), obj.GetUID()

@@ -36,8 +36,11 @@ func (c *clock) resume(at time.Time) {
 	}
 }
 
-// at converts a time of the wait to the object's.
+// at converts a time of the wait to the object's; zero stays zero.
 func (c *clock) at(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
 	var lost time.Duration
 	for _, o := range c.outages {
 		lost += max(0, earliest(o.to, t).Sub(o.from))

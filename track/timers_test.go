@@ -26,6 +26,9 @@ func TestOutageIsNoTimeOfBeingReady(t *testing.T) {
 	c.resume(ready.Add(time.Hour))
 	c.pause(ready.Add(59 * time.Minute)) // noticed late
 	c.resume(ready.Add(61 * time.Minute))
+	if !c.at(time.Time{}).IsZero() || !c.shown(time.Time{}).IsZero() {
+		t.Error("no time becomes one by an outage")
+	}
 	for at, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Second, 61 * time.Minute: time.Second, 62 * time.Minute: time.Minute + time.Second} {
 		got := c.at(ready.Add(at))
 		if got.Sub(ready) != want {
