@@ -1,9 +1,11 @@
 # Sourced by the findings about Helm: the commands helm3 and helm4, built from their modules (needs Go 1.26; the first time takes
-# some minutes), in a temporary folder with an empty chart p that has a chart s in it.
+# some minutes), in a temporary folder (that of apiserver.sh, where that is sourced before) with an empty chart p that has a chart s in it.
 set -eu
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-cd "$T"
+[ -n "${KUBERNETES:-}" ] || {
+	T=$(mktemp -d)
+	trap 'rm -rf "$T"' EXIT
+	cd "$T"
+}
 # built PROGRAM: where the command go keeps a program, which it tells once it has built and run it
 built() {
 	path=
