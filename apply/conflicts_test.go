@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -368,6 +369,35 @@ rules: []
 	if err := full(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A role that becomes aggregated loses the rules that the chart stated: the controller doesn't remove what belongs to nobody, and the
+// permissions would stay for ever.
+func TestRoleBecomesAggregated(t *testing.T) {
+	s := begin(t)
+	roles := s.client("rbac.authorization.k8s.io/v1", "ClusterRole")
+	name := "deployer-test-" + s.ns
+	s.t.Cleanup(func() { roles.Delete(bg, name, deleteNow); roles.Delete(bg, name+"-part", deleteNow) })
+	const head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: deployer-test-NS"
+	const rules = "rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
+	part := head + "-part, labels: {part-of: NS}}\n" + rules + "---\n"
+	aggregated := head + "}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {part-of: NS}}]}\n"
+	has := func(want int) func() error {
+		return func() error {
+			if got, _ := s.get("rbac.authorization.k8s.io/v1", "ClusterRole", name).Object["rules"].([]any); len(got) != want {
+				return fmt.Errorf("%d rules, want %d", len(got), want)
+			}
+			return nil
+		}
+	}
+	s.deploy(part + head + "}\n" + rules)
+	s.deploy(part + aggregated)
+	s.eventually("the controller fills in rules", has(1))
+	s.deploy(aggregated)
+	if err := roles.Delete(t.Context(), name+"-part", deleteNow); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	s.eventually("the rules are gone with the part", has(0))
 }
 
 // What the API server allocates stays, and isn't ours.

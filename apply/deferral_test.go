@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,6 +74,17 @@ func TestDeferredUpdateIsNoCreation(t *testing.T) {
 		t.Errorf("%s is planned as %s, its live object is known: %v, it waits: %v", c.ID, c.Action, c.Live != nil, c.Deferral != nil)
 	}
 	s.run(p)
+}
+
+// TestFieldThatTheNextDefinitionLacks fails if an object can't be planned because it has a field that its definition loses.
+func TestFieldThatTheNextDefinitionLacks(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.deploy(definition(0, "gone"+text) + foo(0, "size: 1, gone: x"))
+	s.run(s.plan(definition(0, "comes"+text) + foo(0, "size: 2, comes: x")))
+	if got := at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec"); fmt.Sprint(got) != "map[comes:x deflt:abc size:2]" {
+		t.Errorf("spec: %v", got)
+	}
 }
 
 func contains(list []kube.ID, id kube.ID) bool {

@@ -107,8 +107,13 @@ func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts
 // factsOfUpdate asks for the facts of an update.
 func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (updateFacts, error) {
 	return func(ctx context.Context) (u updateFacts, err error) {
+		u.live, err = compare.NewLive(f.converter, f.full)
+		if err != nil && p.prerequisites.kindChanges(t) { // it has what its next definition has no more, and is decided about again then
+			f.converter = managedfields.NewDeducedTypeConverter()
+			u.live, err = compare.NewLive(f.converter, f.full)
+		}
 		u.facts = f
-		if u.live, err = compare.NewLive(f.converter, f.full); err != nil {
+		if err != nil {
 			return u, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 		}
 		u.declared = p.predictor.declaredFieldsOf(ctx, t, f.converter, p.history.objects[t.id])

@@ -41,7 +41,7 @@ func (p *Prediction) RelinquishDefaults(keep *fieldpath.Set) {
 }
 
 // RelinquishClusterFilled keeps ownership of the fields that the cluster fills from being
-// migrated to us: the apply would then remove them. A caBundle that a revision declared was not filled in. hasStatus says that the kind has a status
+// migrated to us: the apply would then remove them. A caBundle or rules that a revision declared were not filled in. hasStatus says that the kind has a status
 // of its own.
 func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
 	kind := p.Desired.GroupVersionKind().GroupKind()
@@ -49,7 +49,7 @@ func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
 	bundled := manifest.HasCABundle(kind)
 	p.relinquished = p.relinquished.Union(fields.Where(p.Live.Fields, func(path fieldpath.Path) bool {
 		top, last := path[0], path[len(path)-1]
-		return aggregated && fields.IsField(top, "rules") || hasStatus && fields.IsField(top, "status") ||
+		return aggregated && fields.IsField(top, "rules") && p.LastDeclaredIn(path) == 0 || hasStatus && fields.IsField(top, "status") ||
 			bundled && fields.IsField(last, "caBundle") && p.LastDeclaredIn(path) == 0 || fields.IsField(last, kube.RestartedAtAnnotation)
 	}))
 }
