@@ -42,6 +42,9 @@ func TestContribution(t *testing.T) {
 	if after := whole.After(both, ours); after == nil || !after.Whole || !after.Describes(ours) {
 		t.Errorf("after an update of its own definition: %+v", after)
 	}
+	if planned := none.Planned(theirs, both); planned == nil || !planned.Describes(theirs) || !planned.Describes(both) || planned.Describes(ours) {
+		t.Errorf("an update that may or may not have been made: %+v", planned)
+	}
 	if after := none.After(both, theirs); after != nil {
 		t.Errorf("a contribution to a definition from which the release has only removed: %+v", after)
 	}

@@ -21,6 +21,11 @@ func TestGeneratedFieldsAreNoted(t *testing.T) {
 	if got := o.Next.Journal.Generated["/Secret/n/db"]["data.password"]; got != 3 {
 		t.Errorf("noteGenerated: %v", o.Next.Journal.Generated)
 	}
+	o.Next.Version = 7
+	o.recordGenerated()
+	if got := generatedAt(o.Next)["/Secret/n/db"]; got["data.password"] != 3 || got["data.url"] != 7 {
+		t.Errorf("what a rollback to it records: %v", got)
+	}
 }
 
 // TestTheNextUpgradeIsExpected as the history shows, by the server's clock.

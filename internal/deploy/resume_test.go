@@ -26,6 +26,9 @@ func TestResume(t *testing.T) {
 			},
 		}
 	}
+	// One that died before it came to uninstall anything.
+	upgrading := dead(true)
+	delete(upgrading.Journal.Hooks, hookKey(helmrelease.HookPreDelete, upgrading.Hooks[0]))
 	for name, c := range map[string]struct {
 		verb     Verb
 		manifest string
@@ -43,6 +46,7 @@ func TestResume(t *testing.T) {
 		"no run before":                   {Upgrade, "same", "kind: Job", nil, event, false, ""},
 		"of another tool":                 {Upgrade, "same", "kind: Job", &release.Record{Release: helmrelease.Release{Manifest: "same"}}, event, false, ""},
 		"uninstall goes on":               {Uninstall, "", "", dead(true), helmrelease.HookPreDelete, true, "first"},
+		"uninstall after another run":     {Uninstall, "", "", upgrading, helmrelease.HookPreUpgrade, false, ""},
 		"uninstall after a failed one":    {Uninstall, "", "", dead(false), helmrelease.HookPreDelete, false, ""},
 		"tests run each time they're run": {Test, "same", "kind: Job", dead(true), event, false, ""},
 	} {
