@@ -235,6 +235,37 @@ func TestDeadConverter(t *testing.T) {
 	}
 }
 
+// TestConverterThatTheReleaseMends fails if a release can't be planned that brings the converter of its custom resources back.
+func TestConverterThatTheReleaseMends(t *testing.T) {
+	m := beginMove(t, "v1")
+	m.deploy(move("v1beta1", oldMove))
+	m.up.Store(false)
+	m.opts.RetryTimeout, m.opts.TakeOwnership = 2*time.Second, true
+	crd := m.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "moves."+m.ns+".example.com")
+	service := map[string]any{"service": map[string]any{"namespace": m.ns, "name": "converter"}}
+	if err := unstructured.SetNestedMap(crd.Object, service, "spec", "conversion", "webhook", "clientConfig"); err != nil {
+		t.Fatal(err)
+	}
+	text := marshal(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "metadata": map[string]any{"name": crd.GetName()}, "spec": crd.Object["spec"],
+	}})
+	p := m.plan(string(text) + "\n---\n" + move("v1", smallerMove) + `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: converter}
+spec: {selector: {app: converter}, ports: [{port: 443}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: converter}
+spec: {selector: {matchLabels: {app: converter}}, template: {metadata: {labels: {app: converter}}, spec: {containers: [{name: c, image: r/x:1}]}}}
+`)
+	if c := change(t, p, "Move", "m"); c.Deferral == nil || !strings.Contains(c.Unverified, "conversion webhook") {
+		t.Errorf("%s %s: %s", c.Action, c.ID, c.Unverified)
+	}
+}
+
 // TestDropsFromABuiltinVersion is TestDropsAcrossVersions for a kind that the API server converts itself.
 func TestDropsFromABuiltinVersion(t *testing.T) {
 	s := begin(t)
