@@ -164,6 +164,11 @@ func (p *planning) newAdmission(orphans []Change) *admission {
 			a.changes = append(a.changes, readByAdmission{id: id, old: p.asItIs(id, c), new: t.obj})
 		}
 	}
+	for _, t := range p.hooks {
+		if !t.isPostHook { // it is made anew before the first object is changed
+			a.changes = append(a.changes, readByAdmission{id: t.id, old: p.asItIs(t.id, t.decided), new: t.obj})
+		}
+	}
 	for _, c := range orphans {
 		if c.Action == Delete && len(c.writes) > 0 {
 			a.changes = append(a.changes, readByAdmission{id: c.ID, old: c.orphan.Declared})

@@ -207,7 +207,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 // them. It reports whether that is possible. Objects that are deleted have their own order.
 func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 	if t.isHook || t.fromCRDs {
-		return t.isPostHook
+		return t.isPostHook || slices.ContainsFunc(until, func(id kube.ID) bool { return o.p.runsBefore(id, t) })
 	}
 	before := slices.Clone(o.nodes)
 	n := &o.nodes[o.index[t.id]]
@@ -215,7 +215,7 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 	for _, id := range until {
 		i, ok := o.index[id]
 		if !ok {
-			continue // it is deleted
+			continue // it is deleted, or a hook
 		}
 		e := ordering.Edge{To: i, State: ordering.Present, Implied: true, Reason: "by which it is admitted"}
 		if id.Group == "apps" {
@@ -229,6 +229,11 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 		return false
 	}
 	return true
+}
+
+// runsBefore reports whether a hook that makes an object runs before another one.
+func (p *planning) runsBefore(id kube.ID, hook *target) bool {
+	return slices.ContainsFunc(p.hooks[:max(0, slices.Index(p.hooks, hook))], func(t *target) bool { return t.id == id })
 }
 
 // comesFirst reports whether an object may be written before all others when one of them waits for it. Workloads need

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -216,6 +217,27 @@ func TestGateThatAHookOpens(t *testing.T) {
 	w.whenHookRuns(func() { w.remove("limitranges", "small", metav1.DeleteOptions{}) })
 	w.ok("upgrade", "x", second, "--gate", "best-effort", "--wait=false")
 	w.there("persistentvolumeclaims", map[string]bool{"data": true})
+}
+
+// TestHookIsWhatAdmissionReads fails if objects and later hooks are refused before a hook has run that is itself what their refusal
+// comes from.
+func TestHookIsWhatAdmissionReads(t *testing.T) {
+	w := newWorld(t)
+	quota := func(n int) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, annotations: {helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-weight: '-5'}}\nspec: {hard: {count/services: '%d', count/jobs.batch: '%d'}}\n", n, n)
+	}
+	service := func(name string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"
+	}
+	w.ok("install", "x", w.chart(quota(0)))
+	w.eventually("the quota is counted", func() bool { return field(w.must("resourcequotas", "q"), "status.hard") != nil })
+	second := w.chart(quota(1), service("web"), hookJob("then", "pre-upgrade", "before-hook-creation", false))
+	w.says(w.ok("plan", "x", second), "stdout", "checked again after ResourceQuota/"+w.ns+"/q")
+	w.ok("upgrade", "x", second)
+	w.there("services", map[string]bool{"web": true})
+	// It says less than it needs.
+	w.says(w.exits(1, "upgrade", "x", w.chart(quota(1), service("web"), service("more"))), "stderr", "only hooks ran", "exceeded quota")
+	w.there("services", map[string]bool{"web": true, "more": false})
 }
 
 // TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
