@@ -94,6 +94,7 @@ func (l *Lock) confirmOthers(ctx context.Context, ours *Record, decided Identity
 // signRecord writes name, namespace and journal fields into a record to identify the run
 // that writes it.
 func (l *Lock) signRecord(rec *Record) {
+	l.inProgress.Store(0) // it may be that of a run which couldn't record its end
 	rec.Name, rec.Namespace = l.name, l.store.namespace
 	if rec.Journal == nil {
 		rec.Journal = &Journal{}

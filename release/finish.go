@@ -56,7 +56,6 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	if status == helmrelease.StatusFailed {
 		rec.Info.Description = truncate(description, maxDescription)
 	}
-	defer l.inProgress.Store(0)
 	ctx, cancel := withTimeToFinish(ctx)
 	defer cancel()
 	ctx = kube.WithoutWriteHook(ctx)
@@ -64,6 +63,7 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	if err != nil {
 		return err
 	}
+	defer l.inProgress.Store(0)
 	l.afterFinish = listed
 	var tidying sync.WaitGroup
 	defer tidying.Wait()

@@ -58,6 +58,9 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err == nil && !stands && !inRecord {
 		err = l.save(ctx, rec)
 	}
+	if err == nil && l.noJournal && rec.stored.journal != "" && l.store.deleteJournal(ctx, rec) == nil {
+		rec.stored.journal = "" // what it says is older than the record
+	}
 	return cmp.Or(err, l.checkHeld())
 }
 

@@ -85,7 +85,7 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string
 		return l.conflictError(rec, current)
 	}
 	// An earlier write whose answer was lost, or somebody changed labels.
-	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
+	rec.stored.uid, rec.stored.resourceVersion, rec.stored.created = found.UID, found.ResourceVersion, found.Labels["createdAt"]
 	return errRetry
 }
 

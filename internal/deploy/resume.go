@@ -3,7 +3,6 @@ package deploy
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -18,12 +17,8 @@ func (o *Operation) resumeAttempt(latest *release.Record) {
 	if latest != nil && latest.Journal != nil && latest.Journal.Interrupted {
 		dead = latest.Journal
 	}
-	before, after := o.Verb.HookEvents()
-	hasRun := func(key string) bool {
-		return strings.HasPrefix(key, string(before)+" ") || strings.HasPrefix(key, string(after)+" ")
-	}
 	switch {
-	case o.Verb == Uninstall && o.Next.Journal != nil && (dead == nil || !slices.ContainsFunc(slices.Collect(maps.Keys(dead.Hooks)), hasRun)):
+	case o.Verb == Uninstall && o.Next.Journal != nil && (dead == nil || latest.Info.Deleted.IsZero()):
 		// It is the journal of the run that deployed the revision, or that died doing so.
 		o.Next.Journal.Attempt, o.Next.Journal.Hooks = "", nil
 	case o.Verb != Uninstall && dead != nil && latest.Manifest == o.Next.Manifest:

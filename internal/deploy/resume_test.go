@@ -19,7 +19,7 @@ func TestResume(t *testing.T) {
 		h := hook("kind: Job")
 		h.LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseSucceeded}
 		return &release.Record{
-			Release: helmrelease.Release{Manifest: "same", Version: 4, Hooks: []*helmrelease.Hook{h}},
+			Release: helmrelease.Release{Manifest: "same", Version: 4, Hooks: []*helmrelease.Hook{h}, Info: &helmrelease.Info{Deleted: helmtime.Now()}},
 			Journal: &release.Journal{
 				RunInfo: release.RunInfo{Run: "run", Attempt: "first", Interrupted: interrupted},
 				Hooks:   map[string]string{hookKey(event, h): "Succeeded", hookKey(helmrelease.HookPreDelete, h): "Succeeded"},
@@ -28,7 +28,7 @@ func TestResume(t *testing.T) {
 	}
 	// One that died before it came to uninstall anything.
 	upgrading := dead(true)
-	delete(upgrading.Journal.Hooks, hookKey(helmrelease.HookPreDelete, upgrading.Hooks[0]))
+	upgrading.Info.Deleted = helmtime.Time{}
 	for name, c := range map[string]struct {
 		verb     Verb
 		manifest string
