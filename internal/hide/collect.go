@@ -83,10 +83,6 @@ var nameKeys = map[string]bool{
 	"hostname": true, "hostnames": true, "serviceAccount": true, "existingSecret": true,
 }
 
-// maxOpen is the length, in bytes, up to which a value counts as standing in plain sight. Longer ones, and those with blanks, are
-// files: the private key in one stays hidden where a chart copies it.
-const maxOpen = 256
-
 // imageVersion matches the tag and the digest of an image.
 var imageVersion = lazyregexp.New(`(:[^/@]*)?(@.*)?$`)
 
@@ -118,7 +114,7 @@ func (t *Texts) learnShown(f Fields, names []string, key string, v any) {
 			}
 		case nameKeys[key] || strings.HasSuffix(key, "Name"):
 			t.addName(v)
-		case len(v) <= maxOpen && !strings.Contains(v, " ") && !canBeWord(v) && !isConfidential(key, v):
+		case !canBeWord(v) && !isConfidential(key, v):
 			t.open[v] = true
 		}
 	}

@@ -94,18 +94,6 @@ func TestNamesAreShown(t *testing.T) {
 	}
 }
 
-// TestCopiedFilesStayHidden: that a chart copies a file of a Secret into a ConfigMap doesn't make the private key in it an open value.
-func TestCopiedFilesStayHidden(t *testing.T) {
-	line := canary(t, 64)
-	key := "-----BEGIN OPENSSH PRIVATE KEY-----\n" + line + "\n-----END OPENSSH PRIVATE KEY-----\n"
-	var texts Texts
-	texts.AddObject(secretOf(map[string]any{"id_rsa": key}))
-	texts.AddObject(&unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"id_rsa": key}}})
-	if got := texts.Hide("data: " + key); shows(got, line) {
-		t.Errorf("it shows %q", got)
-	}
-}
-
 // TestGeneratedValuesAreHidden also if they might be words.
 func TestGeneratedValuesAreHidden(t *testing.T) {
 	var texts Texts
