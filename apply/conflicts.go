@@ -42,7 +42,7 @@ func (u *updateDecision) contest(f FieldConflict) FieldOutcome {
 // contested describes a contested field, by its values in the object of its manager, and in the chart's.
 func (u *updateDecision) contested(why decide.Contest, path fieldpath.Path, by ownership.FieldManager, theirs, ours *unstructured.Unstructured) FieldConflict {
 	secret := hide.ConfidentialFields(u.live, u.prediction.Desired, u.t.obj)
-	f := FieldConflict{Contest: why, Path: fields.ShownString(path, secret), FieldManager: by, FieldPath: path}
+	f := FieldConflict{Contest: why, Path: secret.HidePath(fields.String(path), nil), FieldManager: by, FieldPath: path}
 	f.Before, f.After = valueTexts(theirs, ours, path, secret, u.p.a.opts.Hidden)
 	return f
 }
@@ -117,8 +117,7 @@ func valueTexts(a, b *unstructured.Unstructured, path fieldpath.Path, secret hid
 	var values [2]any
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
-		values[i], has[i] = fields.Value(objectOf(obj), path)
-		if _, hides := secret.Mask(fields.Names(path), values[i]); hides {
+		if values[i], has[i] = fields.Value(objectOf(obj), path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
 			values[i] = hide.Placeholder
 		}
 	}

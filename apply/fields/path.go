@@ -31,28 +31,6 @@ func String(p fieldpath.Path) string {
 	return b.String()
 }
 
-// ShownString is String for a path in an object with confidential fields: values by which it names confidential items are hidden.
-func ShownString(p fieldpath.Path, secret hide.Fields) string {
-	hidden := value.NewValueInterface(hide.Placeholder)
-	shown, names := slices.Clone(p), Names(p)
-	for i, e := range p {
-		if e.Value != nil && secret.IsHidden(names[:i+1]) {
-			shown[i].Value = &hidden
-		}
-		if e.Key == nil {
-			continue
-		}
-		keys := slices.Clone(*e.Key)
-		for j, key := range keys {
-			if secret.IsHidden(append(names[:i+1:i+1], key.Name)) {
-				keys[j].Value = hidden
-			}
-		}
-		shown[i].Key = &keys
-	}
-	return strings.ReplaceAll(String(shown), `="`+hide.Placeholder+`"`, "="+hide.Placeholder)
-}
-
 // name writes the name of a field in a path: quoted if it has dots or brackets. The nicer
 // metadata.labels["app.kubernetes.io/name"] would look like a list item to programs.
 func name(s string) string {

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
 	"deployer/apply/ownership"
@@ -83,7 +82,7 @@ type DriftField struct {
 	Owner               ownership.FieldManager
 	Revision            int  // that declared the live value; 0 for none
 	Expected            bool // a deployment would leave it as it is
-	FieldPath           fieldpath.Path
+	Names               []string
 }
 
 // DriftOf compares the live objects with what a revision applied. req.Objects is its

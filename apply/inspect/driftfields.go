@@ -27,7 +27,7 @@ func driftFields(o *apply.Inspected, deployed int) ([]DriftField, error) {
 	}
 	l.addRelinquished()
 	l.addAdditions()
-	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(fields.Names(a.FieldPath), fields.Names(b.FieldPath)) })
+	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(a.Names, b.Names) })
 	return l.out, nil
 }
 
@@ -79,7 +79,7 @@ func (l *fieldList) add(path fieldpath.Path, desired any, hasDesired, expected b
 	if isBookkeeping(path) {
 		return nil
 	}
-	f := DriftField{Path: fields.String(path), FieldPath: path, Desired: desired, HasDesired: hasDesired, Expected: expected}
+	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Desired: desired, HasDesired: hasDesired, Expected: expected}
 	f.Live, f.HasLive = fields.Value(l.object.Live.Object, path)
 	l.attribute(&f, path)
 	l.listed.Insert(path)

@@ -36,10 +36,10 @@ type Explanation struct {
 // A FieldExplanation is one field: its value, its owners, the revision that declared it,
 // and what an upgrade with the same manifest would do to it.
 type FieldExplanation struct {
-	Path      string
-	FieldPath fieldpath.Path
-	Live      any // nil when the object lacks it
-	HasLive   bool
+	Path    string
+	Names   []string
+	Live    any // nil when the object lacks it
+	HasLive bool
 
 	Owners []ownership.FieldManager // newest first; empty for a value that the server has set
 	// Revision is the revision that introduced this value: the first of the consecutive
@@ -202,7 +202,7 @@ func isIdentity(path fieldpath.Path) bool {
 }
 
 func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
-	f := FieldExplanation{Path: fields.String(path), FieldPath: path}
+	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
 	f.Live, f.HasLive = fields.Value(x.object.Live.Object, path)
 	for _, e := range x.entries {
 		// The owner of a map doesn't own its fields.

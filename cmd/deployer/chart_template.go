@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/kube"
@@ -98,7 +96,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
-	in.Lookup.OnRead = func(obj *unstructured.Unstructured) { e.hidden.AddObject(obj) }
+	in.Lookup.OnRead = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
 	if err != nil && e.debug && rendered != nil {
 		// So that one sees where the YAML goes wrong, as with Helm's --debug.

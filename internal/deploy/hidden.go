@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -72,22 +71,24 @@ func (d *Deployer) collectHidden(records []*release.Record, revisions []apply.Re
 	}
 	for _, list := range lists {
 		for _, m := range list {
-			d.Hidden.AddObject(m.Object, d.generatedPaths(m.Object, records)...)
+			d.Hidden.AddObject(m.Object)
+			if hide.IsSecret(m.Object) {
+				d.hideGenerated(m.Object, records)
+			}
 		}
 	}
 }
 
-// generatedPaths returns the fields of an object that the charts of records have generated.
-func (d *Deployer) generatedPaths(obj *unstructured.Unstructured, records []*release.Record) []string {
-	id := kube.IDOf(obj)
+// hideGenerated notes what the charts of records have generated in a Secret.
+func (d *Deployer) hideGenerated(secret *unstructured.Unstructured, records []*release.Record) {
+	id := kube.IDOf(secret)
 	id.Namespace = cmp.Or(id.Namespace, d.Namespace)
-	var out []string
 	for _, r := range records {
 		if r.Journal != nil {
-			out = slices.AppendSeq(out, maps.Keys(r.Journal.Generated[apply.Key(id)]))
+			generated := r.Journal.Generated[apply.Key(id)]
+			d.Hidden.AddGenerated(secret, func(path string) bool { _, ok := generated[path]; return ok })
 		}
 	}
-	return out
 }
 
 // hideObjectsOf does the slow part of collectHidden ahead of time: objects that are known already aren't

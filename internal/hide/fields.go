@@ -1,11 +1,8 @@
-// Package hide decides what must not be shown, by a rule of three sentences. By place: the content of Secrets and what
-// the user has marked is hidden always, see Fields. By text: a confidential text is hidden wherever others write it, but
-// only if it can't be a word or the chart has generated it, and never where names stand or what stands in plain sight
-// elsewhere, see Texts. The leaves of a document inside of a Secret count by their own keys.
+// Package hide decides what must not be shown: confidential fields of objects, and
+// confidential texts. What is confidential is hidden: output has Placeholder in its place.
 package hide
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,13 +12,10 @@ import (
 	"deployer/internal/annotation"
 )
 
-// Placeholder stands where a confidential text stood.
-const Placeholder = "(hidden)"
-
 // Fields are the confidential fields of an object. The zero value has none.
 type Fields struct {
 	whole    bool
-	patterns []*regexp.Regexp // of paths, as joinNames writes them
+	patterns [][]string
 }
 
 // Item stands for an item of a list in a path of field names.
@@ -37,17 +31,24 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 		if obj == nil {
 			continue
 		}
-		if group := obj.GroupVersionKind().Group; strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") { // a custom resource
+		f.whole = f.whole || IsSecret(obj)
+		if isCustom(obj) {
 			f.addSecretFields(nil, obj.Object)
 		}
 		annotations := obj.GetAnnotations()
 		sensitive, unreadable := annotation.Sensitive.ReadAll(annotations)
-		lists, unreadablePaths := annotation.SensitivePaths.ReadAll(annotations)
-		f.whole = f.whole || IsSecret(obj) || slices.Contains(sensitive, true) || len(unreadable)+len(unreadablePaths) > 0
-		for _, list := range lists {
-			patterns, ok := parsePaths(list)
-			f.whole = f.whole || !ok
-			f.patterns = append(f.patterns, patterns...)
+		f.whole = f.whole || len(unreadable) > 0 || slices.Contains(sensitive, true)
+		lists, unreadable := annotation.SensitivePaths.ReadAll(annotations)
+		f.whole = f.whole || len(unreadable) > 0
+		for _, paths := range lists {
+			for _, text := range splitPaths(paths) {
+				pattern, ok := parsePath(text)
+				if !ok {
+					f.whole = true
+					continue
+				}
+				f.patterns = append(f.patterns, pattern)
+			}
 		}
 	}
 	return f
@@ -71,51 +72,18 @@ func (f Fields) Whole() bool { return f.whole }
 // field names, with Item for a list item. In a Secret, the items of data and stringData
 // are confidential, but the maps themselves are not: it is no secret that they exist.
 func (f Fields) IsHidden(names []string) bool {
-	if f.whole && isContent(names) {
-		return true
+	if len(names) == 0 {
+		return false
 	}
-	return len(f.patterns) > 0 && slices.ContainsFunc(f.patterns, func(p *regexp.Regexp) bool { return p.MatchString(joinNames(names)) })
+	hidden, _ := secretField(names)
+	return f.whole && hidden || slices.ContainsFunc(f.patterns, func(p []string) bool { return matches(p, names) })
 }
 
-// Mask returns a copy of a value at a path with Placeholder in place of what is confidential, and whether anything is.
-func (f Fields) Mask(names []string, v any) (shown any, hides bool) {
-	shown = f.mask(names, v, func([]string, any) { hides = true })
-	return shown, hides
-}
-
-// mask calls found with everything that it hides.
-func (f Fields) mask(names []string, v any, found func(names []string, v any)) any {
-	if v == nil || !f.Any() {
-		return v
-	}
-	hidden := f.IsHidden(names)
-	below := func(name string) []string { return append(names[:len(names):len(names)], name) }
-	switch v := v.(type) {
-	case map[string]any:
-		if hidden {
-			break
-		}
-		out := make(map[string]any, len(v))
-		for key, item := range v {
-			out[key] = f.mask(below(key), item, found)
-		}
-		return out
-	case []any:
-		if hidden {
-			break
-		}
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = f.mask(below(Item), item, found)
-		}
-		return out
-	default:
-		if hidden = hidden || len(names) == 1 && f.IsHidden(below(Item)); !hidden { // data that isn't a map
-			return v
-		}
-	}
-	found(names, v)
-	return Placeholder
+// HasHiddenWithin reports whether something at a path or in it may be confidential.
+func (f Fields) HasHiddenWithin(names []string) bool {
+	_, within := secretField(names)
+	return f.IsHidden(names) || f.whole && within ||
+		slices.ContainsFunc(f.patterns, func(p []string) bool { return matchesBelow(p, names) })
 }
 
 // visibleFields are the fields that anybody may see.
@@ -125,13 +93,27 @@ var visibleFields = map[string]bool{"apiVersion": true, "kind": true, "type": tr
 // some tools keep copies of Secrets in annotations.
 var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
-// isContent reports whether a field is hidden in an object that is confidential as a whole.
-func isContent(names []string) bool {
-	if len(names) < 2 || visibleFields[names[0]] {
-		return false
+// secretField reports whether a field of an object that is confidential as a whole is hidden, and whether something in it is.
+func secretField(names []string) (hidden, within bool) {
+	switch {
+	case len(names) > 0 && visibleFields[names[0]]:
+		return false, false
+	case len(names) == 0 || names[0] != "metadata":
+		return len(names) > 1, true
+	case len(names) == 1 || len(names) == 2 && names[1] == "annotations":
+		return false, true
+	case names[1] != "annotations":
+		return false, false
 	}
-	isOpen := func(prefix string) bool { return strings.HasPrefix(names[2], prefix) }
-	return names[0] != "metadata" || len(names) > 2 && names[1] == "annotations" && !slices.ContainsFunc(openAnnotations, isOpen)
+	hidden = !slices.ContainsFunc(openAnnotations, func(prefix string) bool { return strings.HasPrefix(names[2], prefix) })
+	return hidden, hidden
+}
+
+// isCustom reports whether an object may be a custom resource: its API group has a
+// domain that isn't Kubernetes' own.
+func isCustom(obj *unstructured.Unstructured) bool {
+	group := obj.GroupVersionKind().Group
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
 // addSecretFields adds the fields of a custom resource from which its controller makes Secrets:
@@ -141,11 +123,11 @@ func isContent(names []string) bool {
 func (f *Fields) addSecretFields(names []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		isSecret := inTemplate(names) || v["kind"] == "Secret" && v["apiVersion"] == "v1"
+		secret := len(names) > 0 && v["kind"] == "Secret" && v["apiVersion"] == "v1"
 		for key, item := range v {
 			at := append(names[:len(names):len(names)], key)
-			if key == "stringData" || key == "data" && isSecret {
-				f.patterns = append(f.patterns, pattern(append(at, anyStep)))
+			if key == "stringData" || key == "data" && (secret || inTemplate(names)) {
+				f.patterns = append(f.patterns, append(at[:len(at):len(at)], anyStep))
 				continue
 			}
 			f.addSecretFields(at, item)
@@ -160,12 +142,9 @@ func (f *Fields) addSecretFields(names []string, v any) {
 // inTemplate reports whether a path ends at a template of a Secret, or at an item of
 // a list of such templates.
 func inTemplate(names []string) bool {
-	for len(names) > 0 && names[len(names)-1] == Item {
-		names = names[:len(names)-1]
+	last := len(names) - 1
+	if last >= 0 && names[last] == Item {
+		last--
 	}
-	if len(names) == 0 {
-		return false
-	}
-	last := names[len(names)-1]
-	return last == "template" || last == "secretTemplate" || strings.HasSuffix(last, "ecretTemplates")
+	return last >= 0 && (names[last] == "template" || names[last] == "secretTemplate" || strings.HasSuffix(names[last], "ecretTemplates"))
 }

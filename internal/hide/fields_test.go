@@ -50,6 +50,9 @@ func TestFields(t *testing.T) {
 					if got := f.IsHidden(names); got != want {
 						t.Errorf("%s: %q: At(%s) = %v, want %v", annotation, c.paths, path, got, want)
 					}
+					if want && !f.HasHiddenWithin(names[:len(names)-1]) {
+						t.Errorf("%s: %q: Below the parent of %s is false", annotation, c.paths, path)
+					}
 				}
 			}
 		}
@@ -75,36 +78,13 @@ func TestFieldsOfWholeObjects(t *testing.T) {
 				t.Errorf("%s: At(%s) = %v, want %v", name, path, got, want)
 			}
 		}
+		for path, want := range map[string]bool{"data": true, "metadata": true, "metadata.annotations": true, "type": false, "metadata.labels.a": false} {
+			if got := f.HasHiddenWithin(strings.Split(path, ".")); got != want {
+				t.Errorf("%s: Below(%s) = %v, want %v", name, path, got, want)
+			}
+		}
 	}
 	if ConfidentialFields(annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "false"})).Any() {
 		t.Errorf("a ConfigMap that isn't confidential is")
-	}
-}
-
-// TestMask replaces what is confidential in a value, wherever the value stands, and doesn't change the value.
-func TestMask(t *testing.T) {
-	secret := annotated("Secret", nil)
-	paths := annotated("ConfigMap", map[string]any{"deployer.io/sensitive-paths": "data.a,list[*].pin"})
-	for _, c := range []struct {
-		obj   *unstructured.Unstructured
-		path  string
-		value any
-		want  string
-	}{
-		{secret, "data", map[string]any{"a": "x", "b": int64(1)}, `{"a":"(hidden)","b":"(hidden)"}`},
-		{secret, "data", "not a map", `(hidden)`},
-		{secret, "data", map[string]any{}, `{}`},
-		{secret, "type", "Opaque", `Opaque`},
-		{secret, "metadata", map[string]any{"annotations": map[string]any{"copy": "x"}, "labels": map[string]any{"a": "b"}}, `{"annotations":{"copy":"(hidden)"},"labels":{"a":"b"}}`},
-		{paths, "data", map[string]any{"a": "x", "b": "y"}, `{"a":"(hidden)","b":"y"}`},
-		{paths, "data.b", "y", `y`},
-		{paths, "list", []any{map[string]any{"pin": 1, "n": 2}}, `[{"n":2,"pin":"(hidden)"}]`},
-		{annotated("ConfigMap", nil), "data", map[string]any{"a": "x"}, `{"a":"x"}`},
-	} {
-		before := written(c.value)
-		got, hides := ConfidentialFields(c.obj).Mask(strings.Split(c.path, "."), c.value)
-		if written(got) != c.want || hides != strings.Contains(c.want, Placeholder) || written(c.value) != before {
-			t.Errorf("%s of %s: got %s, %v, want %s", c.path, c.obj.GetKind(), written(got), hides, c.want)
-		}
 	}
 }

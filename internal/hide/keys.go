@@ -1,11 +1,18 @@
 package hide
 
 import (
-	"encoding/json"
 	"strings"
-	"sync"
 
 	"deployer/internal/lazyregexp"
+)
+
+// A keyClass says how confidential a value is, by its key.
+type keyClass int
+
+const (
+	ordinaryKey     keyClass = iota
+	ambiguousKey             // "key" names tolerations as well as private keys: the value decides
+	confidentialKey          // it says that its value is confidential
 )
 
 // confidentialWords are the words in a key that say that its value is confidential.
@@ -23,111 +30,30 @@ var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 var separators = strings.NewReplacer("-", " ", ".", " ", "_", " ", "/", " ")
 
-type keyClass struct{ confidential, reference bool }
+// wordsOf separates the words of a key.
+func wordsOf(key string) string {
+	return strings.ToLower(separators.Replace(camel().ReplaceAllString(key, "${1} ${2}")))
+}
 
-// classes remembers the classes of keys: classifying is slow, and revisions have mostly the same keys.
-var classes sync.Map
-
-func classOf(key string) keyClass {
-	if class, ok := classes.Load(key); ok {
-		return class.(keyClass)
+// classifyKey returns the class of a key.
+func classifyKey(key string) keyClass {
+	switch words := wordsOf(key); {
+	case referenceWords().MatchString(words):
+		return ordinaryKey
+	case confidentialWords().MatchString(words):
+		return confidentialKey
+	case words == "key" || words == "auth":
+		return ambiguousKey
 	}
-	words := strings.ToLower(separators.Replace(camel().ReplaceAllString(key, "${1} ${2}")))
-	class := keyClass{reference: referenceWords().MatchString(words)}
-	class.confidential = !class.reference && confidentialWords().MatchString(words)
-	classes.Store(key, class)
+	return ordinaryKey
+}
+
+// classOf is classifyKey with a memory, because classifying is slow and revisions have mostly the same keys. t must be locked.
+func (t *Texts) classOf(key string) keyClass {
+	class, ok := t.classes[key]
+	if !ok {
+		class = classifyKey(key)
+		t.classes[key] = class
+	}
 	return class
-}
-
-// isConfidential reports whether a key says that its value is confidential. Settings and tolerations have "auth" and "key",
-// too: there, the value decides.
-func isConfidential(key string, v any) bool {
-	text, _ := v.(string)
-	return classOf(key).confidential || key == "auth" && !canBeWord(text) || key == "key" && strings.ContainsAny(text, "0123456789")
-}
-
-// namedValue returns the name of a map with a value: an environment variable, {name: PASSWORD, value: …}.
-func namedValue(v map[string]any) (name string, ok bool) {
-	if name, ok = v["name"].(string); !ok {
-		name, ok = v["key"].(string)
-	}
-	_, isText := v["value"].(string)
-	return name, ok && isText
-}
-
-// keyOf returns the key by which a field of a map is classified: that of an environment variable's value is the variable's name.
-func keyOf(v map[string]any, field string) string {
-	if name, named := namedValue(v); named && field == "value" {
-		return name
-	}
-	return field
-}
-
-// refers reports whether the field "key" of a map names the key of a Secret or a label.
-func refers(v map[string]any) bool {
-	return v["name"] != nil || v["path"] != nil || v["operator"] != nil || v["effect"] != nil
-}
-
-// rewriteLeaves returns a copy of values with what rewrite makes of each value that is no map or list. Where keys
-// inherit, everything below a confidential key is confidential.
-func rewriteLeaves(v any, confidential, inherit bool, rewrite func(leaf any, confidential bool) any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for field, item := range v {
-			key := keyOf(v, field)
-			of := isConfidential(key, item) && !(field == "key" && refers(v))
-			out[field] = rewriteLeaves(item, of || inherit && confidential && !classOf(key).reference, inherit, rewrite)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = rewriteLeaves(item, confidential, inherit, rewrite)
-		}
-		return out
-	}
-	return rewrite(v, confidential)
-}
-
-// Values returns a copy of values without those of confidential keys, however short they are.
-func Values(values map[string]any) map[string]any {
-	out, _ := rewriteLeaves(values, false, true, func(leaf any, confidential bool) any {
-		if confidential && textOf(leaf) != "" {
-			return Placeholder
-		}
-		return leaf
-	}).(map[string]any)
-	return out
-}
-
-// MayBeConfidential reports whether values may have something confidential in them: by a key, or because a text is long
-// enough, or of a form, that may hold a password. It is for those who would store values where others read them, so it
-// says yes where nobody can tell.
-func MayBeConfidential(values map[string]any) bool {
-	found := false
-	rewriteLeaves(values, false, true, func(leaf any, confidential bool) any {
-		text, _ := leaf.(string)
-		isToken := func(part string) bool {
-			return len(part) >= 16 && strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != ""
-		}
-		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" ./:-_,", r) }) {
-			found = found || isToken(part)
-		}
-		found = found || confidential && textOf(leaf) != "" || len(text) > 64 || strings.ContainsAny(text, "\n@=")
-		return leaf
-	})
-	return found
-}
-
-// textOf is a text, or a number as JSON writes it; empty for everything else.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case int, int32, int64, float64, json.Number:
-		data, _ := json.Marshal(v)
-		return string(data)
-	}
-	return ""
 }

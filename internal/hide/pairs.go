@@ -3,7 +3,6 @@ package hide
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -16,29 +15,15 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	if t == nil || a == nil || b == nil || a == "" || b == "" {
 		return x, y
 	}
-	if a, ok := a.(map[string]any); ok {
-		if b, ok := b.(map[string]any); ok {
-			x, y := maps.Clone(a), maps.Clone(b)
-			for key := range a {
-				if x[key], y[key] = t.HidePair(a[key], b[key]); b[key] == nil {
-					delete(y, key)
-				}
-			}
-			for key := range b {
-				if a[key] == nil {
-					y[key] = t.HideValue(b[key])
-				}
-			}
-			return x, y
+	if x, ok := a.(map[string]any); ok {
+		if y, ok := b.(map[string]any); ok {
+			return t.hideMaps(x, y)
 		}
 	}
 	_, ofA := t.hide(written(a))
 	_, ofB := t.hide(written(b))
 	if slices.Equal(ofA, ofB) {
 		return x, y
-	}
-	if reflect.DeepEqual(x, y) { // that they differ must be seen
-		return Placeholder, Placeholder
 	}
 	switch x := x.(type) {
 	case []any:
@@ -47,8 +32,7 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 		}
 	case string:
 		if y, ok := y.(string); ok && strings.Contains(x+y, "\n") {
-			linesOfX, linesOfY := strings.Split(x, "\n"), strings.Split(y, "\n")
-			return strings.Join(hideUnshared(linesOfX, linesOfY), "\n"), strings.Join(hideUnshared(linesOfY, linesOfX), "\n")
+			return inLines(x, y), inLines(y, x)
 		}
 	}
 	return Placeholder, Placeholder
@@ -60,19 +44,48 @@ func (t *Texts) HideTextPair(a, b string) (string, string) {
 	return x.(string), y.(string)
 }
 
+func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
+	x, y := maps.Clone(a), maps.Clone(b)
+	for key := range a {
+		if v, w := t.HidePair(a[key], b[key]); b[key] == nil {
+			x[key] = v
+		} else {
+			x[key], y[key] = v, w
+		}
+	}
+	for key := range b {
+		if a[key] == nil {
+			y[key] = t.HideValue(b[key])
+		}
+	}
+	return x, y
+}
+
 // hideUnshared returns a list with Placeholder in place of the items that the other list doesn't have.
-func hideUnshared[T any](list, other []T) []T {
-	isShared := map[string]bool{}
+func hideUnshared(list, other []any) []any {
+	shared := map[string]bool{}
 	for _, item := range other {
-		isShared[written(item)] = true
+		shared[written(item)] = true
 	}
 	out := slices.Clone(list)
 	for i, item := range list {
-		if !isShared[written(item)] {
-			out[i] = any(Placeholder).(T)
+		if !shared[written(item)] {
+			out[i] = Placeholder
 		}
 	}
 	return out
+}
+
+// inLines is hideUnshared for the lines of two texts.
+func inLines(text, other string) string {
+	others := strings.Split(other, "\n")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !slices.Contains(others, line) {
+			lines[i] = Placeholder
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // written is a value as text.

@@ -2,6 +2,7 @@ package hide
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"deployer/internal/lazyregexp"
@@ -17,77 +18,86 @@ const (
 	anyDepth = "**" // any number of steps
 )
 
-const (
-	quoted = `'[^']*'|"[^"]*"`
-	// bracketed matches what is in brackets, with quotes and other brackets in it.
-	bracketed = `\[(?:` + quoted + `|\[(?:` + quoted + `|[^\[\]])*\]|[^\[\]'"])+\]`
-)
+// bracketed matches what is in brackets, with quotes and other brackets in it.
+const bracketed = `\[(?:'[^']*'|"[^"]*"|\[(?:'[^']*'|"[^"]*"|[^\[\]])*\]|[^\[\]'"])+\]`
 
 var (
 	// listedPath matches a path in a list of paths that commas separate. A comma after a backslash, in brackets or in quotes is part of it.
-	listedPath = lazyregexp.New(`(?:` + bracketed + `|` + quoted + `|\\.|[^,])+`)
+	listedPath = lazyregexp.New(`(?:` + bracketed + `|'[^']*'|"[^"]*"|\\.|[^,])+`)
 	// pathStep matches a step of a path: a name, which may be in quotes, or brackets; before it may be one dot, or two.
-	pathStep   = lazyregexp.New(`^(\.\.|\.?)(` + bracketed + `|` + quoted + `|[^.\['"][^.\[]*)`)
+	pathStep   = lazyregexp.New(`^(\.\.|\.?)(` + bracketed + `|'[^']*'|"[^"]*"|[^.\['"][^.\[]*)`)
 	quotedName = lazyregexp.New(`^(?:'([^']*)'|"([^"]*)")$`)
-	escape     = lazyregexp.New(`\\(.)`)
+	escape     = regexp.MustCompile(`\\(.)`)
 )
 
-// parsePaths returns the patterns of paths that commas separate; false if one is invalid.
-func parsePaths(list string) (out []*regexp.Regexp, ok bool) {
-	for _, path := range listedPath().FindAllString(list, -1) {
-		path = strings.TrimPrefix(strings.TrimSpace(escape().ReplaceAllString(path, "$1")), "$")
-		var steps []string
-		for path != "" {
-			m := pathStep().FindStringSubmatch(path)
-			if m == nil || m[1] == "." && m[2][0] == '[' {
-				return nil, false
-			}
-			if m[1] == ".." {
-				steps = append(steps, anyDepth)
-			}
-			steps, path = append(steps, stepOf(m[2])), path[len(m[0]):]
-		}
-		if len(steps) > 0 {
-			out = append(out, pattern(steps))
+// splitPaths separates paths at commas.
+func splitPaths(text string) []string {
+	var out []string
+	for _, path := range listedPath().FindAllString(text, -1) {
+		if path = strings.TrimSpace(escape.ReplaceAllString(path, "$1")); path != "" {
+			out = append(out, path)
 		}
 	}
-	return out, true
+	return out
 }
 
-// stepOf is a step without its brackets and quotes. A union of names stands for all names, and the index or the filter of items for all items.
-func stepOf(step string) string {
-	inside, inBrackets := strings.CutPrefix(step, "[")
-	step = strings.TrimSpace(strings.TrimSuffix(inside, "]"))
+// parsePath parses one path; false when it is invalid.
+func parsePath(text string) ([]string, bool) {
+	var out []string
+	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
+	for rest != "" {
+		m := pathStep().FindStringSubmatch(rest)
+		if m == nil || m[1] == "." && m[2][0] == '[' {
+			return nil, false
+		}
+		if m[1] == ".." {
+			out = append(out, anyDepth)
+		}
+		step := m[2]
+		if inside, ok := strings.CutPrefix(step, "["); ok {
+			step = strings.TrimSpace(strings.TrimSuffix(inside, "]"))
+			isName := quotedName().MatchString(step)
+			isUnion := strings.ContainsAny(step, "'\"") && !strings.ContainsAny(step, "=?")
+			switch {
+			case !isName && isUnion:
+				step = anyStep
+			case !isName && step != anyStep:
+				step = Item
+			}
+		}
+		out, rest = append(out, quotedName().ReplaceAllString(step, "$1$2")), rest[len(m[0]):]
+	}
+	return out, len(out) > 0
+}
+
+// matches reports whether a pattern matches a path or a parent of it. A pattern may omit list
+// items.
+func matches(pattern, path []string) bool { return match(pattern, path, false) }
+
+// matchesBelow reports whether a pattern may match something at or below a path.
+func matchesBelow(pattern, path []string) bool { return match(pattern, path, true) }
+
+func match(pattern, path []string, below bool) bool {
 	switch {
-	case quotedName().MatchString(step):
-		return quotedName().ReplaceAllString(step, "$1$2")
-	case !inBrackets:
-		return inside
-	case step == anyStep || strings.ContainsAny(step, `'"`) && !strings.ContainsAny(step, "=?"):
-		return anyStep
+	case below && len(path) == 0:
+		return true
+	case len(pattern) == 0:
+		return !below
+	case len(path) == 0:
+		return false
+	case pattern[0] == anyDepth:
+		return below || slices.ContainsFunc(suffixes(path), func(rest []string) bool { return match(pattern[1:], rest, below) })
+	case (pattern[0] == anyStep || pattern[0] == path[0]) && match(pattern[1:], path[1:], below):
+		return true
 	}
-	return Item
+	return path[0] == Item && match(pattern, path[1:], below)
 }
 
-// joinNames writes a path for patterns.
-func joinNames(names []string) string { return "\x00" + strings.Join(names, "\x00") }
-
-// pattern matches the paths that begin with the given steps. Paths may have items of lists between the steps.
-func pattern(steps []string) *regexp.Regexp {
-	const item, any = `\x00\[\]`, `\x00[^\x00]*`
-	var b strings.Builder
-	b.WriteString(`^(?s:`)
-	for _, step := range steps {
-		switch step {
-		case anyDepth:
-			b.WriteString(`(` + any + `)*`)
-		case anyStep:
-			b.WriteString(any)
-		case Item:
-			b.WriteString(item)
-		default:
-			b.WriteString(`(` + item + `)*\x00` + regexp.QuoteMeta(step))
-		}
+// suffixes are what is left of a path after any number of steps.
+func suffixes(path []string) [][]string {
+	out := [][]string{{}}
+	for i := range path {
+		out = append(out, path[i:])
 	}
-	return regexp.MustCompile(b.String() + `)(\x00|$)`)
+	return out
 }

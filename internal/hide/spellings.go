@@ -10,8 +10,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf16"
+
+	"deployer/internal/lazyregexp"
 )
 
 const (
@@ -22,50 +23,37 @@ const (
 	maxTwice = 4 << 10
 )
 
-// escapes are the ways in which others write a text so that its letters stay.
-var escapes = []func(string) string{
-	func(s string) string { return inside(strconv.Quote(s)) },
-	func(s string) string { return inside(strconv.QuoteToASCII(s)) },
-	func(s string) string { return inJSON(s, true) },
-	func(s string) string { return inJSON(s, false) },
-	jsonInASCII,
-	html.EscapeString, // as XML has it
-	url.QueryEscape,
-	url.PathEscape,
-	strings.ToUpper,
-	strings.ToLower,
-	// Between single quotes: YAML and SQL, shells, others.
-	strings.NewReplacer(`'`, `''`).Replace,
-	strings.NewReplacer(`'`, `'\''`).Replace,
-	strings.NewReplacer(`'`, `\'`).Replace,
-	// Errors of JSON schemas: github.com/santhosh-tekuri/jsonschema/v6/kind, quote
-	func(s string) string {
-		return strings.NewReplacer(`\"`, `"`, `'`, `\'`).Replace(inside(strconv.Quote(s)))
-	},
-}
-
-// spellings returns all forms in which a text may be written elsewhere. What writes an escaped text may escape it
-// again: servers quote values in messages, and the messages are quoted in JSON.
-func spellings(text string) []term {
-	if len(text) > maxEncoded {
-		return []term{{text: text}, {text: base64.StdEncoding.EncodeToString([]byte(text)), inBase64: true}}
-	}
-	forms := map[string]bool{text: true}
-	for _, first := range escapes {
-		if once := first(text); !forms[once] {
-			forms[once] = true
-			for _, second := range escapes {
-				forms[second(once)] = true
-			}
+// spellings returns terms for all forms in which a text may be written elsewhere. Forms with the letters of the text,
+// such as escaped ones, get the options of like; base64 and hexadecimal have options of their own.
+func spellings(text string, like term) []term {
+	var out []term
+	plain := func(texts ...string) {
+		for _, t := range texts {
+			like.text = t
+			out = append(out, like)
 		}
 	}
-	for _, form := range scientific(text) {
-		forms[form] = true
+	plain(text)
+	if len(text) > maxEncoded {
+		return append(out, term{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
 	}
-	wholeWord := len(text) < minSearched || !strings.ContainsFunc(text, unicode.IsLetter)
-	var out []term
-	for form := range forms {
-		out = append(out, term{text: form, wholeWord: wholeWord})
+	// Servers quote values in messages, and what writes the message escapes it again.
+	for _, quoted := range append(escaped(text), text) {
+		plain(quoted, html.EscapeString(quoted)) // as XML has it
+		plain(escaped(quoted)...)                // as JSON has it
+	}
+	plain(url.QueryEscape(text), url.PathEscape(text))
+	plain(scientific(text)...)
+	if strings.Contains(text, "'") { // between single quotes: errors of JSON schemas, YAML and SQL, shells, others
+		inDoubleQuotes := strings.ReplaceAll(strconv.Quote(text), `\"`, `"`) // github.com/santhosh-tekuri/jsonschema/v6/kind, quote
+		plain(strings.ReplaceAll(inDoubleQuotes[1:len(inDoubleQuotes)-1], `'`, `\'`))
+		for _, quote := range []string{"''", `'\''`, `\'`} {
+			plain(strings.ReplaceAll(text, "'", quote))
+		}
+	}
+	if ascii := inASCII(text); ascii != text {
+		plain(ascii, strings.Trim(strconv.QuoteToASCII(text), `"`), strings.ToUpper(text), strings.ToLower(text))
+		plain(escaped(ascii)...) // in a text that is quoted once more
 	}
 	inHex := hex.EncodeToString([]byte(text))
 	percent := ""
@@ -76,7 +64,10 @@ func spellings(text string) []term {
 	for _, once := range base64Cores(text) {
 		out = append(out, once)
 		if len(text) <= maxTwice { // base64 of base64: Secrets that contain encoded text
-			out = append(out, base64Cores(once.text)...)
+			for _, twice := range base64Cores(once.text) {
+				twice.widen = 3 // an adjacent character of the inner base64, and the bits of the outer
+				out = append(out, twice)
+			}
 		}
 	}
 	return out
@@ -92,29 +83,37 @@ func base64Cores(text string) []term {
 		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			all := alphabet.EncodeToString(data)
 			first, last := (before*8+5)/6, len(data)*8/6
-			out = append(out, term{text: all[min(first, last):last], inBase64: true})
+			out = append(out, term{text: all[min(first, last):last], caseSensitive: true, widen: 1})
 		}
 	}
 	return out
 }
 
-// inside is a text without its quotes.
-func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
-
-// inJSON is a text between the quotes of JSON.
-func inJSON(text string, escapeHTML bool) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(escapeHTML)
-	_ = e.Encode(text) // a text can be encoded
-	return inside(strings.TrimSpace(b.String()))
+// escaped returns the forms of a text between double quotes: of JSON, with <, > and & escaped or not, and of %q.
+func escaped(text string) []string {
+	out := []string{strconv.Quote(text)}
+	for _, angles := range []bool{true, false} {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(angles)
+		if e.Encode(text) == nil {
+			out = append(out, strings.TrimSpace(b.String()))
+		}
+	}
+	for i, quoted := range out {
+		out[i] = quoted[1 : len(quoted)-1]
+	}
+	return out
 }
 
-// jsonInASCII is a text in JSON, with all characters beyond ASCII escaped. https://www.rfc-editor.org/rfc/rfc8259#section-7
-func jsonInASCII(text string) string {
+// inASCII is a text in JSON, with all characters beyond ASCII escaped. https://www.rfc-editor.org/rfc/rfc8259#section-7
+func inASCII(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f }) {
+		return text
+	}
 	var b strings.Builder
-	for _, r := range inJSON(text, false) {
-		if r <= unicode.MaxASCII {
+	for _, r := range escaped(text)[1] {
+		if r <= 0x7f {
 			b.WriteRune(r)
 			continue
 		}
@@ -125,10 +124,13 @@ func jsonInASCII(text string) string {
 	return b.String()
 }
 
+// number matches a number of JSON.
+var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
 // scientific returns the scientific notations of a number: 1e+06, as templates print it, and 1×10⁶, as errors of JSON schemas do.
 func scientific(text string) []string {
 	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || strings.Trim(text, "-0123456789.e+E") != "" || math.Abs(value) < 1e5 {
+	if err != nil || !number().MatchString(text) || math.Abs(value) < 1e5 {
 		return nil
 	}
 	short := strconv.FormatFloat(value, 'e', -1, 64)

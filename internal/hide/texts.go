@@ -1,12 +1,17 @@
 package hide
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// Placeholder stands where a confidential text stood.
+const Placeholder = "(hidden)"
 
 // Texts are confidential texts that are hidden wherever others have written them: charts put passwords into
 // arguments, servers quote them, programs log them. A text is searched for, in many spellings, only
@@ -17,6 +22,7 @@ type Texts struct {
 	search  search
 	names   map[string]bool // in lower case: names of objects, keys, images and hosts
 	open    map[string]bool // values that stand in plain sight
+	classes map[string]keyClass
 	learned map[string]bool // what learn was called with; true: as surely confidential
 }
 
@@ -28,8 +34,8 @@ func (t *Texts) locked(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil {
-		t.search = search{map[string][]term{}, map[string]*secret{}}
-		t.names, t.open, t.learned = map[string]bool{}, map[string]bool{}, map[string]bool{}
+		t.search = newSearch()
+		t.names, t.open, t.classes, t.learned = map[string]bool{}, map[string]bool{}, map[string]keyClass{}, map[string]bool{}
 	}
 	do()
 }
@@ -43,7 +49,14 @@ func canBeWord(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLower(r) }) || !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsUpper(r) })
 }
 
-// isShown reports whether a text stays that was found at a place: it stands in plain sight, or is a name or in one.
+func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
+
+// AddVisibleName registers a name that is shown everywhere.
+func (t *Texts) AddVisibleName(name string) { t.locked(func() { t.addName(name) }) }
+
+func (t *Texts) addName(name string) { t.names[lowered(name)] = true }
+
+// isShown reports whether a text stays that was found at a place: it is a name or part of one, or stands in plain sight.
 func (t *Texts) isShown(at occurrence, in string) bool {
 	if t.names[lowered(at.of.text)] || !at.of.sure && t.open[at.of.text] {
 		return true
@@ -54,7 +67,7 @@ func (t *Texts) isShown(at occurrence, in string) bool {
 	for at.to < len(in) && inName(in[at.to]) {
 		at.to++
 	}
-	return t.names[lowered(strings.Trim(in[at.from:at.to], "."))]
+	return t.names[lowered(in[at.from:at.to])]
 }
 
 func inName(b byte) bool { return b == '.' || inBase64(b) && b != '/' && b != '+' }
@@ -68,7 +81,7 @@ func (t *Texts) Hide(text string) string {
 // hide is Hide that also returns the hidden texts, in order.
 func (t *Texts) hide(text string) (string, []string) {
 	var found []occurrence
-	t.locked(func() { found = joined(t.search.find(text, t.isShown)) })
+	t.locked(func() { found = joined(t.search.findWrapped(text, t.isShown)) })
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -83,25 +96,18 @@ func (t *Texts) hide(text string) (string, []string) {
 	return b.String() + text[at:], out
 }
 
-// HidePath hides confidential texts in the path of a field, which may name items of lists by their values.
-func (t *Texts) HidePath(path string) string {
-	return strings.ReplaceAll(t.Hide(path), `="`+Placeholder+`"`, "="+Placeholder)
-}
-
 // OriginsIn returns the texts of t that occur in the given texts, in any spelling.
 func (t *Texts) OriginsIn(texts ...string) []string {
-	var found []string
+	found := map[string]bool{}
 	t.locked(func() {
 		for _, text := range texts {
-			for _, m := range t.search.find(text, t.isShown) {
-				if utf8.ValidString(m.of.text) {
-					found = append(found, m.of.text)
-				}
+			for _, m := range t.search.findWrapped(text, t.isShown) {
+				found[m.of.text] = true
 			}
 		}
 	})
-	slices.Sort(found)
-	return slices.Compact(found)
+	delete(found, "") // binary data
+	return slices.Sorted(maps.Keys(found))
 }
 
 // HideValue returns a copy of JSON data without confidential texts. Keys aren't changed.
@@ -109,10 +115,63 @@ func (t *Texts) HideValue(v any) any {
 	if t == nil {
 		return v
 	}
-	return rewriteLeaves(v, false, false, func(leaf any, _ bool) any {
-		if hidden, found := t.hide(textOf(leaf)); len(found) > 0 {
+	switch v := v.(type) {
+	case string:
+		return t.Hide(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = t.HideValue(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = t.HideValue(item)
+		}
+		return out
+	}
+	if text, ok := numberText(v); ok {
+		if hidden, found := t.hide(text); len(found) > 0 {
 			return hidden
 		}
-		return leaf
+	}
+	return v
+}
+
+// AddObject learns the confidential values of an object, and the names and values that it shows.
+func (t *Texts) AddObject(obj *unstructured.Unstructured) {
+	if obj == nil {
+		return
+	}
+	t.locked(func() {
+		f := ConfidentialFields(obj)
+		t.addOpen(f, nil, "", obj.Object)
+		if f.Any() {
+			f.eachHidden(nil, obj.Object, func(names []string, text string) { t.learnField(obj, names, text, false) })
+		}
 	})
 }
+
+// AddGenerated learns the values at paths of a Secret as texts that the chart has generated: they can't be words.
+func (t *Texts) AddGenerated(obj *unstructured.Unstructured, isGenerated func(path string) bool) {
+	if !IsSecret(obj) {
+		return
+	}
+	t.locked(func() {
+		ConfidentialFields(obj).eachHidden(nil, obj.Object, func(names []string, text string) {
+			if isGenerated(strings.Join(names, ".")) {
+				t.learnField(obj, names, text, true)
+			}
+		})
+	})
+}
+
+// AddValues learns the values of a user or a chart whose keys are confidential, all values
+// below such a key, and passwords at known places in other values, such as URLs.
+func (t *Texts) AddValues(values map[string]any) {
+	t.locked(func() { t.learnByKey(values, ordinaryKey, true) })
+}
+
+// AddText learns a confidential text.
+func (t *Texts) AddText(text string) { t.locked(func() { t.learn(text, true) }) }

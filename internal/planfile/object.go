@@ -67,7 +67,7 @@ func isCompared(c apply.Change, f apply.FieldChange) bool {
 
 func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
 	path := fields.String(f.Path)
-	out := Field{Path: hidden.HidePath(fields.ShownString(f.Path, secret))}
+	out := Field{Path: secret.HidePath(path, hidden)}
 	if strings.Contains(path, "[") {
 		out.ID = k.digest("path "+object, path)
 	}
@@ -85,8 +85,7 @@ func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f app
 	if f.Type != compare.Removed && f.Declared {
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
-	_, hidesBefore := secret.Mask(fields.Names(f.Path), f.Before)
-	if _, hidesAfter := secret.Mask(fields.Names(f.Path), f.After); !hidesBefore && !hidesAfter {
+	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
 		out.From, out.To = shownValues(hidden, f)
 	}
 	return out

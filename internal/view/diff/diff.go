@@ -44,7 +44,7 @@ type Field struct {
 
 // WithoutHidden returns the field without confidential texts in its values and its path.
 func (f Field) WithoutHidden(hidden *hide.Texts) Field {
-	f.Path = hidden.HidePath(f.Path)
+	f.Path = hide.Fields{}.HidePath(f.Path, hidden)
 	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
 		f.Before, f.After, f.Hidden = nil, nil, true
 	}
@@ -142,8 +142,11 @@ func (w *walker) add(path fieldpath.Path, after, desired any) {
 
 // emit hides what has to be hidden.
 func (w *walker) emit(f Field, path fieldpath.Path) {
-	f.Path, f.Random = fields.ShownString(path, w.hidden), w.nondeterminism.explains(path, f)
-	f.Before, f.After, f.Hidden = ShownPair(w.hidden, nil, fields.Names(path), f.Before, f.After)
+	f.Path, f.Random = fields.String(path), w.nondeterminism.explains(path, f)
+	if w.hidden.Any() {
+		f.Path = w.hidden.HidePath(f.Path, nil)
+		f.Before, f.After, f.Hidden = ShownPair(w.hidden, nil, fields.Names(path), f.Before, f.After)
+	}
 	w.out = append(w.out, f)
 }
 

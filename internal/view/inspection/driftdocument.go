@@ -2,7 +2,6 @@ package inspection
 
 import (
 	"deployer/apply/compare"
-	"deployer/apply/fields"
 	"deployer/apply/inspect"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
@@ -122,14 +121,14 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 }
 
 func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
-	out := driftField{Path: hidden.HidePath(fields.ShownString(f.FieldPath, secret)), Type: compare.Changed, Expected: f.Expected, Revision: f.Revision}
+	out := driftField{Path: secret.HidePath(f.Path, hidden), Type: compare.Changed, Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.HasDesired:
 		out.Type = compare.Added
 	case !f.HasLive:
 		out.Type = compare.Removed
 	}
-	out.Released, out.Live, out.Hidden = diff.ShownPair(secret, hidden, fields.Names(f.FieldPath), f.Desired, f.Live)
+	out.Released, out.Live, out.Hidden = diff.ShownPair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
-	"deployer/apply/fields"
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -84,13 +83,13 @@ func newExplanation(e *deploy.Explanation) explanation {
 
 func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
-		Path: hidden.HidePath(fields.ShownString(f.FieldPath, secret)), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: f.Outcome,
+		Path: secret.HidePath(f.Path, hidden), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: f.Outcome,
 		Owners: []page.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
 	}
 	for _, w := range f.Owners {
 		out.Owners = append(out.Owners, page.FieldManagerOf(w))
 	}
-	out.Value, out.Becomes, out.Hidden = diff.ShownPair(secret, hidden, fields.Names(f.FieldPath), f.Live, f.Predicted)
+	out.Value, out.Becomes, out.Hidden = diff.ShownPair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
 }
 

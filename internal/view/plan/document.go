@@ -216,7 +216,7 @@ func (d *Document) hideConfidential(hidden *hide.Texts) {
 				o.Fields[j] = o.Fields[j].WithoutHidden(hidden)
 			}
 			for j := range o.Generated {
-				o.Generated[j].Path = hidden.HidePath(o.Generated[j].Path)
+				o.Generated[j].Path = hide.Fields{}.HidePath(o.Generated[j].Path, hidden)
 			}
 			o.hideConflicts(hidden)
 			if o.Manifest != nil {
@@ -234,7 +234,7 @@ func (o *object) hideConflicts(hidden *hide.Texts) {
 	}
 	for i := range o.Conflicts {
 		c := &o.Conflicts[i]
-		c.Path, c.CollidesWith = hidden.HidePath(c.Path), hidden.HidePath(c.CollidesWith)
+		c.Path, c.CollidesWith = hide.Fields{}.HidePath(c.Path, hidden), hide.Fields{}.HidePath(c.CollidesWith, hidden)
 		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); hiddenPaths[c.Path] {
 			c.Before, c.After = hide.Placeholder, hide.Placeholder
 		}

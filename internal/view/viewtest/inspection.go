@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
 	"deployer/apply"
 	"deployer/apply/inspect"
 	"deployer/apply/ownership"
@@ -17,21 +15,18 @@ func Drift(t testing.TB) *deploy.Drift {
 	edit := ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	scaler := ownership.FieldManager{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
-	containers := func(name string, below ...any) fieldpath.Path {
-		return fieldpath.MakePathOrDie(append([]any{"spec", "template", "spec", "containers", fieldpath.KeyByFields("name", name)}, below...)...)
-	}
 	found := &inspect.Drift{Same: 14, Estimated: 2, Objects: []inspect.DriftedObject{
 		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Fields: []inspect.DriftField{
-			{Path: "spec.replicas", FieldPath: fieldpath.MakePathOrDie("spec", "replicas"), Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
-			{Path: `spec.template.spec.containers[name="web"].image`, FieldPath: containers("web", "image"),
+			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
+			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
 				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.FieldManager{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
-			{Path: `spec.template.spec.containers[name="sidecar"]`, FieldPath: containers("sidecar"),
+			{Path: `spec.template.spec.containers[name="sidecar"]`, Names: []string{"spec", "template", "spec", "containers", "[]"},
 				Live: map[string]any{"name": "sidecar", "image": "proxy:1"}, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
-			{Path: "spec.minReadySeconds", FieldPath: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Desired: int64(5), HasDesired: true, Origin: inspect.OriginManual},
+			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Desired: int64(5), HasDesired: true, Origin: inspect.OriginManual},
 		}},
 		{ID: ID("", "Secret", "db"), Source: "web/templates/secret.yaml", State: inspect.DriftChanged,
 			Live: SecretObject(t, "password: "+PlantedBase64), Desired: SecretObject(t, "password: "+PlantedBase64+"MQ=="), Fields: []inspect.DriftField{
-				{Path: "data.password", FieldPath: fieldpath.MakePathOrDie("data", "password"), Desired: PlantedBase64 + "MQ==", Live: PlantedBase64, HasDesired: true, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
+				{Path: "data.password", Names: []string{"data", "password"}, Desired: PlantedBase64 + "MQ==", Live: PlantedBase64, HasDesired: true, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
 			}},
 		{ID: ID("", "Service", "web"), State: inspect.DriftMissing, Origin: inspect.OriginDeleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
 		{ID: ID("", "ConfigMap", "theirs"), State: inspect.DriftTakenOver, Origin: inspect.OriginOtherRelease, Reason: "belongs to release prod/other now"},
@@ -47,10 +42,7 @@ func Explanation(t testing.TB) *deploy.Explanation {
 	edit := ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	const template = "web/templates/web.yaml"
 	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.FieldManager) inspect.FieldExplanation {
-		f := inspect.FieldExplanation{Path: path, Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
-		for name := range strings.SplitSeq(path, ".") {
-			f.FieldPath = append(f.FieldPath, fieldpath.FieldNameElement(name))
-		}
+		f := inspect.FieldExplanation{Path: path, Names: strings.Split(path, "."), Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
 		}
