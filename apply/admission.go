@@ -101,8 +101,8 @@ var admissionRules = []admissionRule{
 		return o.id.Kind == r.id.Kind && shared
 	}},
 	// Its labels are the pod security level, and what policies and webhooks select namespaces by.
-	{[]verify.Kind{verify.Policy, verify.WebhookDown, verify.WebhookSays}, []schema.GroupKind{kube.NamespaceKind}, func(_ *admission, o refusedObject, r readByAdmission) bool {
-		return r.id.Name == o.id.Namespace
+	{[]verify.Kind{verify.Policy, verify.WebhookDown, verify.WebhookSays}, []schema.GroupKind{kube.NamespaceKind}, func(a *admission, o refusedObject, r readByAdmission) bool {
+		return r.id.Name == o.id.Namespace && a.changesLabels(r)
 	}},
 	{[]verify.Kind{verify.Policy}, kindsOf(admissionGroup, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), func(_ *admission, o refusedObject, r readByAdmission) bool {
 		return o.names(r.id)
@@ -218,6 +218,27 @@ func (a *admission) readFor(o refusedObject) []kube.ID {
 		}
 	}
 	return out
+}
+
+// changesLabels reports whether the release changes a label of an object, other than those that tell the chart's version.
+func (a *admission) changesLabels(r readByAdmission) bool {
+	if r.old == nil || r.new == nil {
+		return true
+	}
+	old, next := r.old.GetLabels(), r.new.GetLabels()
+	if declared := a.p.history.latestDeclared(r.id).Object; declared != nil {
+		for name := range declared.GetLabels() {
+			if _, stays := next[name]; !stays {
+				return true
+			}
+		}
+	}
+	for name, value := range next {
+		if was, ok := old[name]; (!ok || was != value) && name != "helm.sh/chart" && name != "app.kubernetes.io/version" {
+			return true
+		}
+	}
+	return false
 }
 
 // isLimited reports whether a LimitRange is about objects of a kind.

@@ -52,6 +52,7 @@ func (p *planning) order(ctx context.Context) (*releaseOrder, error) {
 	}
 	o.addImplied()
 	o.addConversions()
+	o.addParameters()
 	for _, t := range p.hooks {
 		o.rejectHook(t)
 	}
@@ -128,15 +129,6 @@ func (o *releaseOrder) addImplied() {
 			// Without its account, it is deleted. k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go
 			add(kube.ID{Kind: "ServiceAccount", Namespace: t.id.Namespace, Name: t.obj.GetAnnotations()[corev1.ServiceAccountNameKey]}, "whose token it holds")
 		}
-		if policy, isBinding := strings.CutSuffix(t.id.Kind, "Binding"); isBinding && t.id.Group == admissionGroup {
-			for _, parameters := range parametersOf(t.obj, o.p.released(policy, policyOf(t.obj))) {
-				for j, other := range o.targets { // without them, the policy may deny everything
-					if o.nodes[i].Weight == nil && o.nodes[j].Weight == nil && parameters.include(other.obj) {
-						add(other.id, "by which its policy goes")
-					}
-				}
-			}
-		}
 		for _, owner := range t.obj.GetOwnerReferences() { // without its owners, the garbage collector deletes it
 			gv, _ := schema.ParseGroupVersion(owner.APIVersion)
 			add(kube.ID{Group: gv.Group, Kind: owner.Kind, Namespace: t.id.Namespace, Name: owner.Name}, "which owns it")
@@ -150,6 +142,29 @@ func (o *releaseOrder) addImplied() {
 			if ofVolume, _, _ := unstructured.NestedString(s.obj.Object, "spec", "storageClassName"); o.nodes[o.index[s.id]].Weight == nil &&
 				(!stated || class == s.id.Name || class == ofVolume && s.id.Kind == "PersistentVolume") {
 				add(s.id, "of which its volume is")
+			}
+		}
+	}
+}
+
+// addParameters lets bindings of policies wait for the parameters of these, without which a policy may deny everything, unless
+// the chart wants it otherwise.
+func (o *releaseOrder) addParameters() {
+	for i, t := range o.targets {
+		policy, isBinding := strings.CutSuffix(t.id.Kind, "Binding")
+		if !isBinding || t.id.Group != admissionGroup || o.nodes[i].Weight != nil {
+			continue
+		}
+		for _, parameters := range parametersOf(t.obj, o.p.released(policy, policyOf(t.obj))) {
+			for j, other := range o.targets {
+				if j == i || o.nodes[j].Weight != nil || !parameters.include(other.obj) {
+					continue
+				}
+				before := o.nodes[i].Edges
+				o.nodes[i].Edges = append(slices.Clone(before), ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "by which its policy goes"})
+				if len(ordering.Cycles(o.nodes)) > 0 {
+					o.nodes[i].Edges = before
+				}
 			}
 		}
 	}

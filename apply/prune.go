@@ -173,17 +173,24 @@ func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
 	for _, c := range changes {
 		switch err := d.outcomes[c.ID]; {
 		case slices.Contains(actors, c.ID) && err != nil && ctx.Err() == nil:
-			d.a.planning.prerequisites.markPresent(c.ID)
+			d.markPresent(c.ID)
 			if d.a.opts.Warn != nil {
 				d.a.opts.Warn(fmt.Sprintf("%s: it may act on what changes now: %s", c.ID, err))
 			}
 		case (slices.Contains(ids, c.ID) || slices.Contains(actors, c.ID)) && err != nil:
 			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: err})
 		case err == nil && c.Action == Delete && len(c.writes) > 0:
-			d.a.planning.prerequisites.markPresent(c.ID)
+			d.markPresent(c.ID)
 		}
 	}
 	return errs
+}
+
+// markPresent notes that what waits for a deletion needn't wait any more.
+func (d *deletionRun) markPresent(id kube.ID) {
+	if d.a.planning != nil { // else nothing does
+		d.a.planning.prerequisites.markPresent(id)
+	}
 }
 
 // awaitGone waits until objects are gone, and notes the outcome of each.

@@ -44,6 +44,7 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	for _, c := range rules.Conditions(t.observed.object) {
 		counts[fmt.Sprint("condition ", c["type"], c["status"], c["reason"])] = 1
 	}
+	counts["word "+rules.Word(status)] = 1
 	for _, key := range []string{"phase", "state", "progress"} {
 		counts[fmt.Sprint(key, " ", status[key])] = 1
 	}

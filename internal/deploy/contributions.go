@@ -38,13 +38,19 @@ func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 
 // contributionsAfter returns the contributions to record: the earlier ones, updated by the
 // changes that were carried out, or are about to be.
-func contributionsAfter(before map[string]apply.Contribution, changes []apply.Change) map[string]release.Contribution {
+//
+// Those of changes that haven't been carried out, and won't be, are as they were.
+func contributionsAfter(before map[string]apply.Contribution, changes []apply.Change, hasEnded bool) map[string]release.Contribution {
 	out := map[string]release.Contribution{}
 	for key, b := range before {
 		out[key] = release.Contribution(b)
 	}
 	for _, c := range changes {
-		if kept := c.ContributionToRecord(); kept != nil {
+		kept := c.Contribution
+		if !hasEnded {
+			kept = c.ContributionToRecord()
+		}
+		if kept != nil {
 			out[apply.Key(c.ID)] = release.Contribution(*kept)
 		}
 	}

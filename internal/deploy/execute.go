@@ -179,6 +179,7 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if err != nil {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
+	r.journal.hasEnded = true
 	r.journal.update()
 	if err == nil {
 		r.journal.confirmAdoptions()

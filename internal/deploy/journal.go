@@ -17,6 +17,8 @@ type journalWriter struct {
 
 	applied map[kube.ID]*apply.Change // changes that were carried out
 
+	hasEnded bool // nothing is carried out any more
+
 	mu        sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
 	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
 }
@@ -50,7 +52,7 @@ func (j *journalWriter) update() {
 			journal.Revisit = append(journal.Revisit, key)
 		}
 	}
-	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs)
+	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs, j.hasEnded)
 	dropLargePriors(journal)
 }
 

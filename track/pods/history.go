@@ -210,7 +210,7 @@ func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 		grace = 0
 	case f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message):
 		grace = class.InfoOf(class.NoNodeFits).Grace
-	case r.Unchanged && IsCrash(f.Class) && f.Attempts == h.crashesAtFirst[f.Container]: // its next start may go well
+	case r.Unchanged && IsCrash(f.Class) && h.mayHeal(f): // its next start may go well
 		grace = 30 * time.Second
 	case IsCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
@@ -222,6 +222,12 @@ func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 		f.FinalAt = at.Add(grace)
 		f.Fatal = f.IsFinal(now)
 	}
+}
+
+// mayHeal reports whether a pod has only crashed before somebody looked, or so long ago that three crashes are still to be seen.
+func (h *History) mayHeal(f *Symptom) bool {
+	first := h.crashesAtFirst[f.Container]
+	return f.Attempts == first || first >= f.Limit && f.Attempts < first+f.Limit
 }
 
 // isKnownFromEvents reports whether only events tell of a problem, which don't say that it is over. What is missing

@@ -7,8 +7,8 @@ import (
 	"deployer/track/class"
 )
 
-// TestThirdCrashOfWhatDidNotChangeIsFinal: what crashed before somebody looked gets half a minute for its next start; a third
-// crash that is seen is final as that of any other pod, and not the restart after it.
+// TestThirdCrashOfWhatDidNotChangeIsFinal: what had crashed so often before somebody looked gets half a minute for its next
+// starts; else a third crash that is seen is final as that of any other pod, and not the restart after it.
 func TestThirdCrashOfWhatDidNotChangeIsFinal(t *testing.T) {
 	crashed := func(restarts int) Pod {
 		return Pod{Containers: []Container{{Name: "app", Restarts: restarts, State: State{Waiting: StateReason{Reason: "CrashLoopBackOff"}}}}}
@@ -20,7 +20,7 @@ func TestThirdCrashOfWhatDidNotChangeIsFinal(t *testing.T) {
 	}{
 		"seen":            {1, 2, 10 * time.Second},
 		"before":          {2, 2, 30 * time.Second},
-		"before and seen": {2, 3, 10 * time.Second},
+		"before and seen": {2, 3, 30 * time.Second},
 	} {
 		policy := Policy{Unchanged: true}
 		h := NewHistory(crashed(c.first), policy)

@@ -126,15 +126,15 @@ var restingPhases = sets.New("paused", "suspended", "hibernated", "halted", "sto
 
 // restsBy returns the phase by which an object is at rest; empty when it isn't.
 func restsBy(obj *unstructured.Unstructured) string {
-	word := strings.ToLower(phaseOf(obj.Object["status"].(map[string]any)))
+	word := strings.ToLower(Word(obj.Object["status"].(map[string]any)))
 	if !restingPhases.Has(word) {
 		return ""
 	}
 	return word
 }
 
-// phaseOf is the word by which a status sums itself up; empty when it has none.
-func phaseOf(status map[string]any) string {
+// Word is the word by which a status sums itself up; empty when it has none.
+func Word(status map[string]any) string {
 	return cmp.Or(text(status, "phase"), text(status, "state"), text(status, "health"), text(status, "health", "status"), text(status, "status"))
 }
 
@@ -142,7 +142,7 @@ func phaseOf(status map[string]any) string {
 func byPhase(in Input) Verdict {
 	in.Workloads = Workloads{}
 	status := in.Object.Object["status"].(map[string]any)
-	word, message := phaseOf(status), OneLine(text(status, "message"))
+	word, message := Word(status), OneLine(text(status, "message"))
 	phase := phaseWords[strings.ToLower(word)]
 	switch {
 	case word == "":
