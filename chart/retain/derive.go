@@ -64,8 +64,9 @@ func findFunctions(values []*value) {
 	for _, v := range values {
 		if text := v.core(); len(text) >= minSourceLength {
 			for _, derive := range derivations {
-				prefix := derive(text)[:minSourceLength]
-				byPrefix[prefix] = append(byPrefix[prefix], computed{v, derive})
+				if whole := derive(text); len(whole) >= minSourceLength { // another case may be shorter
+					byPrefix[whole[:minSourceLength]] = append(byPrefix[whole[:minSourceLength]], computed{v, derive})
+				}
 			}
 		}
 	}
@@ -101,6 +102,7 @@ func findParts(values []*value, rough bool) {
 				parts = append(parts, part)
 			}
 		}
+		slices.SortStableFunc(parts, func(a, b *value) int { return len(b.core()) - len(a.core()) }) // the first that fits is replaced
 		derive := func(finals []string) string {
 			var pairs []string
 			for i, part := range parts {
@@ -115,8 +117,14 @@ func findParts(values []*value, rough bool) {
 }
 
 // isMadeOf reports whether a value is another one or computed from it.
-func (v *value) isMadeOf(other *value) bool {
-	return v == other || slices.ContainsFunc(v.sources, func(source *value) bool { return source.isMadeOf(other) })
+func (v *value) isMadeOf(other *value) bool { return v.leadsTo(other, map[*value]bool{}) }
+
+func (v *value) leadsTo(other *value, seen map[*value]bool) bool {
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	return v == other || slices.ContainsFunc(v.sources, func(source *value) bool { return source.leadsTo(other, seen) })
 }
 
 // isAlways reports whether a value is computed from others in all renderings.

@@ -272,6 +272,53 @@ func TestAnEntryIsAnothersIfOneOfTwoIdentitiesHasChanged(t *testing.T) {
 	}
 }
 
+// TestTheLineBeforeSaysWhoseAPasswordIs fails if a user gets the password of another one because the line that names him says
+// more behind the name.
+func TestTheLineBeforeSaysWhoseAPasswordIs(t *testing.T) {
+	for _, line := range []string{"user cn=USER,dc=example", "user DOMAIN:USER", "login USER, ops", "db_user USER"} {
+		for _, password := range []string{"password {{ randAlphaNum 20 }}", "db_password {{ randAlphaNum 16 | b64enc }}"} {
+			s := newStory(t)
+			read := func(user string) string {
+				of := s.deploy(text(strings.Replace(line, "USER", user, 1)+"\n"+password), nil).Manifest
+				return of[strings.LastIndex(strings.TrimSpace(of), " "):]
+			}
+			alices, again, bobs := read("alice"), read("alice"), read("bob")
+			if alices != again || bobs == alices {
+				t.Errorf("%s, %s: %q, %q, and of another user %q", line, password, alices, again, bobs)
+			}
+		}
+	}
+}
+
+// TestKeptValuesInEveryStyle fails if a document can't be read again that has kept values in several styles, of another length.
+func TestKeptValuesInEveryStyle(t *testing.T) {
+	const template = `{{- $p := .Values.password | default (randAlphaNum 20) }}
+` + secret + `stringData:
+  url: >
+    postgres://app:{{ $p }}@db/app
+  app.conf: {{ printf "m=x\npassword=%s\n" $p | quote }}
+  password: {{ $p }}
+`
+	s := newStory(t)
+	s.deploy(template, map[string]any{"password": "Short123"})
+	m := s.deploy(template, nil).Manifest
+	p := field(t, m, "Secret/s", "stringData", "password").(string)
+	if url := field(t, m, "Secret/s", "stringData", "url").(string); url != "postgres://app:"+p+"@db/app\n" {
+		t.Errorf("url: %q beside %s", url, p)
+	}
+	if conf := field(t, m, "Secret/s", "stringData", "app.conf").(string); conf != "m=x\npassword="+p+"\n" {
+		t.Errorf("app.conf: %q beside %s", conf, p)
+	}
+}
+
+// TestOtherCaseMayBeShorter fails if a chart can't be upgraded whose values are shorter in lower case.
+func TestOtherCaseMayBeShorter(t *testing.T) {
+	s := newStory(t)
+	for range 4 {
+		s.deploy(secret+"stringData:\n  a: {{ keys .Values.cities | first }}\n  p: {{ randAlphaNum 12 }}\n", map[string]any{"cities": map[string]any{"İzmir": 1, "Aydın": 1, "Iğdır": 1, "Iſğ İı": 1}})
+	}
+}
+
 // TestDocumentsAreNoIdentities fails if entries of a document are renewed because another one, whose key says name or login, has
 // changed.
 func TestDocumentsAreNoIdentities(t *testing.T) {

@@ -192,7 +192,7 @@ func sharedPath(a, b string) int {
 // key: value, --key=value, f('key', value), also behind other words as in export key=value, and key value or ENV key value.
 var lineKeys = []func() *regexp.Regexp{
 	lazyregexp.New(`^\s*<\w+\s+name=["']([^"']+)["']\s+value`),
-	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|env|build-arg)=)["']?|-D)?(?:[\w-]+[\s(]+)*?["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
+	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|env|build-arg)=)["']?|-D)?(?:(?i:export|env|arg|set|setenv|putenv|declare|local|readonly|const|let|var|val|static|final|public|private|string|define|--set|--env|--build-arg|-e)[\s(]+)*["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
 	lazyregexp.New(`^\s*(?i:(?:env|arg|set|setenv)\s+)?["'<]?(?:--?)?([^\s=:"'<>]+)["']?\s+\S`),
 }
 

@@ -82,7 +82,10 @@ func (l *layer) splice(spanOf func(*node) (span, bool)) (string, bool) {
 	}
 	slices.SortFunc(spans, func(a, b span) int { return b.from - a.from })
 	out := l.text
-	for _, s := range spans {
+	for i, s := range spans {
+		if i > 0 && s.to > spans[i-1].from {
+			return "", false // it isn't where it seems to be
+		}
 		out = out[:s.from] + s.text + out[s.to:]
 	}
 	return out, true
@@ -111,8 +114,15 @@ func isFinal(n, written *node) bool {
 
 // encodedAgain writes the layer in YAML where its own text can't be changed in place.
 func (l *layer) encodedAgain() string {
+	rendered := map[*yaml.Node]yaml.Node{} // which say how the text is written
+	defer func() {
+		for n, was := range rendered {
+			*n = was
+		}
+	}()
 	l.root.each(func(n *node) {
 		if n.yaml != nil && n.final() != n.text {
+			rendered[n.yaml] = *n.yaml
 			if n.tag == "!!str" {
 				n.yaml.SetString(n.final())
 			} else {
@@ -252,48 +262,53 @@ type span struct {
 	text     string
 }
 
-// scalarSpan returns the range of a scalar in YAML, and its final text in the style of the scalar; false for one in a style of which
-// the library tells too little. quoted says that it is written in quotes also where YAML needs none.
-func (l *layer) scalarSpan(of *node, quoted bool) (out span, ok bool) {
-	at, found := yamltext.NodeOffset(l.text, of.yaml)
-	if !found || of.yaml.Anchor != "" || of.yaml.Style&yaml.FoldedStyle != 0 {
+// scalarSpan returns the range of a scalar in YAML, and its final text in the style of the scalar. quoted says that it is
+// written in quotes also where YAML needs none.
+func (l *layer) scalarSpan(of *node, quoted bool) (span, bool) {
+	text, n := l.text, of.yaml
+	from, ok := yamltext.NodeOffset(text, n)
+	if !ok || n.Anchor != "" {
 		return span{}, false
 	}
-	styles, value := quotedStyles, of.final()
+	value := of.final()
 	switch {
-	case of.yaml.Style&yaml.DoubleQuotedStyle != 0:
-	case of.yaml.Style&yaml.SingleQuotedStyle != 0:
-		styles = []func(string) string{func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }}
-		quoted = quoted || strings.ContainsAny(value, "\n\r\t")
-	case of.yaml.Style&yaml.LiteralStyle != 0:
-		return l.blockSpan(at+strings.IndexByte(l.text[at:], '\n')+1, of.text, value), true
-	default:
-		styles = []func(string) string{func(s string) string { return s }}
-		quoted = of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n"))
-	}
-	for _, write := range styles {
-		before, after := write(of.text), write(value)
-		if strings.HasPrefix(l.text[at:], before) && (!ok || strings.Contains(l.recorded, after)) {
-			out, ok = span{at, at + len(before), after}, true
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		to := yamltext.ClosingQuote(text, from, `"`, `\`)
+		return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		to := yamltext.ClosingQuote(text, from, "'", "''")
+		if quoted || strings.ContainsAny(value, "\n\r\t") {
+			return span{from, to + 1, doubleQuoted(value, text+l.recorded)}, to < len(text)
 		}
+		return span{from, to + 1, "'" + strings.ReplaceAll(value, "'", "''") + "'"}, to < len(text)
+	case n.Style&yaml.FoldedStyle != 0:
+		return span{}, false
+	case n.Style&yaml.LiteralStyle != 0:
+		return l.blockSpan(from+strings.IndexByte(text[from:], '\n')+1, of.text, value), true
 	}
-	if quoted {
-		out.text = quotedStyles[0](value)
+	if !strings.HasPrefix(text[from:], n.Value) {
+		return span{}, false
 	}
-	return out, ok
+	if of.tag == "!!str" && (quoted || value == "" || strings.Contains(value, "\n")) {
+		value = doubleQuoted(value, text+l.recorded)
+	}
+	return span{from, from + len(n.Value), value}, true
 }
 
-// quotedStyles write a text in double quotes: as JSON has it, without and with escaped <, > and &, and as the template function quote.
-var quotedStyles = []func(string) string{
-	func(s string) string {
-		var b strings.Builder
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(s) // which can't fail for a string
-		return strings.TrimSuffix(b.String(), "\n")
-	},
-	func(s string) string { data, _ := json.Marshal(s); return string(data) }, // nor can this
-	func(s string) string { return fmt.Sprintf("%q", s) },
+// doubleQuoted writes text as JSON does. Some encoders escape <, > and & too, as can be seen in the text around it.
+func doubleQuoted(s, around string) string {
+	if strings.Contains(around, `\u003c`) || strings.Contains(around, `\u003e`) || strings.Contains(around, `\u0026`) {
+		if escaped, err := json.Marshal(s); err == nil {
+			return string(escaped)
+		}
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return fmt.Sprintf("%q", s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // blockSpan is the range of a literal block, which begins at a line of the text and has a value, and the block with a final value.

@@ -146,7 +146,18 @@ func (d *decider) count(r index, computed []string) map[string]int {
 
 // computed is what a value was with what is recorded of its sources: for a salted hash, and what is made of it, salted and what it is
 // the hash of.
-func (v *value) computed() string {
+func (v *value) computed() string { return v.computedOnce(map[*value]string{}) }
+
+func (v *value) computedOnce(known map[*value]string) string {
+	if text, ok := known[v]; ok {
+		return text
+	}
+	known[v] = v.computedBy(known)
+	return known[v]
+}
+
+// computedBy is computed with what is known of others.
+func (v *value) computedBy(known map[*value]string) string {
 	switch {
 	case v.recorded != nil && (len(v.sources) == 0 || v.isRough):
 		return strings.TrimSpace(*v.recorded)
@@ -155,7 +166,7 @@ func (v *value) computed() string {
 	}
 	var texts []string
 	for _, source := range v.sources {
-		texts = append(texts, source.computed())
+		texts = append(texts, source.computedOnce(known))
 	}
 	isSalted := func(text string) bool { return strings.HasPrefix(text, salted) }
 	if v.derive == nil {

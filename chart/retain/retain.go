@@ -205,7 +205,11 @@ func (d *decider) listValues() []Value {
 		}
 	}
 	for _, p := range d.places {
-		add(Value{ID: p.owner.id, Path: p.path, Revision: p.revisionIfKept(), Reason: p.reason})
+		revision := p.revisionIfKept()
+		if p.reason != "" { // a part of it is new
+			revision = 0
+		}
+		add(Value{ID: p.owner.id, Path: p.path, Revision: revision, Reason: p.reason})
 	}
 	for _, v := range d.values {
 		add(v)

@@ -186,11 +186,12 @@ func (p *place) withCore(value string) string {
 // deriveFromSources computes a value from the final texts of others. If one of these is kept, so is what there is of it here.
 func (d *decider) deriveFromSources(v *value) {
 	var texts []string
-	revision := 0
+	revision, isPartlyNew := 0, false
 	for _, source := range v.sources {
 		d.decide(source)
 		texts = append(texts, strings.TrimSpace(source.places[0].final))
-		revision = max(revision, source.places[0].revisionIfKept())
+		of := source.places[0].revisionIfKept()
+		revision, isPartlyNew = max(revision, of), isPartlyNew || of == 0
 	}
 	text := ""
 	switch {
@@ -208,7 +209,9 @@ func (d *decider) deriveFromSources(v *value) {
 		if text == "" {
 			p.renew("what it is made of is new")
 		} else {
-			p.keep(p.withCore(text), max(p.revision, revision))
+			if p.keep(p.withCore(text), max(p.revision, revision)); isPartlyNew {
+				p.reason = "a part of what it is made of is new"
+			}
 		}
 	}
 }

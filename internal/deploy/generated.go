@@ -110,7 +110,11 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 			last = r
 		}
 	}
-	if last != nil && last.Chart != nil && last.Chart.Metadata != nil { // other tools may record none
+	switch {
+	case last == nil:
+	case last.Chart == nil || last.Chart.Metadata == nil: // other tools may record none
+		in.ChangedValues = slices.Sorted(maps.Keys(textsIn(values).Difference(textsIn(last.Config))))
+	default:
 		old, now := textsIn(last.Chart.Values, last.Config), textsIn(rendered.Chart.Values, values)
 		in.ChangedValues = slices.Sorted(maps.Keys(now.Difference(old)))
 		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
