@@ -3,6 +3,7 @@ package hide
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -160,7 +161,13 @@ func (t *Texts) AddGenerated(obj *unstructured.Unstructured, isGenerated func(pa
 	}
 	t.locked(func() {
 		ConfidentialFields(obj).eachHidden(nil, obj.Object, func(names []string, text string) {
-			if isGenerated(strings.Join(names, ".")) {
+			path := slices.Clone(names) // as records write it
+			for i, name := range path {
+				if strings.ContainsAny(name, ".[]") {
+					path[i] = strconv.Quote(name)
+				}
+			}
+			if isGenerated(strings.Join(path, ".")) {
 				t.learnField(obj, names, text, true)
 			}
 		})

@@ -114,8 +114,9 @@ func TestNamesAreShown(t *testing.T) {
 // TestGeneratedValuesAreHidden also if they might be words.
 func TestGeneratedValuesAreHidden(t *testing.T) {
 	var texts Texts
-	texts.AddGenerated(secretOf(map[string]any{"password": "qwxzkvbn", "mode": "standalone"}), func(path string) bool { return path == "data.password" })
-	if got := texts.Hide("qwxzkvbn is standalone"); got != "(hidden) is standalone" {
+	texts.AddGenerated(secretOf(map[string]any{"password": "qwxzkvbn", "mode": "standalone", "db.pass": "lowercase"}),
+		func(path string) bool { return path == "data.password" || path == `data."db.pass"` })
+	if got := texts.Hide("qwxzkvbn and lowercase are standalone"); got != "(hidden) and (hidden) are standalone" {
 		t.Errorf("got %q", got)
 	}
 }
