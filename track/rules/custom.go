@@ -93,7 +93,7 @@ func byConditions(in Input) (Verdict, bool) {
 			return progressing(notObserved), true
 		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
-		case conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c):
+		case conditionIs(c, "False") && (kind == "Succeeded" || failureReason().MatchString(text(c, "reason"))) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
 		v := progressing(JoinText(text(c, "type")+" is "+text(c, "status"), conditionText(c)))
@@ -118,8 +118,8 @@ var phaseWords = map[string]Phase{
 }
 
 // unsettled matches other phases that tell of motion, or of trouble that may pass.
-var unsettled = lazyregexp.New(`(?i)ing|^(dis|in|non?e?$|not|out|un)|abort|accept|alloc|block|cancel|clos|crash|critical|delet|den(y|ied)|err|evict|fail|init` +
-	`|lost|new|off|partial|pend|plan|prepar|progress|queue|^red$|request|retr(y|ies)|schedul|start|stop|submit|terminat|time|wait|warn|yellow`)
+var unsettled = lazyregexp.New(`(?i)ing|^(dis|in|non?e?$|not|out|un)|abort|accept|alloc|block|bootstrap|cancel|clos|conflict|crash|critical|dead|delet|den(y|ied)|down|err|evict|fail|fault|init` +
+	`|lost|new|off|partial|pend|plan|prepar|progress|queue|^red$|request|resources-?(created|updated)|retr(y|ies)|schedul|stall|start|stop|submit|terminat|time|wait|warn|yellow`)
 
 // restingPhases are those of objects that somebody has brought to rest: nothing happens until somebody goes on.
 var restingPhases = sets.New("paused", "suspended", "hibernated", "halted", "stopped", "disabled", "workflowsuspending", "requiresapproval", "pendingapproval", "waitingforapproval", "awaitingapproval")

@@ -83,7 +83,7 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 // suggest says what to do about the causes of a run that ended with err, after its rollback if there was one: that leaves no
 // pods but those of hooks, and nothing of what it has deleted.
 func (t *runState) suggest(r *Result, err error) {
-	wentBack := r.Rollback != nil && r.Rollback.Error == ""
+	wentBack := r.Rollback != nil && (r.Rollback.Error == "" || r.Rollback.isIncomplete())
 	deleted := map[string]bool{}
 	if wentBack {
 		for _, o := range r.Rollback.Objects {
@@ -103,8 +103,7 @@ func (t *runState) suggest(r *Result, err error) {
 		}
 		c.Next = suggestions(c.Class, c.Objects[0], c.Finding, gone...)
 	}
-	isIncomplete := r.Rollback != nil && r.Rollback.isIncomplete()
-	if len(r.Causes) > 0 && r.verdict != verdictRejected && !wentBack && !isIncomplete && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
+	if len(r.Causes) > 0 && r.verdict != verdictRejected && !wentBack && !overtaken(err) && !errors.As(err, new(*apply.StayedError)) {
 		r.Causes[0].Next = append(r.Causes[0].Next, t.undoSuggestion()...)
 	}
 }
