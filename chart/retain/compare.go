@@ -1,6 +1,7 @@
 package retain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -124,7 +125,7 @@ func (w walk) compareFields(versions []*node, old *node) {
 		recorded := old.child(key)
 		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
 			recorded = secretData(key, old)
-			below.siblings = mapped(versions, func(n *node) *node { return secretData(key, n) })
+			below.siblings = mapped(versions, func(n *node) *node { return cmp.Or(secretData(key, n), &node{kind: fields}) })
 		}
 		below.compare(column, recorded)
 	}

@@ -199,7 +199,7 @@ func (d *decider) inputChanged(v *value) bool {
 			return !d.bcryptMatches(*v.recorded, text)
 		}
 	}
-	return false
+	return len(d.in.ChangedValues) > maxComparisonsOfHash // it may be of one that wasn't tried
 }
 
 // bcryptMatches reports whether a salted hash was made of a text. It compares them once: that is slow by design.

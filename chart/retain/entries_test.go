@@ -290,6 +290,36 @@ func TestTheLineBeforeSaysWhoseAPasswordIs(t *testing.T) {
 	}
 }
 
+// TestUsersByOtherWords fails if a user gets the password of another one where the word for the user is joined to another, or the
+// line is in the words of a program.
+func TestUsersByOtherWords(t *testing.T) {
+	for _, entry := range []string{
+		"accessKey: USER\nsecretKey: PW", "MINIO_ACCESS_KEY=USER\nMINIO_SECRET_KEY=PW", "PGUSER=USER\nPGPASSWORD=PW", "binddn cn=USER\nbindpw PW",
+		"bind_dn = \"cn=USER,dc=x\"\nbind_password = 'PW'", "dbuser=USER\ndbpass=PW", "userid: USER\npassword: PW",
+		"$cfg['user'] = 'USER';\n$cfg['password'] = 'PW';", "os.environ[\"DB_USER\"] = \"USER\"\nos.environ[\"DB_PASSWORD\"] = \"PW\"",
+		"props.setProperty(\"user\", \"USER\");\nprops.setProperty(\"password\", \"PW\");", "protected $user = 'USER';\nprotected $password = 'PW';",
+		"declare -x DB_USER=USER\ndeclare -x DB_PASSWORD=PW", "<entry key=\"db.user\">USER</entry>\n<entry key=\"db.password\">PW</entry>",
+		"--from-literal=username=USER\n--from-literal=password=PW", "--set-string auth.username=USER\n--set-string auth.password=PW", "# user: USER\npassword=PW",
+	} {
+		s := newStory(t)
+		read := func(user string) string {
+			of := s.deploy(text(strings.NewReplacer("DB_USER", "DB_USER", "PGUSER", "PGUSER", "USER", user, "PW", "{{ randAlphaNum 23 }}").Replace(entry)), nil).Manifest
+			return lazyregexp.New(`\b[A-Za-z0-9]{23}\b`)().FindString(of)
+		}
+		alices, again, bobs := read("alice"), read("alice"), read("bob")
+		if alices == "" || alices != again || bobs == alices {
+			t.Errorf("%s: %q, %q, and of another user %q", entry, alices, again, bobs)
+		}
+	}
+}
+
+// TestSecretOfBadData fails if a chart can't be upgraded that has forgotten to encode the data of a Secret.
+func TestSecretOfBadData(t *testing.T) {
+	s := newStory(t)
+	s.deploy(secret+"data: {password: {{ randAlphaNum 20 | b64enc }}, user: {{ b64enc \"a\" }}}\n", nil)
+	s.deploy(secret+"data: {password: {{ randAlphaNum 10 }}}\n", nil)
+}
+
 // TestKeptValuesInEveryStyle fails if a document can't be read again that has kept values in several styles, of another length.
 func TestKeptValuesInEveryStyle(t *testing.T) {
 	const template = `{{- $p := .Values.password | default (randAlphaNum 20) }}

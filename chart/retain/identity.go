@@ -191,8 +191,8 @@ func sharedPath(a, b string) int {
 // lineKeys match the key that a line or argument begins with, each if those before don't: <a name="key" value="...", key=value,
 // key: value, --key=value, f('key', value), also behind other words as in export key=value, and key value or ENV key value.
 var lineKeys = []func() *regexp.Regexp{
-	lazyregexp.New(`^\s*<\w+\s+name=["']([^"']+)["']\s+value`),
-	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|env|build-arg)=)["']?|-D)?(?:(?i:export|env|arg|set|setenv|putenv|declare|local|readonly|const|let|var|val|static|final|public|private|string|define|--set|--env|--build-arg|-e)[\s(]+)*["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
+	lazyregexp.New(`^\s*<\w+\s+(?:name|key)=["']([^"']+)["']\s*(?:value|>)`),
+	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|set-string|env|build-arg|from-literal)=)["']?|-D)?(?:(?i:export|env|arg|set|setenv|putenv|declare(?:\s+-x)?|local|readonly|const|let|var|val|static|final|public|private|protected|string|define|--from-literal|--set-string|--set|--env|--build-arg|-e)[\s(]+)*["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
 	lazyregexp.New(`^\s*(?i:(?:env|arg|set|setenv)\s+)?["'<]?(?:--?)?([^\s=:"'<>]+)["']?\s+\S`),
 }
 
@@ -222,9 +222,18 @@ func identityLineKey(n *node) string {
 		return key
 	case n.kind == scalar && wordComment().MatchString(n.text):
 		return "#"
+	case n.kind == scalar && (key == "" || strings.Trim(key, "#/;") == ""): // a setting in the words of a program, or behind a comment
+		for _, m := range settings().FindAllStringSubmatch(n.text, -1) {
+			if isOwnerKey(m[1]) {
+				return m[1]
+			}
+		}
 	}
 	return ""
 }
+
+// settings match what is set in a line: ['user'] = 'alice', set("user", "alice"), # user: alice.
+var settings = lazyregexp.New(`([\w.-]+)["']?[\])]?\s*[=:,]`)
 
 // labelOf is the value of a key of an entry: of its fields, or of the lines in it; empty if it has none.
 func labelOf(n *node, key string) string {

@@ -24,7 +24,12 @@ import (
 // identityKeys are the keys that say whose an entry is.
 var identityKeys = []string{
 	"name", "key", "id", "user", "username", "login", "email", "host", "account", "owner", "mail", "uid", "tenant", "customer", "member",
-	"principal", "subject", "client",
+	"principal", "subject", "client", "cn", "dn", "binddn", "rootdn", "userid",
+}
+
+// isIdentityWord reports whether a word of a key is one of identityKeys, or ends as one, as pguser does.
+func isIdentityWord(word string) bool {
+	return slices.Contains(identityKeys, word) || strings.HasSuffix(word, "user") || strings.HasSuffix(word, "username") || strings.HasSuffix(word, "login")
 }
 
 // wordsOfKey splits a key into its words and numbers, in lower case: userName0 and USER_NAME_0 are user, name and 0.
@@ -59,7 +64,7 @@ func isIdentityKey(key string, except ...string) bool {
 		if slices.Contains(credentialWords, word) {
 			return false
 		}
-		found = found || slices.Contains(identityKeys, word) && !slices.Contains(except, word)
+		found = found || isIdentityWord(word) && !slices.Contains(except, word)
 	}
 	return found
 }
@@ -67,7 +72,7 @@ func isIdentityKey(key string, except ...string) bool {
 // endsAsIdentity reports whether the last word of a key, without its number, is one of identityKeys.
 func endsAsIdentity(key string) bool {
 	words := wordsOfKey(strings.TrimRight(key, "0123456789"))
-	return len(words) > 0 && slices.Contains(identityKeys, words[len(words)-1])
+	return len(words) > 0 && isIdentityWord(words[len(words)-1])
 }
 
 // namesOwnerOf reports whether a field that says whose others are says it of a field beside it: the words of its key that aren't
@@ -78,7 +83,7 @@ func namesOwnerOf(identity string, words []string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(wordsOfKey(identity), func(word string) bool {
-		return !slices.Contains(identityKeys, word) && !slices.Contains(words, word)
+		return !isIdentityWord(word) && word != "access" && !slices.Contains(words, word) // an access key is a user
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/apply"
 	"deployer/chart"
@@ -113,10 +112,9 @@ func (d *Deployer) retainInput(ctx context.Context, rendered *chart.Rendered, va
 	switch {
 	case last == nil:
 	case last.Chart == nil || last.Chart.Metadata == nil: // other tools may record none
-		in.ChangedValues = slices.Sorted(maps.Keys(textsIn(values).Difference(textsIn(last.Config))))
+		in.ChangedValues = changedTexts(setOver(last.Config, rendered.Chart.Values), setOver(values, rendered.Chart.Values))
 	default:
-		old, now := textsIn(last.Chart.Values, last.Config), textsIn(rendered.Chart.Values, values)
-		in.ChangedValues = slices.Sorted(maps.Keys(now.Difference(old)))
+		in.ChangedValues = changedTexts(setOver(last.Config, last.Chart.Values), setOver(values, rendered.Chart.Values))
 		in.SameInput = asJSON(last.Config) == asJSON(values) && asJSON(last.Chart.Values) == asJSON(rendered.Chart.Values) && last.Chart.Metadata.Version == rendered.Chart.Metadata.Version
 	}
 	return in
@@ -132,28 +130,63 @@ func pace(history *release.History, now time.Time) time.Duration {
 	return max(now.Sub(last), now.Sub(first)/time.Duration(len(history.Revisions)))
 }
 
-// textsIn are the texts among values, at any depth.
-func textsIn(values ...map[string]any) sets.Set[string] {
-	out := sets.Set[string]{}
-	var add func(any)
-	add = func(value any) {
-		switch v := value.(type) {
-		case string:
-			out.Insert(v)
+// setOver returns values with those that are set in place of the defaults.
+func setOver(set, defaults any) any {
+	over, isMap := set.(map[string]any)
+	under, _ := defaults.(map[string]any)
+	if !isMap {
+		return set
+	}
+	out := maps.Clone(under)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for key, value := range over {
+		out[key] = setOver(value, under[key])
+	}
+	return out
+}
+
+// changedTexts are the texts and numbers among values that weren't there at the same place, each once.
+func changedTexts(before, now any) []string {
+	var out []string
+	var compare func(before, now any)
+	compare = func(before, now any) {
+		switch v := now.(type) {
 		case map[string]any:
-			for _, item := range v {
-				add(item)
+			was, _ := before.(map[string]any)
+			for key, value := range v {
+				compare(was[key], value)
 			}
 		case []any:
-			for _, item := range v {
-				add(item)
+			was, _ := before.([]any)
+			for i, value := range v {
+				if i < len(was) {
+					compare(was[i], value)
+				} else {
+					compare(nil, value)
+				}
+			}
+		case nil, bool:
+		default:
+			// A shorter text is no password.
+			if text := scalarText(v); len(text) >= 4 && (before == nil || scalarText(before) != text) {
+				out = append(out, text)
 			}
 		}
 	}
-	for _, v := range values {
-		add(v)
+	compare(before, now)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// scalarText is a value as a template writes it, whether it was read from YAML or JSON.
+func scalarText(value any) string {
+	if text, ok := value.(string); ok {
+		return text
 	}
-	return out
+	data, _ := json.Marshal(value) // what isn't a text is a number or a map
+	return string(data)
 }
 
 // asJSON writes values for comparison. Those that were recorded have other types of numbers than those that were read from files.
