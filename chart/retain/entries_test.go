@@ -313,6 +313,22 @@ func TestUsersByOtherWords(t *testing.T) {
 	}
 }
 
+// TestEntriesThatLookLikeYAML fails if entries of LDIF, which repeat their keys, get each other's passwords, or lose their own.
+func TestEntriesThatLookLikeYAML(t *testing.T) {
+	s := newStory(t)
+	read := func(users ...string) []string {
+		ldif := ""
+		for _, user := range users {
+			ldif += "dn: cn=" + user + ",dc=x\nuserPassword: {{ randAlphaNum 23 }}\n\n"
+		}
+		return lazyregexp.New(`\b[A-Za-z0-9]{23}\b`)().FindAllString(s.deploy(text(ldif), nil).Manifest, -1)
+	}
+	was, swapped := read("alice", "bob"), read("bob", "alice")
+	if len(was) != 2 || len(swapped) != 2 || swapped[0] == was[0] || swapped[1] == was[1] {
+		t.Errorf("%v, swapped %v", was, swapped)
+	}
+}
+
 // TestSecretOfBadData fails if a chart can't be upgraded that has forgotten to encode the data of a Secret.
 func TestSecretOfBadData(t *testing.T) {
 	s := newStory(t)

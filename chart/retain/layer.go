@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/chart/internal/yamltext"
 	"deployer/internal/lazyregexp"
@@ -144,7 +145,7 @@ func parseYAML(text string) *layer {
 	if d.Decode(&document) != nil || len(document.Content) != 1 || !errors.Is(d.Decode(&more), io.EOF) {
 		return nil
 	}
-	l := &layer{format: inYAML, text: text, root: nodeOf(document.Content[0], map[*yaml.Node]bool{}), document: &document}
+	l := &layer{format: inYAML, text: text, root: nodeOf(document.Content[0], map[*yaml.Node]bool{}, new(mostNodes)), document: &document}
 	if l.root == nil || l.root.kind == scalar {
 		return nil
 	}
@@ -160,14 +161,20 @@ func parseYAML(text string) *layer {
 	return l
 }
 
-// nodeOf returns the tree of a YAML node; nil for one that contains itself.
-func nodeOf(n *yaml.Node, above map[*yaml.Node]bool) *node {
+// mostNodes is how many nodes a text in YAML may have, of which aliases can make many.
+const mostNodes = 1 << 20
+
+// nodeOf returns the tree of a YAML node; nil for one that contains itself, or has more nodes than are left.
+func nodeOf(n *yaml.Node, above map[*yaml.Node]bool, left *int) *node {
+	if *left--; *left < 0 {
+		return nil
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
 		if above[n.Alias] {
 			return nil
 		}
-		out := nodeOf(n.Alias, above)
+		out := nodeOf(n.Alias, above, left)
 		if out != nil {
 			out.each(func(s *node) { s.yaml = nil })
 		}
@@ -183,7 +190,7 @@ func nodeOf(n *yaml.Node, above map[*yaml.Node]bool) *node {
 		out.kind, step = fields, 2
 	}
 	for i := step - 1; i < len(n.Content); i += step {
-		child := nodeOf(n.Content[i], above)
+		child := nodeOf(n.Content[i], above, left)
 		if child == nil {
 			return nil
 		}
@@ -193,6 +200,11 @@ func nodeOf(n *yaml.Node, above map[*yaml.Node]bool) *node {
 		out.children = append(out.children, child)
 	}
 	return out
+}
+
+// repeatsKeys reports whether a map below a node has a key twice: such a text isn't meant to be YAML, or says nothing certain.
+func (n *node) repeatsKeys() bool {
+	return n.kind == fields && sets.New(n.keys...).Len() < len(n.keys) || slices.ContainsFunc(n.children, (*node).repeatsKeys)
 }
 
 var (

@@ -124,7 +124,9 @@ func (n *node) open() *layer {
 	case err == nil && len(plain) > 0 && (n.isData || len(n.text) >= 16 && isReadable(plain)):
 		n.inner = &layer{format: inBase64, text: n.text, root: &node{text: string(plain)}}
 	case utf8.ValidString(n.text) && strings.ContainsAny(n.text, ":[{"):
-		n.inner = parseYAML(n.text)
+		if n.inner = parseYAML(n.text); n.inner != nil && n.inner.root.repeatsKeys() {
+			n.inner = nil
+		}
 	}
 	if n.inner == nil && strings.Contains(n.text, "\n") && utf8.ValidString(n.text) && !n.isPEM() {
 		n.inner = parseLines(n.text)
