@@ -183,7 +183,7 @@ func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, 
 
 // read reads one object whole.
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
-	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.failsConversion(err) })
+	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, t.isTransient)
 	switch {
 	case t.failsConversion(err):
 		return observation{deferral: t.conversionDeferral()}, nil

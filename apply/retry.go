@@ -63,6 +63,11 @@ func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }
 
+// isTransient reports whether a read of the object failed in a way that is worth repeating now.
+func (t *target) isTransient(err error) bool {
+	return verify.Transient(err) && !t.failsConversion(err)
+}
+
 // silentFailures is how many failures of a request pass before one is reported.
 const silentFailures = 3
 

@@ -48,7 +48,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 		if err != nil {
 			return nil, nil, err
 		}
-		view, err := p.a.getWhile(ctx, m, t.id, func(err error) bool { return verify.Transient(err) && !t.failsConversion(err) })
+		view, err := p.a.getWhile(ctx, m, t.id, t.isTransient)
 		switch {
 		case t.failsConversion(err):
 			return nil, t.conversionDeferral(), nil

@@ -197,7 +197,7 @@ func (l *Lock) ownParts(ctx context.Context, rec *Record) error {
 	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
 		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
-			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it
+			return nil // Helm's permissions may lack patch; TrimHistory and FinishUninstall work without it
 		}
 		return err
 	})

@@ -48,7 +48,7 @@ func (c *clock) at(t time.Time) time.Time {
 	return t.Add(-lost)
 }
 
-// shown converts a time of the object to the wait's. What comes after an outage that goes on is shown as if it ended now.
+// shown converts a time of the object to the wait's. What comes after an outage that goes on is shown as if that took no time.
 func (c *clock) shown(t time.Time) time.Time {
 	for _, o := range c.outages {
 		if t.After(o.from) && !o.to.IsZero() {

@@ -40,9 +40,9 @@ func (p *Prediction) RelinquishDefaults(keep *fieldpath.Set) {
 	p.relinquished = p.relinquished.Union(keep)
 }
 
-// RelinquishClusterFilled keeps ownership of the fields that the cluster fills from being
-// migrated to us: the apply would then remove them. A caBundle or rules that a revision declared were not filled in. hasStatus says that the kind has a status
-// of its own.
+// RelinquishClusterFilled keeps ownership of the fields that the cluster fills from being migrated to us: the apply
+// would then remove them. A caBundle or rules that a revision declared were not filled in. hasStatus says that the kind
+// has a status of its own.
 func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
 	kind := p.Desired.GroupVersionKind().GroupKind()
 	aggregated := kind.Kind == "ClusterRole" && p.Desired.Object["aggregationRule"] != nil

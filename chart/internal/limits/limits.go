@@ -108,8 +108,9 @@ func Run(ctx context.Context, chart string, at func(Limit) string, work func() e
 	}
 }
 
-// heapAllowance is how many bytes of heap the program may use during a rendering, and what to say about more: heapLimit beside what is in use, but no more than half of what the program may have. The rest
-// is for its stacks, and for a text that needs twice its size while it grows.
+// heapAllowance is how many bytes of heap the program may use during a rendering, and what to say about more: heapLimit
+// beside what is in use, but no more than half of what the program may have. The rest is for its stacks, and for a text
+// that needs twice its size while it grows.
 func heapAllowance(inUse uint64, limit int64) (most uint64, needsMore string) {
 	own := inUse + heapLimit
 	most = max(uint64(limit)/2, inUse+minHeap)
