@@ -96,9 +96,8 @@ var admissionRules = []admissionRule{
 		return o.id.Kind == "Ingress"
 	}},
 	{[]verify.Kind{verify.Held}, nil, func(_ *admission, o refusedObject, r readByAdmission) bool {
-		released := decide.WithoutHoldings(decide.HoldingsOf(r.old, nil), decide.HoldingsOf(r.new, nil))
-		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), released)
-		return o.id.Kind == r.id.Kind && shared
+		return o.id.GroupKind() == r.id.GroupKind() &&
+			holdTheSame(decide.HoldingsOf(o.obj), decide.WithoutHoldings(decide.HoldingsOf(r.old), decide.HoldingsOf(r.new)))
 	}},
 	// Its labels are the pod security level, and what policies and webhooks select namespaces by.
 	{[]verify.Kind{verify.Policy, verify.WebhookDown, verify.WebhookSays}, []schema.GroupKind{kube.NamespaceKind}, func(a *admission, o refusedObject, r readByAdmission) bool {
@@ -133,8 +132,7 @@ var admissionRules = []admissionRule{
 		return r.id != o.id && a.isBehindWebhook(o, r)
 	}},
 	{[]verify.Kind{verify.WebhookSays}, kindsOf("networking.k8s.io", "Ingress"), func(_ *admission, o refusedObject, r readByAdmission) bool {
-		_, shared := decide.SharedHolding(decide.HoldingsOf(o.obj, nil), decide.HoldingsOf(r.old, nil))
-		return o.id.Kind == r.id.Kind && shared
+		return o.id.GroupKind() == r.id.GroupKind() && holdTheSame(decide.HoldingsOf(o.obj), decide.HoldingsOf(r.old))
 	}},
 	{[]verify.Kind{verify.Permission}, bindingKinds, func(a *admission, o refusedObject, r readByAdmission) bool {
 		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && bindsAccount(a.us, r.new)
@@ -143,6 +141,8 @@ var admissionRules = []admissionRule{
 		return r.new != nil && (r.id.Namespace == "" || r.id.Namespace == o.id.Namespace) && grants(r.new, o) && a.isBoundToUs(r.id)
 	}},
 }
+
+func holdTheSame(a, b []decide.Holding) bool { return len(decide.SharedHoldings(a, b)) > 0 }
 
 // An admission explains the refusals of one plan, by the rules: what these want to know of the cluster is read before.
 type admission struct {

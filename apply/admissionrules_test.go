@@ -43,6 +43,8 @@ func TestAdmissionRules(t *testing.T) {
 		hook    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: w.example.com}]}"
 		mutates = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: m}, spec: {matchConstraints: {resourceRules: [{apiGroups: [''], resources: [configmaps]}]}}}"
 		quota   = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}}"
+
+		database = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: shop}, spec: {template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: data}}]}}"
 	)
 	defaultOf := func(name string) string {
 		return "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: " + name + "}, globalDefault: true}"
@@ -74,6 +76,8 @@ func TestAdmissionRules(t *testing.T) {
 		"port":                            {service, "provided port is already allocated", verify.Held, strings.Replace(service, "name: s", "name: t", 1), "", true},
 		"address":                         {service, "provided IP is already allocated", verify.Held, strings.NewReplacer("name: s", "name: t", "nodePort: 30001", "nodePort: 30002").Replace(service), "", true},
 		"port that stays":                 {service, "provided port is already allocated", verify.Held, strings.Replace(service, "name: s", "name: t", 1), strings.Replace(service, "name: s", "name: t", 1), false},
+		"port, and a workload's claim":    {service, "provided port is already allocated", verify.Held, "", database, false},
+		"host, and a workload's claim":    {database, `admission webhook "w.example.org" denied the request`, verify.WebhookSays, ingress, "", false},
 		"level of the namespace":          {pod, `violates PodSecurity "restricted"`, verify.Policy, "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", true},
 		"labels of the namespace":         {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", true},
 		"labels of another namespace":     {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, "", "{apiVersion: v1, kind: Namespace, metadata: {name: other}}", false},

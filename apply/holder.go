@@ -19,10 +19,10 @@ func (p *planning) holderOf(t *target, refusal error) func(context.Context) (str
 		if err != nil {
 			return "", ctx.Err()
 		}
-		wanted := decide.HoldingsOf(t.obj, nil)
+		wanted := decide.HoldingsOf(t.obj)
 		for i := range list {
 			id := kube.IDOf(&list[i])
-			if _, shared := decide.SharedHolding(wanted, decide.HoldingsOf(&list[i], nil)); shared && id != t.id {
+			if id != t.id && holdTheSame(wanted, decide.HoldingsOf(&list[i])) {
 				return id.String(), nil
 			}
 		}

@@ -85,10 +85,11 @@ func (p *planning) makeRoom(c *Change) {
 
 // A newcomer is an object of the chart that may need what an orphan holds.
 type newcomer struct {
-	t    *target
-	wave int
-	old  *unstructured.Unstructured // as it is in the cluster; nil when it is new
-	why  string                     // it takes the place of an orphan
+	t     *target
+	wave  int
+	isNew bool             // it isn't in the cluster yet
+	needs []decide.Holding // what it doesn't have yet
+	why   string           // it takes the place of an orphan
 }
 
 // newcomers are the objects of a plan that may need what orphans hold.
@@ -97,7 +98,8 @@ func (p *planning) newcomers(plan *Plan) []newcomer {
 	for i, wave := range plan.Waves {
 		for _, c := range wave.Changes {
 			if t := p.targetsByID[c.ID]; t != nil && (c.Action == Create || c.Action == Update || c.Action == Recreate) {
-				out = append(out, newcomer{t: t, wave: i, old: c.Live})
+				needs := decide.WithoutHoldings(decide.HoldingsOf(t.obj), decide.HoldingsOf(c.Live))
+				out = append(out, newcomer{t: t, wave: i, isNew: c.Live == nil, needs: needs})
 			}
 		}
 	}
@@ -106,19 +108,19 @@ func (p *planning) newcomers(plan *Plan) []newcomer {
 
 // inPlaceOf returns the first newcomer that needs what an orphan holds; nil when there is none.
 func (p *planning) inPlaceOf(ctx context.Context, o orphan, newcomers []newcomer) *newcomer {
-	isExclusive := func(namespace, claim string) bool { return p.isExclusive(ctx, namespace, claim) }
-	held := decide.HoldingsOf(o.Declared, isExclusive)
+	held := decide.HoldingsOf(o.Declared)
 	for _, c := range newcomers {
 		if c.t.deferral.waitsFor(o.ID) {
 			c.why = "isn't admitted beside it"
 			return &c
 		}
-		needed := decide.WithoutHoldings(decide.HoldingsOf(c.t.obj, isExclusive), decide.HoldingsOf(c.old, isExclusive))
-		if shared, ok := decide.SharedHolding(held, needed); ok {
-			c.why = "needs its " + shared.What
-			return &c
+		for _, shared := range decide.SharedHoldings(held, c.needs) {
+			if shared.Claim == (kube.ID{}) || p.isExclusive(ctx, shared.Claim) {
+				c.why = "needs its " + shared.What
+				return &c
+			}
 		}
-		if c.old == nil && decide.IsRenamed(o.Declared, c.t.obj, o.source != "" && o.source == c.t.source) {
+		if c.isNew && decide.IsRenamed(o.Declared, c.t.obj, o.source != "" && o.source == c.t.source) {
 			c.why = "takes its place, and they must not run side by side"
 			return &c
 		}
@@ -128,8 +130,7 @@ func (p *planning) inPlaceOf(ctx context.Context, o orphan, newcomers []newcomer
 
 // isExclusive reports whether only one node or pod can use a volume claim at a time. A claim of which nothing
 // is known counts as such, because most are.
-func (p *planning) isExclusive(ctx context.Context, namespace, name string) bool {
-	id := kube.ID{Kind: kube.PersistentVolumeClaimKind.Kind, Namespace: namespace, Name: name}
+func (p *planning) isExclusive(ctx context.Context, id kube.ID) bool {
 	var claim *unstructured.Unstructured
 	if t := p.targetsByID[id]; t != nil {
 		claim = t.obj

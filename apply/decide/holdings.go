@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,16 +16,15 @@ import (
 
 // A Holding is something that only one object can have at a time.
 type Holding struct {
-	What  string         // "hostPort 80/TCP"
-	key   string         // the same for all that can't have it together
-	nodes map[string]any // the labels of the nodes on which it is held; of no importance when empty
+	What    string         // "hostPort 80/TCP"
+	Claim   kube.ID        // the volume claim that it is: only some can be used by one node or pod at a time. Zero otherwise
+	key     string         // the same for all that can't have it together
+	address string         // of the nodes, on which a port is held; empty: on all
+	nodes   map[string]any // the labels of the nodes on which it is held; of no importance when empty
 }
 
-// An Exclusive reports whether only one node or pod can use a volume claim at a time.
-type Exclusive func(namespace, claim string) bool
-
 // HoldingsOf lists what an object has for itself. A nil object has nothing.
-func HoldingsOf(obj *unstructured.Unstructured, exclusive Exclusive) []Holding {
+func HoldingsOf(obj *unstructured.Unstructured) []Holding {
 	if obj == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func HoldingsOf(obj *unstructured.Unstructured, exclusive Exclusive) []Holding {
 		return list(obj)
 	}
 	if pod := podSpec(obj); pod != nil {
-		return podHoldings(obj, pod, exclusive)
+		return append(hostPorts(pod), claims(obj, pod)...)
 	}
 	return nil
 }
@@ -97,7 +97,8 @@ func podSpec(obj *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive Exclusive) []Holding {
+// hostPorts are the ports of nodes that a pod has.
+func hostPorts(pod map[string]any) []Holding {
 	var out []Holding
 	nodes, _ := pod["nodeSelector"].(map[string]any)
 	onHost, _ := pod["hostNetwork"].(bool)
@@ -109,54 +110,54 @@ func podHoldings(obj *unstructured.Unstructured, pod map[string]any, exclusive E
 					found = portHolding("hostPort", port, "containerPort")
 				}
 				for _, h := range found {
-					h.nodes = nodes
+					h.nodes, h.address = nodes, strings.TrimPrefix(fields.AsString(port["hostIP"]), "0.0.0.0")
 					out = append(out, h)
 				}
 			}
 		}
 	}
-	claims := slices.Collect(claimsOf(obj, pod))
-	for _, claim := range claims {
-		if exclusive(obj.GetNamespace(), claim) {
-			out = append(out, Holding{What: "claim " + claim, key: "claim " + obj.GetNamespace() + "/" + claim})
+	return out
+}
+
+// claims are the volume claims that the pods of a workload use.
+func claims(obj *unstructured.Unstructured, pod map[string]any) []Holding {
+	var out []Holding
+	add := func(name string) {
+		claim := kube.ID{Kind: kube.PersistentVolumeClaimKind.Kind, Namespace: obj.GetNamespace(), Name: name}
+		out = append(out, Holding{What: "claim " + name, Claim: claim, key: claim.String()})
+	}
+	for _, volume := range kube.Items(pod, "volumes") {
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			add(name)
+		}
+	}
+	replicas, stated, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	if !stated {
+		replicas = 1
+	}
+	for _, template := range kube.Items(obj.Object, "spec", "volumeClaimTemplates") {
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		for i := range min(replicas, 100) {
+			add(fmt.Sprintf("%s-%s-%d", name, obj.GetName(), i))
 		}
 	}
 	return out
 }
 
-// claimsOf yields the names of the volume claims that the pods use.
-func claimsOf(obj *unstructured.Unstructured, pod map[string]any) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, volume := range kube.Items(pod, "volumes") {
-			if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" && !yield(name) {
-				return
-			}
-		}
-		replicas, stated, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
-		if !stated {
-			replicas = 1
-		}
-		for _, template := range kube.Items(obj.Object, "spec", "volumeClaimTemplates") {
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			for i := range min(replicas, 100) {
-				if !yield(fmt.Sprintf("%s-%s-%d", name, obj.GetName(), i)) {
-					return
-				}
-			}
+// SharedHoldings returns what both have, and can't have together.
+func SharedHoldings(old, next []Holding) []Holding {
+	var out []Holding
+	for _, a := range old {
+		if slices.ContainsFunc(next, a.excludes) {
+			out = append(out, a)
 		}
 	}
+	return out
 }
 
-// SharedHolding returns what both have, and can't have together.
-func SharedHolding(old, next []Holding) (Holding, bool) {
-	for _, a := range old {
-		for _, b := range next {
-			if a.key == b.key && !onOtherNodes(a.nodes, b.nodes) {
-				return a, true
-			}
-		}
-	}
-	return Holding{}, false
+func (h Holding) excludes(other Holding) bool {
+	onOtherAddress := h.address != other.address && h.address != "" && other.address != ""
+	return h.key == other.key && !onOtherAddress && !onOtherNodes(h.nodes, other.nodes)
 }
 
 func onOtherNodes(a, b map[string]any) bool {
@@ -176,14 +177,16 @@ func WithoutHoldings(list, others []Holding) []Holding {
 }
 
 // IsRenamed reports whether a workload whose pods must not run beside those of another version is the
-// same as one that the chart brings under another name: pods of both would work on the same data or lock.
+// same as one that the chart brings under another name: pods of both would work on the same data or lock. A template
+// can have many workloads, so it is only a sign that the image has moved to another registry.
 func IsRenamed(old, next *unstructured.Unstructured, sameTemplate bool) bool {
 	if old == nil || next == nil || old.GetNamespace() != next.GetNamespace() || kube.IDOf(old).GroupKind() != kube.IDOf(next).GroupKind() {
 		return false
 	}
 	strategy, _, _ := unstructured.NestedString(old.Object, "spec", "strategy", "type")
 	alone := kube.IDOf(old).GroupKind() == kube.StatefulSetKind || kube.IDOf(old).GroupKind() == kube.DeploymentKind && strategy == "Recreate"
-	return alone && (sameTemplate || programOf(old) != "" && programOf(old) == programOf(next))
+	was, is := programOf(old), programOf(next)
+	return alone && was != "" && (was == is || sameTemplate && path.Base(was) == path.Base(is))
 }
 
 // programOf is the image of a workload's first container, without its tag and digest.

@@ -48,8 +48,8 @@ func TestMomentOf(t *testing.T) {
 	}
 }
 
-// TestSharedHolding: what the pods of one workload have, and those of another one can't have beside them.
-func TestSharedHolding(t *testing.T) {
+// TestSharedHoldings: what the pods of one workload have, and those of another one can't have beside them.
+func TestSharedHoldings(t *testing.T) {
 	workload := func(spec string) string {
 		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: n}, spec: {template: {spec: " + spec + "}}}"
 	}
@@ -60,6 +60,9 @@ func TestSharedHolding(t *testing.T) {
 		return "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: n}, spec: {ingressClassName: " + class + ", rules: [" + hosts + "]}}"
 	}
 	port80 := workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}")
+	onAddress := func(ip string) string {
+		return workload("{containers: [{name: c, ports: [{containerPort: 80, hostPort: 80, hostIP: " + ip + "}]}]}")
+	}
 	for name, c := range map[string]struct {
 		old, next string
 		want      string
@@ -72,7 +75,11 @@ func TestSharedHolding(t *testing.T) {
 		"other nodes":                {workload("{nodeSelector: {pool: a}, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}"), workload("{nodeSelector: {pool: b}, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}"), ""},
 		"no host port":               {workload("{containers: [{name: c, ports: [{containerPort: 80}]}]}"), workload("{containers: [{name: c, ports: [{containerPort: 80}]}]}"), ""},
 		"claim":                      {workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}"), workload("{containers: [{name: c}], volumes: [{name: w, persistentVolumeClaim: {claimName: data}}]}"), "claim data"},
-		"claim for many":             {workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: many}}]}"), workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: many}}]}"), ""},
+		"another claim":              {workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}"), workload("{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]}"), ""},
+		"one address":                {onAddress("127.0.0.1"), onAddress("127.0.0.1"), "hostPort 80/TCP"},
+		"all addresses":              {onAddress("127.0.0.1"), port80, "hostPort 80/TCP"},
+		"every address":              {onAddress("127.0.0.1"), onAddress("0.0.0.0"), "hostPort 80/TCP"},
+		"another address":            {onAddress("127.0.0.1"), onAddress("127.0.0.2"), ""},
 		"claim of a StatefulSet":     {"{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: n}, spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: data}}]}}", workload("{containers: [{name: c}], volumes: [{name: w, persistentVolumeClaim: {claimName: data-db-1}}]}"), "claim data-db-1"},
 		"node port":                  {service("{ports: [{port: 1, nodePort: 30001}]}"), service("{ports: [{port: 2, nodePort: 30001}]}"), "nodePort 30001/TCP"},
 		"node ports that are chosen": {service("{type: NodePort, ports: [{port: 1}]}"), service("{type: NodePort, ports: [{port: 1}]}"), ""},
@@ -84,10 +91,12 @@ func TestSharedHolding(t *testing.T) {
 		"default PriorityClass":      {"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, globalDefault: true}", "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: b}, globalDefault: true}", "the place of the default PriorityClass"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			exclusive := func(_, claim string) bool { return claim != "many" }
-			shared, ok := SharedHolding(HoldingsOf(parsed(t, c.old), exclusive), HoldingsOf(parsed(t, c.next), exclusive))
-			if ok != (c.want != "") || shared.What != c.want {
-				t.Errorf("shared is %q, want %q", shared.What, c.want)
+			var got string
+			for _, shared := range SharedHoldings(HoldingsOf(parsed(t, c.old)), HoldingsOf(parsed(t, c.next))) {
+				got = shared.What
+			}
+			if got != c.want {
+				t.Errorf("shared is %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -106,7 +115,9 @@ func TestIsRenamed(t *testing.T) {
 		"StatefulSet":                 {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "db:2", ""), false, true},
 		"StatefulSet of a registry":   {workload("StatefulSet", "a", "r:5000/db:1", ""), workload("StatefulSet", "b", "r:5000/db@sha256:1", ""), false, true},
 		"another StatefulSet":         {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "queue:2", ""), false, false},
-		"the template's other output": {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "queue:2", ""), true, true},
+		"the template's other output": {workload("StatefulSet", "a", "db:1", ""), workload("StatefulSet", "b", "queue:2", ""), true, false},
+		"another registry":            {workload("StatefulSet", "a", "r.test/old/db:1", ""), workload("StatefulSet", "b", "r.test/new/db:2", ""), true, true},
+		"another's image of the name": {workload("StatefulSet", "a", "r.test/old/db:1", ""), workload("StatefulSet", "b", "r.test/new/db:2", ""), false, false},
 		"Recreate":                    {workload("Deployment", "a", "db:1", "Recreate"), workload("Deployment", "b", "db:2", "RollingUpdate"), true, true},
 		"RollingUpdate":               {workload("Deployment", "a", "db:1", "RollingUpdate"), workload("Deployment", "b", "db:2", "Recreate"), true, false},
 		"another kind":                {workload("StatefulSet", "a", "db:1", ""), workload("Deployment", "b", "db:1", ""), true, false},

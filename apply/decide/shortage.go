@@ -67,14 +67,7 @@ type shortageOfPods struct {
 // shortages are the scheduler's words, and those of the controller that attaches volumes.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins, k8s.io/kubernetes/pkg/controller/volume/attachdetach
 var shortages = []shortageOfPods{
-	{lazyregexp.New(`free ports`), func(obj *unstructured.Unstructured, pod map[string]any) bool {
-		return len(podHoldings(obj, pod, func(string, string) bool { return false })) > 0
-	}},
+	{lazyregexp.New(`free ports`), func(_ *unstructured.Unstructured, pod map[string]any) bool { return len(hostPorts(pod)) > 0 }},
 	{lazyregexp.New(`Insufficient |Too many pods|anti-affinity|topology spread|cannot allocate all claims`), nil},
-	{lazyregexp.New(`Multi-Attach|ReadWriteOncePod|max volume count`), func(obj *unstructured.Unstructured, pod map[string]any) bool {
-		for range claimsOf(obj, pod) {
-			return true
-		}
-		return false
-	}},
+	{lazyregexp.New(`Multi-Attach|ReadWriteOncePod|max volume count`), func(obj *unstructured.Unstructured, pod map[string]any) bool { return len(claims(obj, pod)) > 0 }},
 }
