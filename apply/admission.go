@@ -154,6 +154,7 @@ type admission struct {
 	webhooks   []map[string]any                      // of the cluster; nil before they are asked for
 	mutating   map[string]*unstructured.Unstructured // policies that bindings of the release name
 	us         authenticationv1.UserInfo             // the account that deployer runs as
+	found      memo[kube.ID, *unstructured.Unstructured]
 }
 
 // newAdmission collects what the release changes and drops.
@@ -390,10 +391,10 @@ func (a *admission) read(ctx context.Context, kind, name string) *unstructured.U
 	if err != nil || name == "" {
 		return nil
 	}
-	obj, err := a.p.a.get(ctx, mapping, id)
-	if err != nil {
-		return nil
-	}
+	obj, _ := a.found.get(id, func() (*unstructured.Unstructured, error) {
+		obj, _ := a.p.a.get(ctx, mapping, id)
+		return obj, nil
+	})
 	return obj
 }
 

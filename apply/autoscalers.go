@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/provenance"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -52,7 +52,7 @@ var autoscalerKinds = []schema.GroupKind{
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
 func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Path, error) {
 	usual := fieldpath.MakePathOrDie("spec", "replicas")
-	if scheme.Scheme.IsGroupRegistered(t.mapping.GVK.Group) {
+	if kube.IsBuiltinGroup(t.mapping.GVK.Group) {
 		return usual, nil
 	}
 	version, err := s.definitions.version(ctx, t)
@@ -158,12 +158,12 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 	for _, m := range kinds {
 		kind := strings.ToLower(m.GVK.Kind)
 		scales := strings.Contains(kind, "scal") || strings.HasSuffix(kind, "hpa")
-		if !scales || !m.Namespaced || scheme.Scheme.IsGroupRegistered(m.GVK.Group) || slices.Contains(autoscalerKinds, m.GVK.GroupKind()) {
+		if !scales || !m.Namespaced || kube.IsBuiltinGroup(m.GVK.Group) || slices.Contains(autoscalerKinds, m.GVK.GroupKind()) {
 			continue
 		}
 		live, err := s.a.list(ctx, collection{mapping: m, namespace: namespace})
 		switch {
-		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err), verify.ConversionFailed(err):
 			out.incomplete = true
 		case err != nil:
 			return out, err

@@ -452,3 +452,23 @@ func TestLongConfidentialTextsAreHidden(t *testing.T) {
 		})
 	}
 }
+
+// TestQuantityInAnotherNotationIsNoConflict: the API server stores 1000m as 1, whoever writes it.
+func TestQuantityInAnotherNotationIsNoConflict(t *testing.T) {
+	s := begin(t)
+	chart := func(cpu string) string {
+		return strings.Replace(small, "image: nginx:1", "image: nginx:1\n        resources: {requests: {cpu: "+cpu+"}}", 1)
+	}
+	if chart("1") == small {
+		t.Fatal("the chart has no image")
+	}
+	s.deploy(chart("500m"))
+	s.patch("apps/v1", "Deployment", "web", types.StrategicMergePatchType,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}}}`, "kubectl-set")
+	for _, policy := range []apply.ConflictPolicy{apply.FailOnConflict, apply.YieldConflicts} {
+		s.opts.Conflicts = policy
+		if got := outcomes(s.plan(chart("1000m"))); got != "" {
+			t.Errorf("%s: %s", policy, got)
+		}
+	}
+}

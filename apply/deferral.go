@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/client-go/kubernetes/scheme"
-
 	"deployer/apply/definition"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -90,7 +88,7 @@ func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	case errors.As(err, new(*ImmutableError)), kind == verify.Missing, kind == verify.WebhookDown:
 		return true
 	default:
-		return isInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) && !kube.IsBuiltinGroup(t.id.Group)
+		return isInvalid && !kube.IsBuiltinGroup(t.id.Group)
 	}
 }
 

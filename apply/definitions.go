@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/definition"
 	"deployer/apply/verify"
@@ -119,7 +118,7 @@ func (d *definitions) fieldsCalledImmutable(t *target, refusal error) func(conte
 			return nil, nil
 		}
 		var version map[string]any
-		if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
+		if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !kube.IsBuiltinGroup(t.id.Group) {
 			if version, err = d.version(ctx, t); err != nil {
 				return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for immutable fields of", Err: err}
 			}

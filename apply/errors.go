@@ -130,8 +130,12 @@ func (e *OwnershipError) Hint() string {
 	return fmt.Sprintf("to take %s from release %s: install or upgrade with %s, or with --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
 }
 
-// A ConflictError says that other managers own fields, under the policy fail.
-type ConflictError struct{ Fields []FieldConflict }
+// A ConflictError says that other managers own fields that the policy doesn't take.
+type ConflictError struct {
+	Fields []FieldConflict
+	Policy ConflictPolicy
+	Stated bool // by the object's annotation, which the flag doesn't override
+}
 
 func (e *ConflictError) Error() string {
 	lines := make([]string, len(e.Fields))
@@ -147,17 +151,26 @@ func (e *ConflictError) Error() string {
 
 // Hint says how to go on.
 func (e *ConflictError) Hint() string {
-	return "take the fields over with --conflicts take, leave them with --conflicts yield, or remove them from the templates"
+	ways := "--conflicts "
+	if e.Stated {
+		ways = annotation.Conflicts.Name + ": "
+	}
+	yield := ", leave them with " + ways + "yield,"
+	if e.Policy == YieldConflicts { // set in another API version
+		yield = ""
+	}
+	return "take the fields over with " + ways + "take" + yield + " or remove them from the templates"
 }
 
 // An ImmutableError says that the change can't be made to the existing object.
 type ImmutableError struct {
-	ID     kube.ID
-	Fields []string
-	Text   string // the server's
-	Never  bool   // recreating it isn't offered
-	Custom bool   // it is a custom resource
-	Advice string // what to do, where more is known than that recreating may help
+	ID       kube.ID
+	Fields   []string
+	Text     string // the server's
+	Never    bool   // recreating it isn't offered
+	Destroys string // what recreating it may destroy; empty if nothing
+	Adopted  bool   // the annotation isn't enough to recreate it
+	Advice   string // what to do, where more is known than that recreating may help
 }
 
 func (e *ImmutableError) Error() string { return e.Text }
@@ -171,13 +184,20 @@ func (e *ImmutableError) Hint() string {
 		return fmt.Sprintf("%s can't be changed like this, and deployer never recreates it: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
 		return fmt.Sprintf("recreating %s destroys its data: revert the change, or give the chart's claim another name and copy the data; if the data may go, add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
-	case e.ID.Kind == "StorageClass" && !e.Custom:
-		return fmt.Sprintf("recreating %s changes no volume that it has made: --allow-recreate, or the annotation %s: \"true\" in the template; or give the chart's class another name", e.ID, annotation.Recreate.Name)
+	case e.Destroys != "":
+		return fmt.Sprintf("recreating %s may destroy %s: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, e.Destroys, annotation.Recreate.Name)
+	case e.ID.Kind == "StorageClass":
+		return fmt.Sprintf("recreating %s changes no volume that it has made: %s; or give the chart's class another name", e.ID, e.permission())
 	}
-	if e.Custom {
-		return fmt.Sprintf("recreating %s may destroy the data of what stands behind it: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
+	return fmt.Sprintf("to recreate %s: %s", e.ID, e.permission())
+}
+
+// permission is how somebody permits that the object is recreated.
+func (e *ImmutableError) permission() string {
+	if e.Adopted {
+		return "--allow-recreate"
 	}
-	return fmt.Sprintf("to recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
+	return fmt.Sprintf("--allow-recreate, or the annotation %s: \"true\" in the template", annotation.Recreate.Name)
 }
 
 // An InvalidError says why an object of the chart is invalid, by our own checks or by the

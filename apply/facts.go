@@ -12,6 +12,7 @@ import (
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/predict"
+	"deployer/apply/verify"
 )
 
 // Facts are what the rules decide about an object by, besides its manifest, the request and the options.
@@ -52,7 +53,8 @@ func (f facts) changedByServer(desired, result *unstructured.Unstructured) []Fie
 // updateFacts are what an update of a live object is decided by besides.
 type updateFacts struct {
 	facts
-	live          *compare.Live
+	live          *compare.Live // nil: the schema wasn't the server's, and the decision begins again
+	misfit        error         // why the live object doesn't fit its schema; nil when it does
 	declared      []predict.Declared
 	olderDeclared []predict.Declared                    // by older revisions, if somebody may have brought something back
 	views         map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
@@ -104,11 +106,17 @@ func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts
 	return p.predictor.declaredFieldsOf(ctx, t, u.converter, older.objects[t.id]), nil
 }
 
-// factsOfUpdate asks for the facts of an update.
+// factsOfUpdate asks for the facts of an update, and notes where the schema that is built in isn't the server's.
 func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (updateFacts, error) {
 	return func(ctx context.Context) (u updateFacts, err error) {
 		u.live, err = compare.NewLive(f.converter, f.full)
-		if err != nil && p.prerequisites.kindChanges(t) { // it has what its next definition has no more, and is decided about again then
+		switch isBuiltin := p.schemas.isBuiltin(t.mapping.GVK); {
+		case err == nil:
+		case isBuiltin && verify.LacksField(err): // the server is of a newer Kubernetes
+			p.schemas.distrust(t.mapping.GVK.GroupVersion())
+			return updateFacts{}, nil
+		case !isBuiltin: // its definition has changed since it was stored, or will
+			u.misfit = err
 			f.converter = managedfields.NewDeducedTypeConverter()
 			u.live, err = compare.NewLive(f.converter, f.full)
 		}

@@ -124,8 +124,10 @@ func (p *planning) stayFor(why error) *Stay {
 	immutable, ok := errors.AsType[*ImmutableError](why)
 	stay := &Stay{Why: why.Error(), Advice: fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)}
 	switch {
-	case ok && (immutable.Never || immutable.ID.GroupKind() == kube.PersistentVolumeClaimKind):
-		stay.Advice = "it stays, because deleting it loses data: if it isn't needed, delete it yourself and roll back again"
+	case ok && immutable.Advice != "":
+		stay.Advice = immutable.Advice
+	case ok && (immutable.Never || immutable.Destroys != "" || immutable.ID.GroupKind() == kube.PersistentVolumeClaimKind):
+		stay.Advice = "it isn't deleted, because its data would go with it, or it is to be kept: if it isn't needed, delete it yourself and roll back again"
 	case ok:
 		stay.Advice = fmt.Sprintf("to recreate it: roll back to revision %d with --allow-recreate", p.req.BackTo)
 	}

@@ -298,7 +298,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		byName[t.id.Name] = t
 	}
 	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
-	for range maxPages {
+	for range 4 + len(group)/10 { // where there are many others, the rest is read one by one
 		list, err := answerTo(ctx, o.a.requester, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
 		if apierrors.IsResourceExpired(err) {
 			break // the list expired between two pages: the rest is read one by one
@@ -313,7 +313,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 				delete(byName, t.id.Name)
 			}
 		}
-		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+		if opts.Continue = list.GetContinue(); opts.Continue == "" || len(byName) == 0 {
 			break
 		}
 	}

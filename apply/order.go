@@ -300,7 +300,9 @@ func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annota
 // is ambiguous or unknown.
 func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	if len(kinds) > 1 {
-		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !kube.IsBuiltinGroup(m.GVK.Group) })
+		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool {
+			return !kube.IsBuiltinGroup(m.GVK.Group) && !strings.HasSuffix(m.GVK.Group, ".k8s.io")
+		})
 		if len(own) != 1 {
 			return kube.Mapping{}, " may be of several groups: write the group before the kind"
 		}

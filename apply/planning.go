@@ -67,7 +67,7 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if err != nil {
 		return nil, err
 	}
-	p.ours = ours
+	p.ours, p.resolver.plansAhead = ours, true
 	if err := p.decideCRDs(ctx); err != nil {
 		return nil, err
 	}
@@ -126,9 +126,6 @@ func (p *planning) decideTemplates(ctx context.Context) error {
 			return err
 		}
 		p.prerequisites.expectFrom(p.unsettled(targets))
-	}
-	if p.isAgain() {
-		p.hooks = p.hooks[p.req.PreHooks:] // the others have run
 	}
 	return p.decideEach(ctx, p.hooks, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observation{}) })
 }
@@ -233,9 +230,18 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 // resolveTemplates resolves the objects and hooks of the release.
 func (p *planning) resolveTemplates(ctx context.Context) error {
 	p.schemas.addReleased(p.definitions.unsettled())
-	var ofMains, ofHooks error
+	var first []*target // the hooks that run before the objects are changed
+	var ofMains, ofFirst, ofHooks error
 	p.mains, ofMains = p.resolver.resolve(ctx, p.req.Objects, false)
-	p.hooks, ofHooks = p.resolver.resolve(ctx, p.req.Hooks, false)
+	if !p.isAgain() { // they have run
+		first, ofFirst = p.resolver.resolve(ctx, p.req.Hooks[:p.req.PreHooks], false)
+	}
+	p.resolver.objectsComeFirst = true
+	p.hooks, ofHooks = p.resolver.resolve(ctx, p.req.Hooks[p.req.PreHooks:], false)
+	for _, t := range p.hooks {
+		t.isPostHook = true
+	}
+	p.hooks = append(first, p.hooks...)
 	mayMendWebhooks := len(p.prerequisites.hooks) > 0
 	for id := range p.history.objects {
 		mayMendWebhooks = mayMendWebhooks || id.Group == admissionGroup
@@ -247,18 +253,16 @@ func (p *planning) resolveTemplates(ctx context.Context) error {
 	for _, t := range slices.Concat(p.mains, p.hooks) {
 		t.awaitsWebhook = mayMendWebhooks
 	}
-	for i, t := range p.hooks {
-		t.isHook, t.isPostHook = true, i >= p.req.PreHooks
-	}
 	for _, t := range p.hooks {
+		t.isHook = true
 		// A chart may have an object twice: for its pre-hooks, and for the release.
-		if object := p.targetsByID[t.id]; object != nil && !p.isAgain() && decide.IsPreHook(t.obj) && !t.id.IsCRD() && !t.id.IsNamespace() {
+		if object := p.targetsByID[t.id]; object != nil && !t.isPostHook && !t.id.IsCRD() && !t.id.IsNamespace() {
 			p.prerequisites.expect(t.id)
 			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}
 	}
 	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(p.crds, p.mains, p.hooks))...)
-	return errors.Join(ofMains, ofHooks)
+	return errors.Join(ofMains, ofFirst, ofHooks)
 }
 
 func sorted(list []Rejection) []Rejection {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/compare"
 	"deployer/apply/decide"
@@ -27,15 +26,15 @@ import (
 // decideRecreation decides about an update that the server refuses because fields are
 // immutable.
 func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (verdict, error) {
-	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group)}
+	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Destroys: u.destroyedByRecreation(), Adopted: u.wasAdopted()}
 	if u.p.inspects {
 		c, err := u.refused(immutable)
 		return verdict{change: c}, err
 	}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
-		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
-		Custom: immutable.Custom, Derived: movesToken(u.live, u.fullDesired),
+		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: immutable.Adopted,
+		HoldsData: immutable.Destroys != "", Derived: movesToken(u.live, u.fullDesired),
 	}.Permission()
 	immutable.Never = permission == decide.NeverPermitted
 	if permission != decide.Permitted {
@@ -50,6 +49,18 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 		}
 		return u.recreate(immutable)
 	}), nil
+}
+
+// destroyedByRecreation says what data may be gone when the object is recreated; empty if none.
+func (u *updateDecision) destroyedByRecreation() string {
+	policy, _, _ := unstructured.NestedString(u.live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	switch {
+	case !kube.IsBuiltinGroup(u.t.id.Group):
+		return "the data of what stands behind it"
+	case u.t.id.GroupKind() == kube.StatefulSetKind && policy == "Delete" && !selectsPodsOf(u.fullDesired, u.live):
+		return "its claims with their data (persistentVolumeClaimRetentionPolicy.whenDeleted is Delete)"
+	}
+	return ""
 }
 
 // movesToken reports whether a Secret is to hold the token of another account: the controller of these tokens deletes it then.
@@ -84,6 +95,9 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 	c.Reason = immutable.Text
 	if len(immutable.Fields) > 0 {
 		c.Reason = strings.Join(immutable.Fields, ", ") + " can't be changed"
+	}
+	if immutable.Destroys != "" {
+		c.Reason += "; it may destroy " + immutable.Destroys
 	}
 	if u.wasAdopted() {
 		c.Reason += "; the adopted object can't be given back after that"

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
+	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -86,6 +87,8 @@ type resolver struct {
 	refreshKinds          sync.Once                  // refreshes the list of kinds once
 	rejected              []Rejection                // manifests that can't be resolved
 	firstHook             *unstructured.Unstructured // that runs before everything else; nil when there is none
+	plansAhead            bool                       // what isn't there yet may be when the turn of an object comes
+	objectsComeFirst      bool                       // the manifests are of hooks that run when all objects are there
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.
@@ -149,12 +152,11 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 		r.refreshKinds.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
-	hooksRunFirst := len(r.definitions.prerequisites.hooks) > 0 && obj != r.firstHook && !scheme.Scheme.IsGroupRegistered(gvk.Group)
-	if errors.As(err, &unknown) && !isReleased && hooksRunFirst {
-		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		mapping, err = kube.Mapping{GVK: gvk, Resource: resource, Namespaced: true}, nil
-		t.deferral = r.definitions.prerequisites.untilHooksRan(unknown.Error())
-		t.progress.wasAbsent = true // there is nothing of a kind that isn't served
+	if errors.As(err, &unknown) && !isReleased && !kube.IsBuiltinGroup(gvk.Group) {
+		if t.deferral = r.whenKindMayCome(obj, unknown); t.deferral != nil {
+			mapping, err = mappingByName(gvk), nil
+			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
+		}
 	}
 	if errors.As(err, &unknown) {
 		if !isReleased {
@@ -169,6 +171,26 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 	t.mapping, t.obj = mapping, r.inNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	return t, nil
+}
+
+// whenKindMayCome returns what a target has to wait for whose kind neither the cluster nor the release has, and may have then: a
+// hook may bring it, or a program of the release. It is nil when nothing can.
+func (r *resolver) whenKindMayCome(obj *unstructured.Unstructured, unknown *kube.NoKindMatchError) *Deferral {
+	switch prerequisites := r.definitions.prerequisites; {
+	case len(prerequisites.hooks) > 0 && obj != r.firstHook:
+		return prerequisites.untilHooksRan(unknown.Error())
+	case r.plansAhead && r.objectsComeFirst:
+		crd := definition.ID(mappingByName(obj.GroupVersionKind()).Resource.GroupResource())
+		prerequisites.expect(crd)
+		return &Deferral{Reason: "the objects come first: " + unknown.Error(), Until: []kube.ID{crd}}
+	}
+	return nil
+}
+
+// mappingByName guesses how a kind is served that isn't yet.
+func mappingByName(gvk schema.GroupVersionKind) kube.Mapping {
+	resource, _ := meta.UnsafeGuessKindToResource(gvk)
+	return kube.Mapping{GVK: gvk, Resource: resource, Namespaced: true}
 }
 
 // targetOfServedKind returns a target that is only for reading an object ahead of time; false

@@ -104,6 +104,10 @@ spec:
 	if !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "--allow-recreate") {
 		t.Errorf("hint: %s", hint(err))
 	}
+	renamed := s.refuse(strings.NewReplacer("1Gi", "1024Mi", "serviceName: db", "serviceName: other").Replace(chart)) // the same size
+	if !errors.As(renamed, &immutable) || strings.Join(immutable.Fields, " ") != "spec.serviceName" || strings.Contains(hint(renamed), "patch pvc") {
+		t.Errorf("%v\nhint: %s", renamed, hint(renamed))
+	}
 	s.opts.AllowRecreate = true
 	p := s.plan(more)
 	if c := change(t, p, "StatefulSet", "db"); c.Action != apply.Recreate || c.Reason != "spec.volumeClaimTemplates can't be changed" {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
-	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -29,6 +28,13 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	}
 	desired, _, _ := unstructured.NestedMap(u.fullDesired.Object, "spec")
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
+	for _, t := range kube.Items(desired, "volumeClaimTemplates") { // as the server writes them
+		if _, size := sizeOf(t); size != "" {
+			if q, err := resource.ParseQuantity(size); err == nil {
+				_ = unstructured.SetNestedField(t, q.String(), "spec", "resources", "requests", "storage") // where it has been read from
+			}
+		}
+	}
 	var at []string
 	for key, v := range desired {
 		if !slices.Contains(mutableStatefulSetFields, key) && !compare.Satisfies(live[key], v) {
@@ -51,9 +57,14 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	text := strings.Join(lines, "\n")
-	immutable.Advice = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
-		u.t.id, annotation.Recreate.Name)
+	text, how := strings.Join(lines, "\n"), fmt.Sprintf("then recreate %s: %s; pods and claims stay", u.t.id, immutable.permission())
+	switch {
+	case immutable.Destroys != "":
+		how = immutable.Hint()
+	case !selectsPodsOf(u.fullDesired, u.live):
+		how = strings.TrimSuffix(how, "pods and claims stay") + "claims stay"
+	}
+	immutable.Advice = text + "\n" + how
 	return text
 }
 

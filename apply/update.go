@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
@@ -20,6 +19,8 @@ import (
 	"deployer/apply/predict"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
+	"deployer/internal/annotation"
+	"deployer/internal/kube"
 )
 
 // decideUpdate decides about an existing object that is ours or is being adopted. It leaves to others the fields that
@@ -36,8 +37,14 @@ func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, err
 		return verdict{}, err
 	}
 	return ask(p.factsOfUpdate(t, f), func(f updateFacts) (verdict, error) {
-		if f.deferral != nil {
+		switch {
+		case f.live == nil:
+			return verdict{again: true}, nil
+		case f.deferral != nil:
 			return p.updateLater(t, f.facts), nil
+		case f.misfit != nil && !p.prerequisites.kindChanges(t) && !t.isReplacedWhole():
+			t.fullReplace = fullReplacement{f.desired, "replaced as a whole: what is stored doesn't fit its definition any more, and can't be applied to"}
+			u.change.Reason = t.fullReplace.reason
 		}
 		if err := u.begin(f); err != nil {
 			return verdict{}, err
@@ -63,7 +70,8 @@ func (u *updateDecision) decide() (verdict, error) {
 	}
 	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
 	if len(refused) > 0 && !u.p.inspects {
-		return verdict{}, u.t.reject(&ConflictError{Fields: refused})
+		_, stated, _ := annotation.Conflicts.Read(u.t.obj.GetAnnotations())
+		return verdict{}, u.t.reject(&ConflictError{Fields: refused, Policy: u.rules.Conflicts, Stated: stated})
 	}
 	return u.decideByDryRun()
 }
@@ -116,7 +124,7 @@ type updateDecision struct {
 func (u *updateDecision) computePrediction() error {
 	terms := ownership.Terms{
 		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: func(apiVersion string) bool { return u.facts.served[apiVersion] },
-		Custom: !scheme.Scheme.IsGroupRegistered(u.t.id.Group),
+		Custom: !kube.IsBuiltinGroup(u.t.id.Group),
 	}
 	if err := u.prediction.Compute(terms); err != nil {
 		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})

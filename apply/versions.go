@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
@@ -102,7 +101,7 @@ func (u *updateDecision) decideConflictsElsewhere(others []ownership.Entry, caus
 // chart's or that of the last release, in which the API server prunes: it is reset without a word if the conversion loses it.
 // Whether it does, no dry run tells. What is built in converts both ways.
 func (u *updateDecision) warnOfConversion() {
-	if len(u.facts.views) == 0 || scheme.Scheme.IsGroupRegistered(u.t.id.Group) {
+	if len(u.facts.views) == 0 || kube.IsBuiltinGroup(u.t.id.Group) {
 		return
 	}
 	views := maps.Clone(u.facts.views)

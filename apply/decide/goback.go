@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/definition"
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -41,9 +42,9 @@ func StayAhead(live, desired *unstructured.Unstructured) (stay *Stay, instead *u
 }
 
 func sizeAt(claim *unstructured.Unstructured, path []string) (resource.Quantity, error) {
-	text, _, err := unstructured.NestedString(claim.Object, path...)
+	size, _, err := unstructured.NestedFieldNoCopy(claim.Object, path...)
 	if err != nil {
 		return resource.Quantity{}, err
 	}
-	return resource.ParseQuantity(text)
+	return resource.ParseQuantity(fields.Scalar(size)) // it may be a number
 }

@@ -26,8 +26,8 @@ type Recreation struct {
 	Adopted bool
 	// Derived says that a controller makes its content, which nobody can keep.
 	Derived bool
-	// Custom says that it is a custom resource. What stands behind it, such as a database, may hold data.
-	Custom bool
+	// HoldsData says that data may go with it: what stands behind a custom resource, or the claims of a StatefulSet.
+	HoldsData bool
 }
 
 // A RecreationPermission says whether something may be done.
@@ -51,7 +51,7 @@ func (r Recreation) Permission() RecreationPermission {
 	annotated, _, _ := annotation.Recreate.Read(r.Desired)
 	permitted := r.Allowed || annotated || r.Derived || gk == kube.JobKind
 	switch {
-	case gk == kube.PersistentVolumeClaimKind, r.Custom:
+	case gk == kube.PersistentVolumeClaimKind, r.HoldsData:
 		permitted = r.Allowed && annotated
 	case r.Adopted:
 		permitted = r.Allowed

@@ -37,7 +37,7 @@ func (p *Prediction) Conflicts() ([]Conflict, error) {
 		before, has := fields.Value(p.Live.Object.Object, c.Path)
 		after, stated := fields.Value(p.Desired.Object, c.Path)
 		switch {
-		case has == stated && fields.Equal(before, after): // but not to the schema: numbers of different types
+		case has == stated && (fields.Equal(before, after) || compare.SameQuantity(fields.Names(c.Path), before, after)): // but not to the schema: 1 and 1.0, 1 and 1000m
 		case c.By.Class() == ownership.Ambiguous && p.HasDeclaredValue(c.Path, before): // nobody changed it: the chart's own value of an earlier revision
 		default:
 			out = append(out, Conflict{Conflict: c, Repeated: p.isRepeated(c, after)})

@@ -110,8 +110,9 @@ func AsServerError(obj *unstructured.Unstructured, err error) error {
 	if strings.HasPrefix(out.Text, "failed to convert new object") && strings.Contains(out.Text, "quantities must match") { // it doesn't say which
 		out.Text = cmp.Or(strings.Join(invalidQuantities(obj.Object, nil), "; "), out.Text)
 	}
-	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
-	if !rbac && s.Reason != metav1.StatusReasonNotFound {
+	// What the API server says by itself of permissions and of what is missing has no values.
+	quotesNothing := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ") || s.Reason == metav1.StatusReasonNotFound
+	if !quotesNothing || IsFromAdmission(err) {
 		out.Text = Conceal(obj, out.Text)
 	}
 	return out

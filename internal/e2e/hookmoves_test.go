@@ -240,11 +240,9 @@ func TestHookIsWhatAdmissionReads(t *testing.T) {
 	w.there("services", map[string]bool{"web": true, "more": false})
 }
 
-// TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
-// definition of a hook has.
-func TestKindOfAHook(t *testing.T) {
-	w := newWorld(t)
-	group := strings.ReplaceAll(w.unique(), "-", "") + ".example.com"
+// definesProm returns a group, and what puts the definition of its kind Prom there, with some fields besides a version.
+func (w *world) definesProm() (group string, put func(fields string) func()) {
+	group = strings.ReplaceAll(w.unique(), "-", "") + ".example.com"
 	crd := func(fields string) string {
 		return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -260,17 +258,25 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {version: {type: string}` + fields + `}}}}}
 `
 	}
-	put := func(fields string) func() {
+	put = func(fields string) func() {
 		return func() {
 			data := []byte(crd(fields))
 			if _, err := w.in("customresourcedefinitions").Patch(w.bound(), "proms."+group, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "kubectl", Force: new(true)}); err != nil {
-				t.Error(err)
+				w.Error(err)
 			}
 		}
 	}
-	t.Cleanup(func() {
+	w.Cleanup(func() {
 		_ = w.in("customresourcedefinitions").Delete(w.bound(), "proms."+group, metav1.DeleteOptions{})
 	})
+	return group, put
+}
+
+// TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
+// definition of a hook has.
+func TestKindOfAHook(t *testing.T) {
+	w := newWorld(t)
+	group, put := w.definesProm()
 	prom := func(spec string) string {
 		return "apiVersion: " + group + "/v1\nkind: Prom\nmetadata: {name: main}\nspec: {" + spec + "}\n"
 	}
@@ -293,6 +299,33 @@ spec:
 	w.ok("upgrade", "x", w.chart(prom(`version: "1", retention: 10d`), configMap("a", "1"), hook))
 	if got := field(w.prom(group), "spec.retention"); got != "10d" {
 		t.Errorf("retention = %v, want what the definition of the hook has", got)
+	}
+}
+
+// TestPostHookOfAKindThatAProgramBrings fails if a chart is refused whose operator, when it runs, brings the kind of a hook that comes
+// after it.
+func TestPostHookOfAKindThatAProgramBrings(t *testing.T) {
+	w := newWorld(t)
+	group, put := w.definesProm()
+	prom := "apiVersion: " + group + "/v1\nkind: Prom\nmetadata: {name: main, annotations: {helm.sh/hook: post-install}}\nspec: {version: '1'}\n"
+	chart := w.chart(configMap("a", "1"), prom)
+	w.says(w.ok("plan", "x", chart), "stdout", `Prom/`+w.ns+`/main`, `not verified: the objects come first`)
+	w.proxied().arm(&fate{
+		at: func(_ int, c call) bool {
+			path, _, _ := strings.Cut(c.path, "?")
+			return c.write() && strings.HasSuffix(path, "/configmaps/a")
+		},
+		when: after, do: func() {
+			put("")()
+			w.eventually("the kind is served", func() bool {
+				_, err := w.proms(group).List(w.bound(), metav1.ListOptions{})
+				return err == nil
+			})
+		},
+	})
+	w.ok("install", "x", chart)
+	if got := field(w.prom(group), "spec.version"); got != "1" {
+		t.Errorf("version = %v", got)
 	}
 }
 

@@ -2,10 +2,9 @@
 package kube
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // ID names one object for as long as it lives. It has no API version: to the
@@ -87,7 +86,8 @@ type Manifest struct {
 	Object *unstructured.Unstructured `json:"object"` // never nil, nor a list
 }
 
-// IsBuiltinGroup reports whether an API group is one of Kubernetes itself.
+// IsBuiltinGroup reports whether an API group is one that the API server itself serves. Groups of projects around Kubernetes,
+// such as gateway.networking.k8s.io, come with definitions.
 func IsBuiltinGroup(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
