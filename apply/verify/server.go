@@ -147,19 +147,21 @@ var (
 	refusing    = lazyregexp.New(`^(?:admission webhook "[^"]*" denied the request|Internal error occurred: failed calling webhook "[^"]*": failed to call webhook: Post "[^"]*"|[a-z.0-9]+ "[^"]*" is forbidden: )`)
 )
 
-// Conceal hides confidential values in a text about an object: all values if all are
-// confidential, else those that the object has. What the API server itself says of who refuses it stays.
+// Conceal hides confidential values in a text about an object: those that the object has, and all that look like values if all of its
+// are confidential. What the API server itself says of who refuses it stays.
 func Conceal(obj *unstructured.Unstructured, text string) string {
-	switch secret := hide.ConfidentialFields(obj); {
-	case !secret.Any():
+	secret := hide.ConfidentialFields(obj)
+	if !secret.Any() {
 		return text
-	case !secret.Whole():
-		var known hide.Texts
-		known.AddObject(obj)
-		return known.Hide(text)
 	}
-	who := refusing().FindString(text)
-	text = typedValues().ReplaceAllString(text[len(who):], "got something else (hidden)")
-	text = quoted().ReplaceAllString(text, `"(hidden)"`)
-	return who + invalid().ReplaceAllString(text, "Invalid value: (hidden): ")
+	who := ""
+	if secret.Whole() {
+		who = refusing().FindString(text)
+		text = typedValues().ReplaceAllString(text[len(who):], "got something else (hidden)")
+		text = quoted().ReplaceAllString(text, `"(hidden)"`)
+		text = invalid().ReplaceAllString(text, "Invalid value: (hidden): ")
+	}
+	var known hide.Texts
+	known.AddObject(obj)
+	return who + known.Hide(text)
 }
