@@ -181,12 +181,18 @@ spec: {backend: {serviceName: web, servicePort: 80}}
 
 func TestTwiceInOneRelease(t *testing.T) {
 	s := begin(t)
-	err := s.refuse(config("a") + config("a"))
-	if !strings.Contains(err.Error(), "is rendered twice, here and in web/templates/1.yaml") {
-		t.Errorf("got %v", err)
+	refused := s.refuse(config("a") + config("a"))
+	if !strings.Contains(refused.Error(), "is rendered twice, here and in web/templates/1.yaml") {
+		t.Errorf("got %v", refused)
 	}
 	s.hooks = strings.Replace(config("a"), "name: a", `annotations: {"helm.sh/hook": pre-install}, name: a`, 1)
-	if p := s.plan(config("a")); len(p.Waves) != 1 || p.Waves[0].Changes[0].Unverified != "a hook of the same name runs first" {
+	req := s.request(config("a"))
+	req.PreHooks = 1
+	p, err := s.tryPlan(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Waves) != 1 || p.Waves[0].Changes[0].Unverified != "a hook of the same name runs first" {
 		t.Errorf("the object isn't decided about after the hook: %s", summary(p))
 	}
 }
