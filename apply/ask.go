@@ -91,6 +91,9 @@ func (p *planning) settle(ctx context.Context, t *target, v verdict, err error) 
 
 // decideBy applies the rules to one target, by what was observed of it. Of a hook nothing has to be.
 func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verdict, error) {
+	if t.noKind != nil {
+		return verdict{}, t.reject(t.noKind)
+	}
 	f, err := p.factsOf(ctx, t, s)
 	switch {
 	case err != nil:

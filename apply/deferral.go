@@ -104,6 +104,13 @@ func (p *prerequisites) expect(ids ...kube.ID) {
 	}
 }
 
+// expectKind notes that a kind isn't served yet, and returns the definition that it would have.
+func (p *prerequisites) expectKind(m kube.Mapping) kube.ID {
+	crd := definition.ID(m.Resource.GroupResource())
+	p.expect(crd)
+	return crd
+}
+
 // expectNew notes that objects are still to come and don't exist before that.
 func (p *prerequisites) expectNew(ids ...kube.ID) {
 	p.expect(ids...)

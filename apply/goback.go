@@ -124,6 +124,8 @@ func (p *planning) stayFor(why error) *Stay {
 	immutable, ok := errors.AsType[*ImmutableError](why)
 	stay := &Stay{Why: why.Error(), Advice: fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)}
 	switch {
+	case errors.As(why, new(*kube.NoKindMatchError)):
+		stay.Advice = fmt.Sprintf("when the cluster has the kind again: roll back to revision %d again", p.req.BackTo)
 	case ok && immutable.Advice != "":
 		stay.Advice = immutable.Advice
 	case ok && (immutable.Never || immutable.Destroys != "" || immutable.ID.GroupKind() == kube.PersistentVolumeClaimKind):

@@ -201,7 +201,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
-		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable},
+		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable, backTo: req.BackTo},
 		definitions:   definitions,
 		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)},
 		prerequisites: prerequisites,

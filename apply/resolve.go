@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
-	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -37,6 +36,7 @@ type target struct {
 	// awaitsWebhook says that a webhook that does not answer may be mended before the turn of the object.
 	awaitsWebhook bool
 	manifestHash  string // of obj and of the policies that shape it
+	noKind        error  // the cluster has no such kind, and the object stays behind
 
 	ordering    targetOrdering
 	fullReplace fullReplacement
@@ -87,6 +87,7 @@ type resolver struct {
 	refreshKinds          sync.Once                  // refreshes the list of kinds once
 	rejected              []Rejection                // manifests that can't be resolved
 	firstHook             *unstructured.Unstructured // that runs before everything else; nil when there is none
+	backTo                int                        // the revision that is rolled back to; 0 in other operations
 	plansAhead            bool                       // what isn't there yet may be when the turn of an object comes
 	objectsComeFirst      bool                       // the manifests are of hooks that run when all objects are there
 }
@@ -158,19 +159,33 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
 		}
 	}
-	if errors.As(err, &unknown) {
-		if !isReleased {
-			return nil, &Rejection{ID: t.id, Source: source, Err: r.definitions.whyUnused(gvk, unknown)}
+	switch {
+	case errors.As(err, &unknown) && !isReleased:
+		if t.noKind = r.definitions.whyUnused(gvk, unknown); !r.goesWithoutKind(ctx, obj) {
+			return nil, &Rejection{ID: t.id, Source: source, Err: t.noKind}
 		}
+		mapping = mappingByName(gvk)
+		t.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.definitions.prerequisites.expectKind(mapping)}}
+	case errors.As(err, &unknown):
 		mapping, t.mapping = released, released
 		r.definitions.prerequisites.expect(t.definition())
 		t.deferral = t.deferral.with(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
-	} else if err != nil {
+	case err != nil:
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
 	t.mapping, t.obj = mapping, r.inNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	return t, nil
+}
+
+// goesWithoutKind reports whether the others go back to an earlier revision although the kind of one of its objects is gone. Where
+// only the version is, another one can be stated.
+func (r *resolver) goesWithoutKind(ctx context.Context, obj *unstructured.Unstructured) bool {
+	if r.backTo == 0 || decide.IsHook(obj) {
+		return false
+	}
+	_, err := r.a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+	return errors.As(err, new(*kube.NoKindMatchError))
 }
 
 // whenKindMayCome returns what a target has to wait for whose kind neither the cluster nor the release has, and may have then: a
@@ -180,9 +195,8 @@ func (r *resolver) whenKindMayCome(obj *unstructured.Unstructured, unknown *kube
 	case len(prerequisites.hooks) > 0 && obj != r.firstHook:
 		return prerequisites.untilHooksRan(unknown.Error())
 	case r.plansAhead && r.objectsComeFirst:
-		crd := definition.ID(mappingByName(obj.GroupVersionKind()).Resource.GroupResource())
-		prerequisites.expect(crd)
-		return &Deferral{Reason: "the objects come first: " + unknown.Error(), Until: []kube.ID{crd}}
+		mapping := mappingByName(obj.GroupVersionKind())
+		return &Deferral{Reason: "the objects come first: " + unknown.Error(), Until: []kube.ID{prerequisites.expectKind(mapping)}}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -103,6 +104,30 @@ spec: {matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], 
 		if got := field(w.must("configmaps", name), "data.key"); got != want {
 			t.Errorf("ConfigMap/%s has %v, want %s", name, got, want)
 		}
+	}
+}
+
+// TestGoingBackWithoutAKind fails if a kind that somebody has removed from the cluster holds up all that can go back.
+func TestGoingBackWithoutAKind(t *testing.T) {
+	w := newWorld(t)
+	group, put := w.definesProm()
+	put("")()
+	w.eventually("the kind is served", func() bool {
+		_, err := w.proms(group).List(w.bound(), metav1.ListOptions{})
+		return err == nil
+	})
+	prom := "apiVersion: " + group + "/v1\nkind: Prom\nmetadata: {name: main}\nspec: {version: '1'}\n"
+	w.ok("install", "x", w.chart(configMap("a", "1"), prom))
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
+	w.remove("customresourcedefinitions", "proms."+group, metav1.DeleteOptions{})
+	w.eventually("the kind is gone", func() bool {
+		_, err := w.proms(group).List(w.bound(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	r := w.exits(1, "rollback", "x", "1")
+	w.says(r, "stderr", `Prom/`+w.ns+`/main`, "the cluster has no kind Prom", "when the cluster has the kind again")
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/a has %v\n%s", got, r)
 	}
 }
 
