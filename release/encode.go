@@ -248,10 +248,12 @@ func sizeText(bytes int) string {
 
 // pack is Helm's encoding without the outer base64. It also measures the JSON. A run packs its record several times: the best
 // compression, which Helm uses, takes twice as long for one or two percent.
-func pack(v any) ([]byte, *meter, error) {
+func pack(v any) ([]byte, *meter, error) { return packAt(gzip.DefaultCompression, v) }
+
+func packAt(level int, v any) ([]byte, *meter, error) {
 	var out bytes.Buffer
 	size := &meter{}
-	zipped := gzip.NewWriter(&out)
+	zipped, _ := gzip.NewWriterLevel(&out, level) // which fails for levels that there aren't
 	err := json.NewEncoder(io.MultiWriter(size, zipped)).Encode(v)
 	if err := cmp.Or(err, zipped.Close()); err != nil {
 		return nil, nil, err

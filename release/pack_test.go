@@ -1,7 +1,10 @@
 package release
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +17,7 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
+	corev1 "k8s.io/api/core/v1"
 
 	"deployer/internal/kubetest"
 )
@@ -118,6 +122,60 @@ func TestEditInfoKeepsWhatWeDontKnow(t *testing.T) {
 			t.Errorf("editInfo(%s) succeeds", without)
 		}
 	}
+}
+
+// TestFullRecordOfHelmIsRecovered: a record of Helm that all but fills its Secret has room for what recovery says of it.
+func TestFullRecordOfHelmIsRecovered(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusPendingInstall)
+	random := rand.New(rand.NewPCG(1, 2))
+	var manifest strings.Builder
+	secret := &corev1.Secret{Data: map[string][]byte{}}
+	full := 0 // bytes of the record
+	for maxSecret-full > 100 {
+		for range (maxSecret - full) / 16 { // an object takes 14 of them
+			fmt.Fprintf(&manifest, "kind: ConfigMap\nmetadata:\n  name: web-%d\n---\n", random.Uint64())
+		}
+		rec.Manifest = manifest.String()
+		secret.Data[dataKey] = byHelm(t, rec)
+		full = len(secret.Data[dataKey])
+	}
+	if full > maxSecret {
+		t.Fatalf("the record has %d bytes, and isn't one of Helm's", full)
+	}
+	secret.Labels = map[string]string{"status": "pending-install", "version": "1"}
+	description := "failed: interrupted, or given up; recovered by deployer on runner-7f9c, pid 4711, https://gitlab.example.com/group/project/-/jobs/123456"
+	patched, err := patchSecret(secret, &recordPatch{helmrelease.StatusFailed, description})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(patched.Data[dataKey]); size > maxSecret {
+		t.Errorf("a record of %d bytes would have %d, and a Secret holds %d", full, size, maxSecret)
+	}
+	got, err := joinRecord(patched.Data[dataKey], nil)
+	if err != nil || got.Info.Status != helmrelease.StatusFailed || got.Manifest == "" {
+		t.Errorf("the record is %v, %v", got, err)
+	}
+}
+
+// byHelm is a record as Helm stores it. (helm.sh/helm/v3/pkg/storage/driver/util.go, encodeRelease)
+func byHelm(t *testing.T, rec *Record) []byte {
+	t.Helper()
+	data, err := json.Marshal(&rec.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := zipped.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return toText(out.Bytes())
 }
 
 func FuzzDecode(f *testing.F) {

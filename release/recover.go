@@ -2,7 +2,9 @@ package release
 
 import (
 	"cmp"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -200,6 +202,10 @@ func patchSecret(secret *corev1.Secret, change *recordPatch) (*corev1.Secret, er
 		}
 	}
 	text, err := editInfo(secret.Data[dataKey], info)
+	if err == nil && len(text) > maxSecret { // it has no room for another description
+		delete(info, "description")
+		text, err = editInfo(secret.Data[dataKey], info)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +244,9 @@ func editInfo(text []byte, edits map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	packed, _, err := pack(record)
+	if err == nil && base64.StdEncoding.EncodedLen(len(packed)) > maxSecret {
+		packed, _, err = packAt(gzip.BestCompression, record)
+	}
 	if err != nil {
 		return nil, err
 	}
