@@ -105,7 +105,7 @@ func (l *Lock) signRecord(rec *Record) {
 	}
 	rec.Journal.Interrupted = false
 	rec.Journal.Holder = l.holder.ProcessDescription
-	rec.Journal.Process = l.holder.Process.String()
+	rec.Journal.Process = string(l.holder.process)
 	rec.Journal.Leased = l.hasLease()
 	now := helmtime.Now()
 	if rec.Info.LastDeployed.IsZero() {

@@ -111,9 +111,7 @@ func (s *site) bury(t *testing.T, name string) {
 		if lease == nil {
 			return nil
 		}
-		process := thisProcess()
-		process.Start = "1"
-		lease.Annotations[annotationProcess] = process.String()
+		lease.Annotations[annotationProcess] = string(formerProcess())
 		_, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
 		return err
 	}); err != nil {

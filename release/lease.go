@@ -47,7 +47,7 @@ func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, dur
 	lease.Annotations = map[string]string{
 		annotationWho:       holder.ProcessDescription,
 		annotationOperation: holder.Operation,
-		annotationProcess:   holder.Process.String(),
+		annotationProcess:   string(holder.process),
 	}
 	lease.Spec.HolderIdentity = &holder.Run
 	lease.Spec.LeaseDurationSeconds = new(int32(max(1, (duration+time.Second-1)/time.Second)))
@@ -63,7 +63,7 @@ func holderOf(lease *coordinationv1.Lease) *Holder {
 		Run:                *lease.Spec.HolderIdentity,
 		ProcessDescription: cmp.Or(lease.Annotations[annotationWho], *lease.Spec.HolderIdentity),
 		Operation:          lease.Annotations[annotationOperation],
-		Process:            parseProcess(lease.Annotations[annotationProcess]),
+		process:            process(lease.Annotations[annotationProcess]),
 	}
 	if lease.Spec.AcquireTime != nil {
 		h.Since = lease.Spec.AcquireTime.Time
@@ -155,7 +155,7 @@ func (l *Lock) acquire(ctx context.Context) (*coordinationv1.Lease, error) {
 		holder := holderOf(found)
 		l.waited = l.waited || holder != nil
 		unchanged := timer.unchangedFor(found, time.Now())
-		if holder == nil || holder.Process.isDead() || unchanged >= durationOf(found, l.opts.Duration) {
+		if holder == nil || holder.process.isDead() || unchanged >= durationOf(found, l.opts.Duration) {
 			if err := l.takeOverLease(ctx, found); err != nil {
 				return nil, err
 			}

@@ -109,7 +109,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	opts = opts.withDefaults()
 	l := &Lock{
 		store: s, name: name, opts: opts,
-		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), process: thisProcess()},
 		leases: client.CoordinationV1().Leases(s.namespace),
 	}
 	var acquired *coordinationv1.Lease

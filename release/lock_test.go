@@ -634,7 +634,7 @@ func TestClocksDiffer(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			leases := s.Client().CoordinationV1().Leases(s.namespace)
-			holder := Holder{Run: "elsewhere", ProcessDescription: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1 another-host")}
+			holder := Holder{Run: "elsewhere", ProcessDescription: "somebody", Since: time.Now().Add(off), process: "another-boot pid:[1] 1 1 another-host"}
 			lease, err := leases.Create(t.Context(), newLease(s.namespace, "web", holder, 2*time.Second), metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -93,7 +93,7 @@ type RunInfo struct {
 	Run     string `json:"run"`               // identity of the run
 	Attempt string `json:"attempt,omitempty"` // Run of the first of several runs that continue each other's work
 	Holder  string `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
-	Process string `json:"process,omitempty"` // the same for programs; see Process
+	Process string `json:"process,omitempty"` // the same for programs; see process
 	Leased  bool   `json:"leased,omitempty"`  // the run held the release's Lease
 	Step    string `json:"step,omitempty"`    // the current step of the run
 

@@ -119,7 +119,7 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, passed bool) (*Rec
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.holder.Run || parseProcess(j.Process).isDead() {
+		if j.Run == l.holder.Run || process(j.Process).isDead() {
 			return out, nil
 		}
 		if l.hasLease() && j.Leased {
