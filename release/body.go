@@ -34,7 +34,7 @@ type body struct {
 }
 
 // head is what Helm sees of a record without its body: a release whose manifest it can't process,
-// so that it refuses instead of deleting objects that it doesn't see.
+// so that it refuses instead of deleting objects that it doesn't see. A whole record has no LastRuns.
 type head struct {
 	Record
 	LastRuns []helmrelease.HookExecution `json:"deployer_runs,omitempty"` // by index of the body's hooks

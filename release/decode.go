@@ -16,19 +16,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func decodeJSON(data []byte) (*Record, error) {
-	rec := &Record{}
-	if err := json.Unmarshal(data, rec); err != nil {
+func decodeHead(data []byte) (*head, error) {
+	h := &head{}
+	if err := json.Unmarshal(data, h); err != nil {
 		return nil, err
 	}
-	if rec.Info == nil {
+	if h.Info == nil {
 		return nil, errors.New("it has no info")
 	}
-	if rec.Name == "" || rec.Version < 1 {
+	if h.Name == "" || h.Version < 1 {
 		return nil, errors.New("it has no name or no version")
 	}
-	dropNulls(rec)
-	return rec, nil
+	dropNulls(&h.Record)
+	return h, nil
 }
 
 // dropNulls removes nulls from lists, which other code doesn't expect.
@@ -69,14 +69,17 @@ func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec, err := decodeJSON(data)
+	h, err := decodeHead(data)
 	if err != nil {
 		return nil, err
 	}
+	rec := &h.Record
 	if packed := bundles[labelBody]; packed != nil {
-		if err := rec.addBody(data, packed); err != nil {
+		var b body
+		if err := unpackBundle(packed, &b); err != nil {
 			return nil, fmt.Errorf("its parts: %w", err)
 		}
+		rec.addBody(&b, h.LastRuns)
 	}
 	if packed := bundles[labelEntries]; packed != nil && rec.Journal != nil {
 		inHead := rec.Journal.RunInfo
@@ -88,24 +91,13 @@ func joinRecord(text []byte, bundles map[string][]byte) (*Record, error) {
 	return rec, nil
 }
 
-// addBody adds its body to the record that was decoded from the JSON of a head.
-func (rec *Record) addBody(headJSON, packed []byte) error {
-	var h struct {
-		LastRuns []helmrelease.HookExecution `json:"deployer_runs"`
-	}
-	if err := json.Unmarshal(headJSON, &h); err != nil {
-		return err
-	}
-	var b body
-	if err := unpackBundle(packed, &b); err != nil {
-		return err
-	}
+// addBody adds its body to the record of a head.
+func (rec *Record) addBody(b *body, runs []helmrelease.HookExecution) {
 	rec.Slim = true
 	rec.Chart, rec.Config, rec.Manifest, rec.Hooks = b.Chart, b.Config, b.Manifest, b.Hooks
 	rec.Info.Notes = b.Notes
 	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeSuffix)
-	setLastRuns(rec.Hooks, h.LastRuns)
-	return nil
+	setLastRuns(rec.Hooks, runs)
 }
 
 func unpackBundle(packed []byte, into any) error {

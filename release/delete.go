@@ -88,15 +88,14 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	if err != nil {
 		return err
 	}
-	older, found := slices.BinarySearchFunc(all.heads, newest, func(s Summary, revision int) int { return s.Revision - revision })
-	if err := l.store.deleteOldest(ctx, all, older, newest-1); err != nil {
-		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
+	for _, upTo := range []int{newest - 1, newest} {
+		n, _ := slices.BinarySearchFunc(all.heads, upTo+1, func(s Summary, revision int) int { return s.Revision - revision })
+		if err := l.store.deleteOldest(ctx, all, n, upTo); err != nil {
+			return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
+		}
+		all.heads = all.heads[n:]
 	}
-	all.heads, older = all.heads[older:], 0
-	if found {
-		older = 1
-	}
-	return l.store.deleteOldest(ctx, all, older, newest)
+	return nil
 }
 
 // TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -207,31 +208,22 @@ func describeSize(rec *Record, enc *encoded) string {
 			stored += len(part)
 		}
 	}
-	type entry struct {
-		name string
-		size int // before packing
+	contents := map[string]any{
+		"manifest": rec.Manifest, "hooks": rec.Hooks, "values given": rec.Config, "notes": rec.Info.Notes, "journal": rec.Journal,
 	}
-	var entries []entry
-	add := func(name string, v any) {
-		data, err := json.Marshal(v)
-		if err == nil && len(data) > 1<<10 { // encoding it has succeeded before
-			entries = append(entries, entry{name, len(data)})
+	if rec.Chart != nil {
+		contents["chart values"], contents["chart templates"], contents["chart files"] = rec.Chart.Values, rec.Chart.Templates, rec.Chart.Files
+	}
+	sizes := map[string]int{} // before packing
+	for name, content := range contents {
+		data, _ := json.Marshal(content) // encoding it has succeeded before
+		if len(data) > 1<<10 {
+			sizes[name] = len(data)
 		}
 	}
-	add("manifest", rec.Manifest)
-	add("hooks", rec.Hooks)
-	add("values given", rec.Config)
-	add("notes", rec.Info.Notes)
-	add("journal", rec.Journal)
-	if rec.Chart != nil {
-		add("chart values", rec.Chart.Values)
-		add("chart templates", rec.Chart.Templates)
-		add("chart files", rec.Chart.Files)
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return b.size - a.size })
 	var texts []string
-	for _, e := range entries {
-		texts = append(texts, e.name+" "+sizeText(e.size))
+	for _, name := range slices.SortedFunc(maps.Keys(sizes), func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b)) }) {
+		texts = append(texts, name+" "+sizeText(sizes[name]))
 	}
 	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(stored), sizeText(maxParts*partSize), strings.Join(texts, ", "))
 }

@@ -20,11 +20,10 @@ const unlockTimeout = 10 * time.Second
 func (l *Lock) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
 	l.current.Store(lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	l.background, l.stop = context.WithCancel(ctx)
 	l.renewed.Store(new(time.Now()))
 	if lease != nil {
 		l.running.Go(func() {
-			l.untilUnlocked(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
+			l.untilItEnds(func() { _ = l.heartbeat(kube.WithoutWriteHook(ctx)) }) // a lost lock ends its context
 		})
 	}
 }
@@ -59,9 +58,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if l.unlocked.Swap(true) {
 		return nil
 	}
-	l.stop()
-	l.running.Wait()
 	l.cancel(context.Canceled)
+	l.running.Wait()
 	lease := l.current.Load()
 	if lease == nil {
 		return nil
@@ -113,13 +111,13 @@ func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
 	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
 }
 
-// untilUnlocked calls do at the interval of heartbeats until unlock begins.
-func (l *Lock) untilUnlocked(do func()) {
+// untilItEnds calls do at the interval of heartbeats until the lock is lost or unlocked.
+func (l *Lock) untilItEnds(do func()) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.background.Done():
+		case <-l.ctx.Done():
 			return
 		case <-tick.C:
 			do()
@@ -195,7 +193,7 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	// A hanging heartbeat must leave time for another one.
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
-	defer context.AfterFunc(l.background, cancel)() // unlock needn't wait for a server that doesn't answer
+	defer context.AfterFunc(l.ctx, cancel)() // unlock needn't wait for a server that doesn't answer
 	lease := l.current.Load()
 	for {
 		updated, err := l.leases.Update(ctx, l.nextHeartbeat(lease), metav1.UpdateOptions{})

@@ -222,8 +222,7 @@ var unsuccessfulDescription = lazyregexp.New(`^(Release|Upgrade|Rollback|Uninsta
 // objects of any revision. The error is a *CorruptError if a record can't be read.
 func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, error) {
 	var out []*Record
-	for i := len(h.Revisions) - 1; i >= 0; i-- {
-		s := h.Revisions[i]
+	for _, s := range slices.Backward(h.Revisions) {
 		if s.Run == "" && s.Status == helmrelease.StatusDeployed && h.loaded[s.Revision] == nil {
 			break // another tool's; all are needed
 		}
@@ -302,12 +301,8 @@ func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 }
 
 // An Identity identifies one state of a release history: the UIDs, resourceVersions and
-// statuses of its records. Compare identities with ==. The zero value stands for an unread
-// history, and equals no other value.
-type Identity struct {
-	known   bool
-	records string // a line each, oldest first
-}
+// statuses of its records. Compare identities with ==. Only that of an unread history is empty.
+type Identity string
 
 // Identity returns the identity of the history as it was listed, even if records were
 // loaded later: a record written between listing and loading shows as a difference to a
@@ -316,14 +311,12 @@ func (h *History) Identity() Identity { return h.identity }
 
 func identify(heads []Summary) Identity {
 	var b strings.Builder
+	b.WriteString("records:\n")
 	for _, s := range heads {
 		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.UID, s.resourceVersion, s.Status)
 	}
-	return Identity{known: true, records: b.String()}
+	return Identity(b.String())
 }
-
-// IsKnown reports whether the identity is that of a history that was read.
-func (i Identity) IsKnown() bool { return i.known }
 
 // IsLatest reports whether the record, as it was stored, is the newest of a history: the
 // same Secret, not written by another run since.

@@ -83,12 +83,9 @@ type Lock struct {
 	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
 	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
 
-	background context.Context // of heartbeats and checks; ends when Unlock begins
-	stop       context.CancelFunc
-	running    sync.WaitGroup // these
-
-	sending sync.Mutex // held while a heartbeat is sent
-	failing bool       // the last one didn't succeed
+	running sync.WaitGroup // heartbeats and checks; they end with ctx
+	sending sync.Mutex     // held while a heartbeat is sent
+	failing bool           // the last one didn't succeed
 }
 
 // Lock locks a release: it takes a Lease and renews it in the background until Unlock. If
@@ -123,7 +120,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	l.startRenewing(context.WithoutCancel(ctx), acquired)
-	l.running.Go(func() { l.untilUnlocked(func() { l.loseIfOvertaken(l.background) }) })
+	l.running.Go(func() { l.untilItEnds(func() { l.loseIfOvertaken(l.ctx) }) })
 	return l, nil
 }
 

@@ -404,7 +404,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"Save":   sleeper.Save(t.Context(), rec),
-		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending), Identity{}),
+		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending), ""),
 		"Finish": sleeper.Finish(t.Context(), rec, deployed, "I did it"),
 	} {
 		if !errors.As(err, new(*LockLostError)) {

@@ -201,7 +201,7 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 	}
 	l.op = op
 	l.lock.SetOperation(lockDescription(op))
-	if before.Records.IsKnown() && before.differsFrom(op.Basis) {
+	if before.Records != "" && before.differsFrom(op.Basis) {
 		why := "was changed by another run in the meantime"
 		if l.recovered {
 			why = "was recovered"
