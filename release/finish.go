@@ -135,11 +135,11 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 	}
 }
 
-// supersedeOne marks one revision. It reads its Secret only if none was prefetched, or that one changed.
+// supersedeOne marks one revision. It reads its Secret, unless that was read before and hasn't changed.
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	return retry(ctx, func(ctx context.Context) (err error) {
-		secret := l.store.takePrefetched(of)
-		if secret == nil {
+		secret := l.store.deployed.Swap(nil)
+		if secret == nil || string(secret.UID) != of.UID || secret.ResourceVersion != of.resourceVersion {
 			secret, err = l.store.getSecret(ctx, SecretName(l.name, of.Revision))
 		}
 		if apierrors.IsNotFound(err) || err == nil && secret.Labels["status"] != helmrelease.StatusDeployed.String() {

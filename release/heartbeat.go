@@ -30,10 +30,8 @@ func (l *Lock) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
 
 // nextHeartbeat returns the Lease as a heartbeat writes it over the one that was found.
 func (l *Lock) nextHeartbeat(found *coordinationv1.Lease) *coordinationv1.Lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	lease := found.DeepCopy()
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationOperation, l.holder.Operation)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, annotationOperation, *l.operation.Load())
 	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
 	return lease
 }

@@ -84,7 +84,9 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	var out []*Record
 	for i := range list.Items {
 		if rec, err := s.decodeSecret(ctx, &list.Items[i]); err == nil {
-			s.keepPrefetched(&list.Items[i])
+			if rec.Info.Status == helmrelease.StatusDeployed {
+				s.deployed.Store(&list.Items[i])
+			}
 			out = append(out, rec)
 		}
 	}
@@ -270,15 +272,15 @@ func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
 	return out, nil
 }
 
-// LoadDetails completes the newest max revisions by reading the records that other tools
-// wrote; 0 means all. Call it before showing them. It completes as many as possible:
-// an unreadable record sets Unreadable of its summary and is no error.
-func (h *History) LoadDetails(ctx context.Context, max int) error {
+// Newest returns the newest max revisions, for 0 all, with the details of those that other tools
+// wrote, whose records it reads. With an error, some have none. An unreadable record
+// sets Unreadable of its summary and is no error.
+func (h *History) Newest(ctx context.Context, max int) ([]Summary, error) {
 	newest := h.Revisions
 	if max > 0 && len(newest) > max {
 		newest = newest[len(newest)-max:]
 	}
-	return h.store.loadDetails(ctx, newest)
+	return newest, h.store.loadDetails(ctx, newest)
 }
 
 // loadDetails completes summaries. Those of records that were deleted meanwhile stay as they are.

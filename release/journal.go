@@ -43,19 +43,20 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
-	saveJournal, inRecord := l.writeJournal, l.noJournal || hasBundle(rec.stored.bundles, labelEntries) // which doesn't fit into one Secret
-	if inRecord {
-		saveJournal = l.save
-	}
-	stands, before := false, rec.stored
+	var err error
+	var stands bool
 	var checking sync.WaitGroup
-	checking.Go(func() { stands = l.recordStands(ctx, rec.Version, before) })
-	err := saveJournal(ctx, rec)
-	checking.Wait()
-	if (apierrors.IsForbidden(err) || kube.IsRefused(err)) && !inRecord { // an uninstall needs no permission to create a Secret
-		l.noJournal, stands, err = true, false, nil
+	as := rec.stored
+	checking.Go(func() { stands = l.recordStands(ctx, rec.Version, as) })
+	inRecord := l.noJournal || hasBundle(rec.stored.bundles, labelEntries) // which doesn't fit into one Secret
+	if !inRecord {
+		err = l.writeJournal(ctx, rec)
 	}
-	if err == nil && !stands && !inRecord {
+	checking.Wait()
+	if apierrors.IsForbidden(err) || kube.IsRefused(err) { // an uninstall needs no permission to create a Secret
+		l.noJournal, inRecord, err = true, true, nil
+	}
+	if err == nil && (inRecord || !stands) {
 		err = l.save(ctx, rec)
 	}
 	if err == nil && l.noJournal && rec.stored.journal != "" && l.store.deleteJournal(ctx, rec) == nil {

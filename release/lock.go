@@ -79,9 +79,9 @@ type Lock struct {
 	noJournal   bool     // Secrets may not be created: the journal goes into the record
 	afterFinish *listing // all Secrets of the release, as Finish has left them; nil before
 
-	mu      sync.Mutex                           // guards holder.Operation, which the next heartbeat writes
-	current atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
-	renewed atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
+	operation atomic.Pointer[string]               // as the next heartbeat writes it
+	current   atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases
+	renewed   atomic.Pointer[time.Time]            // when the last heartbeat that succeeded was sent
 
 	running sync.WaitGroup // heartbeats and checks; they end with ctx
 	sending sync.Mutex     // held while a heartbeat is sent
@@ -109,6 +109,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), process: thisProcess()},
 		leases: client.CoordinationV1().Leases(s.namespace),
 	}
+	l.SetOperation(opts.Operation)
 	var acquired *coordinationv1.Lease
 	if !opts.NoLease {
 		acquired, err = l.acquire(ctx)
@@ -138,9 +139,7 @@ func (l *Lock) hasLease() bool { return l.current.Load() != nil }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
 func (l *Lock) SetOperation(operation string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holder.Operation = operation
+	l.operation.Store(&operation)
 }
 
 // HadToWait reports whether somebody, alive or dead, held the Lease when this run asked

@@ -112,7 +112,7 @@ type Summary struct {
 	Created         time.Time         // of the Secret, by the API server's clock
 
 	// The rest comes from annotations. For records of other tools it is empty, and
-	// HasDetails is false, until History.LoadDetails has read them. Updated is then the
+	// HasDetails is false, until History.Newest has read them. Updated is then the
 	// Secret's creation time.
 	HasDetails          bool
 	Updated             time.Time // the record's last_deployed

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,16 +38,16 @@ const (
 // A Store reads the records of one namespace, or of all namespaces when listing. It writes only
 // by DeleteDeadLease, which deletes what nobody needs; a Lock makes all other writes.
 type Store struct {
-	cluster    *kube.Cluster
-	namespace  string
-	decoding   *sync.Mutex // of a record; one at a time, to limit the memory of a list
-	prefetched *sync.Map   // Secrets of deployed revisions that were read, by their UID: superseding them saves a round trip
+	cluster   *kube.Cluster
+	namespace string
+	decoding  *sync.Mutex                    // of a record; one at a time, to limit the memory of a list
+	deployed  *atomic.Pointer[corev1.Secret] // of a deployed revision that was read: superseding it saves a round trip
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, decoding: &sync.Mutex{}, prefetched: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, decoding: &sync.Mutex{}, deployed: &atomic.Pointer[corev1.Secret]{}}
 }
 
 // Namespace is where the store's releases are.
@@ -58,23 +58,6 @@ func (s *Store) inNamespace(namespace string) *Store {
 	other := *s
 	other.namespace = namespace
 	return &other
-}
-
-// keepPrefetched keeps the Secret of a deployed revision.
-func (s *Store) keepPrefetched(secret *corev1.Secret) {
-	if secret.Labels["status"] == helmrelease.StatusDeployed.String() {
-		s.prefetched.Store(string(secret.UID), secret)
-	}
-}
-
-// takePrefetched returns a kept Secret once; nil if there is none of this resource version.
-func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
-	value, _ := s.prefetched.LoadAndDelete(of.UID)
-	secret, _ := value.(*corev1.Secret)
-	if secret == nil || secret.ResourceVersion != of.resourceVersion {
-		return nil
-	}
-	return secret
 }
 
 // write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns what is stored.

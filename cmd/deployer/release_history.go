@@ -32,14 +32,10 @@ func historyCommand(e *env) *command {
 			if err != nil {
 				return err
 			}
-			revisions := history.Revisions
-			if len(revisions) == 0 {
+			if history.Latest() == nil {
 				return &release.NotFoundError{Namespace: store.Namespace(), Name: args[0]}
 			}
-			derr := history.LoadDetails(ctx, limit)
-			if limit > 0 && len(revisions) > limit {
-				revisions = revisions[len(revisions)-limit:]
-			}
+			revisions, derr := history.Newest(ctx, limit)
 			e.warnUnreadable(revisions)
 			return errors.Join(helm.History(e.streams.Out, revisions, format, e.outPalette()), derr)
 		}),
