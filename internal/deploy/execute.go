@@ -71,7 +71,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 		return r.test(ctx)
 	}
 	r.op.Next.Info.Status = verbs[r.op.Verb].pending
-	r.journal.update()
+	r.journal.update(false)
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
@@ -179,8 +179,7 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if err != nil {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
-	r.journal.hasEnded = true
-	r.journal.update()
+	r.journal.update(true)
 	if err == nil {
 		r.journal.confirmAdoptions()
 	}

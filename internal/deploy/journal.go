@@ -17,16 +17,14 @@ type journalWriter struct {
 
 	applied map[kube.ID]*apply.Change // changes that were carried out
 
-	hasEnded bool // nothing is carried out any more
-
 	mu        sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
 	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
 // update records the planned changes and the current state of each object. It
 // shows how far a dead run came, and has the fingerprints by which the next release
-// recognises unchanged objects. An uninstall needs no journal.
-func (j *journalWriter) update() {
+// recognises unchanged objects. hasEnded says that nothing is carried out any more. An uninstall needs no journal.
+func (j *journalWriter) update(hasEnded bool) {
 	if j.op.Verb == Uninstall {
 		return
 	}
@@ -52,7 +50,7 @@ func (j *journalWriter) update() {
 			journal.Revisit = append(journal.Revisit, key)
 		}
 	}
-	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs, j.hasEnded)
+	journal.Contributions = contributionsAfter(j.op.contributions, j.op.Plan.CRDs, hasEnded)
 	dropLargePriors(journal)
 }
 

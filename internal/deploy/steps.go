@@ -89,6 +89,6 @@ func (r *run) recordStep(ctx context.Context, step Step) error {
 		return nil
 	}
 	r.op.Next.Journal.Step = string(step)
-	r.journal.update()
+	r.journal.update(false)
 	return r.untilHeeded(ctx, func() error { return r.lock.Save(ctx, r.op.Next) })
 }
