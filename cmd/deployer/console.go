@@ -25,10 +25,8 @@ type console struct {
 	view   *run.View   // shows the run; nil before it began
 
 	brokenPipes  chan os.Signal // receives SIGPIPE while broken pipes are survived; otherwise nil
-	heldWarnings []string       // to be shown if the command fails, see isQuiet
-	// earlyWarnings are from before the view began, for events; see formatForPrograms.
-	earlyWarnings []string
-	planShown     bool // standard output has a plan
+	heldWarnings []string       // to be shown later: by the view, which hasn't begun, or if the command fails, see isQuiet
+	planShown    bool           // standard output has a plan
 }
 
 // hideValues makes the output hide values whose keys are confidential.
@@ -46,12 +44,9 @@ func (c *console) warn(text string) {
 		c.view.Warn(text)
 		return
 	}
-	if c.view == nil && c.formatForPrograms() != output.FormatTable {
-		c.earlyWarnings = append(c.earlyWarnings, text)
-		return
-	}
-	if c.call.asHelm && !c.streams.ErrTTY {
-		c.heldWarnings = append(c.heldWarnings, text) // later flags decide whether it is shown: see printHeldWarnings
+	isForView := c.view == nil && c.formatForPrograms() != output.FormatTable
+	if isForView || c.call.asHelm && !c.streams.ErrTTY { // later flags decide whether it is shown
+		c.heldWarnings = append(c.heldWarnings, text)
 		return
 	}
 	c.printWarning(text)
@@ -62,12 +57,10 @@ func (c *console) printWarning(text string) {
 	fmt.Fprint(c.streams.Err, output.WarningLine(c.palette(), c.hidden.Hide(text)))
 }
 
-// printHeldWarnings prints the held warnings if the command failed or isn't quiet.
-func (c *console) printHeldWarnings(err error) {
-	if err != nil || !c.isQuiet() {
-		for _, text := range c.heldWarnings {
-			c.printWarning(text)
-		}
+// releaseWarnings passes on the held warnings.
+func (c *console) releaseWarnings(show func(text string)) {
+	for _, text := range c.heldWarnings {
+		show(text)
 	}
 	c.heldWarnings = nil
 }

@@ -61,9 +61,7 @@ func (e *env) reportEarlyFailure(ctx context.Context, failure error) {
 		Format: format, Progress: "none", Colour: e.colour, ResultFile: writable(result), JUnitFile: writable(junit), Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
-	for _, text := range e.earlyWarnings {
-		e.view.Warn(text)
-	}
+	e.releaseWarnings(e.view.Warn)
 	if e.cluster != nil {
 		failure = withAccountHint(failure)
 	}

@@ -107,15 +107,16 @@ func (e *env) store() (*release.Store, error) {
 func (e *env) finish(ctx context.Context, err error) int {
 	failure, unwritten := e.splitOutcome(err)
 	code := e.exitCode(ctx, err)
-	e.printHeldWarnings(err)
+	if e.call.asHelm { // whose views have none
+		if err == nil && e.isQuiet() {
+			e.heldWarnings = nil
+		}
+		e.releaseWarnings(e.printWarning)
+	}
 	if failure != nil {
 		e.reportEarlyFailure(ctx, failure)
 	}
-	if e.view == nil { // a plan
-		for _, text := range e.earlyWarnings {
-			e.printWarning(text)
-		}
-	}
+	e.releaseWarnings(e.printWarning)
 	if e.view != nil {
 		e.view.RecordUnwritten(code, unwritten)
 	}

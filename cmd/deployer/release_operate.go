@@ -140,10 +140,9 @@ func (o *operationFlags) startView(ctx context.Context, e *env, format output.Fo
 		ExitCode:     func(err error) int { return e.exitCode(ctx, err) },
 		ErrorFollows: func(err error) bool { return e.errorLine(err) != "" },
 	})
-	for _, text := range e.earlyWarnings {
-		e.view.Warn(text)
+	if !e.call.asHelm {
+		e.releaseWarnings(e.view.Warn)
 	}
-	e.earlyWarnings = nil
 }
 
 func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
