@@ -110,21 +110,14 @@ func noEffectToggle(e *env, name, why string, otherWords ...string) *flag {
 	return noEffect(e, flag{name: name, why: why, value: value{bare: "true", words: append([]string{"true", "false"}, otherWords...)}}, "false")
 }
 
-// The flags of Helm that have no effect with any command.
-func recreatePods(e *env) *flag {
-	return noEffectToggle(e, "recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it")
-}
-
-func cleanupOnFail(e *env) *flag {
-	return noEffectToggle(e, "cleanup-on-fail", "the next release deletes what a failed release created")
-}
-
-func serverSide(e *env) *flag {
-	return noEffect(e, flag{name: "server-side", why: "every object is applied by server-side apply", value: value{bare: "true", words: []string{"true", "false", "auto"}}}, "true", "auto")
-}
-
-func forceConflicts(e *env) *flag {
-	return noEffectToggle(e, "force-conflicts", "the chart wins by default; see --conflicts")
+// deployingFlagsOfHelm are those that have no effect with any command that deploys.
+func deployingFlagsOfHelm(e *env) []*flag {
+	return []*flag{
+		noEffectToggle(e, "recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it"),
+		noEffectToggle(e, "cleanup-on-fail", "the next release deletes what a failed release created"),
+		noEffect(e, flag{name: "server-side", why: "every object is applied by server-side apply", value: value{bare: "true", words: []string{"true", "false", "auto"}}}, "true", "auto"),
+		noEffectToggle(e, "force-conflicts", "the chart wins by default; see --conflicts"),
+	}
 }
 
 // klogFlags are those of Kubernetes' logging, which every command of Helm has.

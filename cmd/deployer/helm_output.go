@@ -34,17 +34,25 @@ func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation, format output.
 	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.debug})
 }
 
-// hideSecretsOf returns a copy of a record that has only the source comments of its Secrets.
-func hideSecretsOf(record *release.Record) *release.Record {
+// withManifests returns a copy of a record with other manifests: of the release, and of its hooks.
+func withManifests(record *release.Record, manifest string, ofHook func(*helmrelease.Hook) string) *release.Record {
 	shown := *record
-	shown.Manifest = chart.HideSecrets(record.Manifest)
+	shown.Manifest = manifest
 	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
 	for i, h := range record.Hooks {
 		hook := *h
-		hook.Manifest = strings.TrimPrefix(chart.HideSecrets("---\n# Source: "+h.Path+"\n"+h.Manifest), "---\n# Source: "+h.Path+"\n")
+		hook.Manifest = ofHook(h)
 		shown.Hooks[i] = &hook
 	}
 	return &shown
+}
+
+// hideSecretsOf returns a copy of a record that has only the source comments of its Secrets.
+func hideSecretsOf(record *release.Record) *release.Record {
+	return withManifests(record, chart.HideSecrets(record.Manifest), func(h *helmrelease.Hook) string {
+		source := "---\n# Source: " + h.Path + "\n"
+		return strings.TrimPrefix(chart.HideSecrets(source+h.Manifest), source)
+	})
 }
 
 // announceInstall says that an upgrade installs a release that doesn't exist yet.
@@ -108,15 +116,10 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 
 // withoutHidden returns a copy of a record without confidential texts in what charts and users have written.
 func (c *console) withoutHidden(record *release.Record) *release.Record {
-	shown, info := *record, *record.Info
+	info := *record.Info
 	info.Notes, info.Description = c.hidden.Hide(info.Notes), c.hidden.Hide(info.Description)
-	shown.Info, shown.Manifest = &info, c.hidden.Hide(record.Manifest)
+	shown := withManifests(record, c.hidden.Hide(record.Manifest), func(h *helmrelease.Hook) string { return c.hidden.Hide(h.Manifest) })
+	shown.Info = &info
 	shown.Config, _ = c.hidden.HideValue(hide.Values(record.Config)).(map[string]any)
-	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
-	for i, h := range record.Hooks {
-		hook := *h
-		hook.Manifest = c.hidden.Hide(h.Manifest)
-		shown.Hooks[i] = &hook
-	}
-	return &shown
+	return shown
 }

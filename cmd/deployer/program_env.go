@@ -23,8 +23,7 @@ deployer env HELM_REPOSITORY_CONFIG`,
 				return output.Encode(e.streams.Out, format, variables[args[0]])
 			case format != output.FormatTable:
 				return output.Encode(e.streams.Out, format, variables)
-			}
-			if len(args) == 1 {
+			case len(args) == 1:
 				return printTo(e.streams.Out, variables[args[0]]+"\n")
 			}
 			text := ""
@@ -53,7 +52,7 @@ func (e *env) helmVariables() map[string]string {
 		"HELM_KUBECONTEXT":         k.Context,
 		"HELM_KUBETOKEN":           k.Token,
 		"HELM_KUBEASUSER":          k.AsUser,
-		"HELM_KUBEASGROUPS":        strings.Join(e.groupsForPlugins(), ","),
+		"HELM_KUBEASGROUPS":        strings.Join(k.AsGroups, ","),
 		"HELM_KUBEAPISERVER":       k.APIServer,
 		"HELM_KUBECAFILE":          k.CAFile,
 		"HELM_KUBETLS_SERVER_NAME": k.TLSServerName,
@@ -64,12 +63,4 @@ func (e *env) helmVariables() map[string]string {
 		}
 	}
 	return out
-}
-
-// groupsForPlugins are the groups to impersonate. Helm reads its command line twice, and names those of flags twice.
-func (e *env) groupsForPlugins() []string {
-	if e.call.asHelm && e.call.hasFlag("kube-as-group") {
-		return slices.Concat(e.kube.AsGroups, e.kube.AsGroups)
-	}
-	return e.kube.AsGroups
 }

@@ -19,9 +19,8 @@ the same steps as upgrade: dry run, record, hooks, apply, wait, prune. Without
 REVISION, it goes back to the last successful revision before the current one.`,
 		examples: `deployer rollback web
 deployer rollback web 3 --dry-run`,
-		codes: "the same as upgrade's",
-		flags: slices.Concat(o.flags(e), []*flag{descriptionFlag("", &description)}, revisionFlags(&o.settings),
-			[]*flag{recreatePods(e), cleanupOnFail(e), serverSide(e), forceConflicts(e)}),
+		codes:  "the same as upgrade's",
+		flags:  slices.Concat(o.flags(e), []*flag{descriptionFlag("", &description)}, revisionFlags(&o.settings), deployingFlagsOfHelm(e)),
 		action: o.rollbackAction(e, &description),
 	}
 }

@@ -44,11 +44,8 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "hide-secret", group: group, usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.dryRun.hideSecrets)},
 	}
 	return slices.Concat(flags, o.operationFlags.flags(e), revisionFlags(&o.settings), []*flag{generatedFlag(e, &o.settings)},
-		o.valueFlags(), o.chartFlags(), o.renderFlags(),
-		[]*flag{
-			recreatePods(e), cleanupOnFail(e), serverSide(e), forceConflicts(e),
-			noEffectToggle(e, "disable-openapi-validation", "objects are validated by the API server; see --field-validation"),
-		})
+		o.valueFlags(), o.chartFlags(), o.renderFlags(), deployingFlagsOfHelm(e),
+		[]*flag{noEffectToggle(e, "disable-openapi-validation", "objects are validated by the API server; see --field-validation")})
 }
 
 func upgradeCommand(e *env) *command {

@@ -156,7 +156,7 @@ func pairs(to *map[string]string) value {
 
 // choices is a list of a few words. Case doesn't matter.
 func choices(to *[]string, words []string) value {
-	v := taken(func(s string) error {
+	return taken(func(s string) error {
 		for _, item := range splitList(s) {
 			i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, item) })
 			if i < 0 {
@@ -166,7 +166,6 @@ func choices(to *[]string, words []string) value {
 		}
 		return nil
 	})
-	return v
 }
 
 // choice is one of a few words. The first one is what counts without the flag, unless there is another value already.
