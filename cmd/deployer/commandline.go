@@ -247,7 +247,7 @@ func (p *parser) unknownFlag(written string) error {
 func unknownCommand(words []string, word string, commands []*command) error {
 	var names []string
 	for _, c := range commands {
-		if !c.is.has(hidden) && !strings.ContainsAny(word, "/.") { // which is a path, not a mistyped command
+		if !strings.ContainsAny(word, "/.") { // which is a path, not a mistyped command
 			names = append(names, c.name)
 		}
 	}

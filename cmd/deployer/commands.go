@@ -1,12 +1,5 @@
 package main
 
-import (
-	"context"
-	"errors"
-
-	"deployer/internal/program"
-)
-
 // pluginGroup is the title of what plugins have added to the program's help.
 const pluginGroup = "Plugins"
 
@@ -31,7 +24,6 @@ func commands(e *env) []*command {
 		}},
 		{"This program", []*command{
 			pluginCommand(e), envCommand(e), versionCommand(e), completionCommand(e), helpCommand(e),
-			docsCommand(),
 		}},
 	} {
 		for _, c := range group.commands {
@@ -40,16 +32,4 @@ func commands(e *env) []*command {
 		all = append(all, group.commands...)
 	}
 	return all
-}
-
-// docsCommand stands for a command of Helm that deployer doesn't have.
-func docsCommand() *command {
-	const why = "there is no generator of manual pages"
-	return &command{
-		name: "docs", is: hidden, usage: why,
-		examples: "deployer help", codes: "1 always",
-		action: func(context.Context, string, []string) error {
-			return program.WithHint(errors.New("deployer docs: "+why), program.Name+" help COMMAND")
-		},
-	}
 }

@@ -134,7 +134,7 @@ func (q completionRequest) pick(words []string) completion {
 func (q completionRequest) commandNames() completion {
 	var words []string
 	for _, c := range q.parsed.commands {
-		if !c.is.has(hidden) && !(q.e.call.asHelm && c.is.has(beyondHelm)) {
+		if !q.e.call.asHelm || !c.is.has(beyondHelm) {
 			words = append(words, c.name+"\t"+c.usage)
 		}
 	}

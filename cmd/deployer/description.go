@@ -61,7 +61,6 @@ const (
 	reads      // a command that only reads the cluster: it has --timeout
 	reports    // a command that tells programs how it ended: as its last event, as YAML, and in files
 	beyondHelm // a command that isn't offered under the name helm
-	hidden     // help doesn't list it
 	ofPlugin   // a command that a plugin brings
 	yields     // a command whose other names are those of plugins, which come first where they are installed
 )
@@ -76,7 +75,7 @@ func (c *command) names() []string { return append([]string{c.name}, strings.Fie
 func (f *flag) names() []string { return append([]string{f.name}, strings.Fields(f.also)...) }
 
 // isHidden reports whether a flag is only there for scripts that were written for Helm.
-func (f *flag) isHidden() bool { return f.why != "" || f.is.has(hidden) }
+func (f *flag) isHidden() bool { return f.why != "" }
 
 func commandNamed(commands []*command, word string) *command {
 	for _, c := range commands {

@@ -160,9 +160,6 @@ func (c call) underCalledName(description string) string {
 func commandRows(commands []*command, width int) string {
 	var rows [][2]string
 	for _, c := range commands {
-		if c.is.has(hidden) {
-			continue
-		}
 		usage := c.usage
 		if c.also != "" {
 			usage += " (also " + strings.Join(c.names()[1:], ", ") + ")"

@@ -13,9 +13,6 @@ import (
 func commandNames(commands []*command, path ...string) []string {
 	var out []string
 	for _, c := range commands {
-		if c.is.has(hidden) {
-			continue
-		}
 		words := append(slices.Clone(path), c.name)
 		out = append(out, strings.Join(words, " "))
 		out = append(out, commandNames(c.commands, words...)...)

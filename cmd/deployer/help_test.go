@@ -221,9 +221,6 @@ func TestCommandsDoc(t *testing.T) {
 	var walk func(commands []*command, path ...string)
 	walk = func(commands []*command, path ...string) {
 		for i, c := range commands {
-			if c.is.has(hidden) {
-				continue
-			}
 			if len(path) > 0 && i > 0 && c.steps == commands[0].steps { // the first of the group says it
 				same := *c
 				same.steps, c = "", &same
@@ -250,7 +247,7 @@ func sharedFlags(commands []*command) []helpGroup[*flag] {
 	commandsOf, shared := map[string]int{}, map[string]*flag{}
 	for _, c := range leaves(commands) {
 		for _, f := range c.flags {
-			if f.isHidden() || c.is.has(hidden) {
+			if f.isHidden() {
 				continue
 			}
 			if commandsOf[f.row()]++; commandsOf[f.row()] > 1 {
@@ -392,7 +389,7 @@ func TestMigrationGuide(t *testing.T) {
 	guide := string(data)
 	commands := newCommands(testEnv(t, "deployer"))
 	for _, c := range commands {
-		if !c.is.has(hidden) && c.name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.name+"\\b").MatchString(guide) {
+		if c.name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.name+"\\b").MatchString(guide) {
 			t.Errorf("the guide doesn't have the command %s", c.name)
 		}
 	}

@@ -20,7 +20,7 @@ var (
 )
 
 func versionCommand(e *env) *command {
-	var short, client bool
+	var short bool
 	var format string
 	return &command{
 		name: "version", usage: "show the version of this program",
@@ -31,7 +31,7 @@ deployer version --template '{{.Version}}'`,
 		flags: []*flag{
 			{name: "short", usage: "print the version number only", is: usual | safe, value: toggle(&short)},
 			{name: "template", usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", is: usual | safe, value: text(&format)},
-			{name: "client", also: "c", is: hidden, value: toggle(&client)},
+			noEffect(e, flag{name: "client", also: "c", why: "there is only a client since Helm 3", value: value{bare: "true", words: []string{"true", "false"}}}, "true"),
 			outputFlag(e),
 		},
 		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
