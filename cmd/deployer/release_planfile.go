@@ -11,12 +11,12 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
-	"deployer/internal/lazyregexp"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
+	"deployer/internal/view/textfmt"
 )
 
 // savedPlan is what plan does with files.
@@ -75,13 +75,13 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 // applyCommandLine is the command line that carries a plan out, to be copied. Of a plan that holds no content it has the
 // chart and what says how the chart is rendered, as this command line has it; what must not be shown is hidden there.
 func (e *env) applyCommandLine(f *planfile.File, path string) string {
-	words := []string{program.Name, "apply", shellQuoted(path)}
+	words := []string{program.Name, "apply", textfmt.ShellQuoted(path)}
 	switch f.Content.Mode {
 	case planfile.ContentRerendered:
 		if len(e.call.arguments) < 2 {
 			return strings.Join(append(words, "CHART, with the values and rendering flags that it was made with"), " ")
 		}
-		words = append(words, shellQuoted(e.call.arguments[1]))
+		words = append(words, textfmt.ShellQuoted(e.call.arguments[1]))
 	case planfile.ContentEncrypted:
 		words = append(words, "--identity FILE")
 	}
@@ -104,17 +104,7 @@ func (e *env) shownFlag(given givenFlag) string {
 	if given.flag.value.bare != "" {
 		between = "="
 	}
-	return "--" + given.flag.name + between + shellQuoted(e.hidden.Hide(text))
-}
-
-// plainWord is a word that a shell takes as it is.
-var plainWord = lazyregexp.New(`^[\w@%+=:,./-]+$`)
-
-func shellQuoted(word string) string {
-	if plainWord().MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return "--" + given.flag.name + between + textfmt.ShellQuoted(e.hidden.Hide(text))
 }
 
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.

@@ -6,14 +6,16 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// plainWord is a word that means itself in a shell, and no option.
-var plainWord = lazyregexp.New(`^[\w./:@,+=][\w./:@,+=-]*$`)
+// plainWord is a word that means itself in a shell.
+var plainWord = lazyregexp.New(`^[\w./:@,+=%-]+$`)
 
 // ShellWord makes text safe to paste into a shell.
-func ShellWord(s string) string {
-	s = CleanLine(s)
-	if plainWord().MatchString(s) {
-		return s
+func ShellWord(s string) string { return ShellQuoted(CleanLine(s)) }
+
+// ShellQuoted is a word as it is written for a shell, which is to take it as it is.
+func ShellQuoted(word string) string {
+	if plainWord().MatchString(word) {
+		return word
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
