@@ -119,19 +119,10 @@ func Exits(after time.Duration, exitCode int) Script {
 	return Script{{State: Running()}, end}
 }
 
-// PullPermanent is a pod whose image doesn't exist.
+// PullPermanent is a pod whose image doesn't exist. It is tried every ten seconds, with a pause in between.
 func PullPermanent() Script {
-	return pullFails(`failed to resolve reference "r/x:1": r/x:1: not found`)
-}
-
-// PullTimeout is a pod whose image registry doesn't answer.
-func PullTimeout() Script {
-	return pullFails(`failed to do request: dial tcp 10.0.0.1:443: i/o timeout`)
-}
-
-// pullFails tries every ten seconds and backs off in between.
-func pullFails(why string) Script {
 	const image = `image "r/x:1": `
+	const why = `failed to resolve reference "r/x:1": r/x:1: not found`
 	failed := Waiting("ErrImagePull", "failed to pull and unpack "+image+why)
 	backoff := Waiting("ImagePullBackOff", "Back-off pulling "+image+"ErrImagePull: "+why)
 	return Script{
