@@ -61,6 +61,9 @@ func (o LockOptions) withDefaults() LockOptions {
 
 // A Lock is the right to change one release. It must be released with Unlock, also after
 // an error.
+//
+// Methods that take a record change it. They and TrimHistory are called one at a time, all others
+// at any time.
 type Lock struct {
 	store  *Store
 	name   string // of the release
@@ -69,15 +72,16 @@ type Lock struct {
 	leases typedcoord.LeaseInterface
 	waited bool // another run held the Lease at first
 
-	ctx    context.Context // ends when the lock is lost or unlocked
-	cancel context.CancelCauseFunc
+	ctx      context.Context // ends when the lock is lost or unlocked, and never before
+	cancel   context.CancelCauseFunc
+	unlocked atomic.Bool
 
-	unlocked       atomic.Bool
-	inProgress     atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
-	writesInFlight atomic.Int32 // changes of the cluster that are under way
-
+	// Of methods that are called one at a time.
 	noJournal   bool     // Secrets may not be created: the journal goes into the record
 	afterFinish *listing // all Secrets of the release, as Finish has left them; nil before
+
+	inProgress     atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
+	writesInFlight atomic.Int32 // changes of the cluster that are under way
 
 	operation atomic.Pointer[string]               // as the next heartbeat writes it
 	current   atomic.Pointer[coordinationv1.Lease] // as we last saw it; nil when we may not use Leases

@@ -49,7 +49,8 @@ type Record struct {
 }
 
 // stored identifies the Secret that a record was read from or last written to. The zero
-// value means that it isn't stored.
+// value means that it isn't stored. uid and resourceVersion are set or empty together: a write either creates the
+// Secret, or replaces this very version. bundles are all that its labels refer to, and are stored before it.
 type stored struct {
 	namespace       string // of the Secret; not that of the release if another tool has stored it elsewhere
 	uid             types.UID
