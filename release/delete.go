@@ -40,7 +40,8 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		if rec.Info.Deleted = deleted; isUnfinished(status) {
 			status = helmrelease.StatusFailed
 		}
-		return errors.Join(l.preferLockLostError(ctx, err), l.Finish(ctx, rec, status, description))
+		_, ferr := l.finish(ctx, rec, status, description)
+		return errors.Join(l.preferLockLostError(ctx, err), ferr)
 	}
 	l.inProgress.Store(int64(rec.Version))
 	return nil
@@ -68,18 +69,19 @@ func (l *Lock) markUninstalling(rec *Record) {
 // uninstalled and has a history.
 func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, description string) error {
 	rec.Info.Deleted = helmtime.Now()
-	if err := l.Finish(ctx, rec, helmrelease.StatusUninstalled, description); err != nil {
+	all, err := l.finish(ctx, rec, helmrelease.StatusUninstalled, description)
+	if err != nil {
 		return err
 	}
-	if keep {
-		recordCtx, cancel := withTimeToFinish(ctx)
-		defer cancel()
-		if l.afterFinish != nil {
-			l.supersede(recordCtx, rec.Version, l.afterFinish)
-		}
-		return nil
+	if !keep {
+		return l.deleteRevisions(ctx, rec.Version)
 	}
-	return l.deleteRevisions(ctx, rec.Version)
+	if all != nil {
+		ctx, cancel := withTimeToFinish(ctx)
+		defer cancel()
+		l.supersede(ctx, rec.Version, all)
+	}
+	return nil
 }
 
 // deleteRevisions deletes all revisions up to newest, that one last.
@@ -98,22 +100,15 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	return nil
 }
 
-// TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
+// trim deletes the oldest revisions until at most keep are left; 0 keeps all. It
 // keeps the last successful revision and all later ones, because they show which objects
 // may exist; without a successful revision it deletes nothing. It also deletes parts of
-// large records that no revision refers to. Call it after Finish, which has listed what there is.
-func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
-	all := l.afterFinish
-	if all == nil || !all.complete {
-		var err error
-		if all, err = l.store.list(ctx, l.name, ownerParts, ownerHelm); err != nil {
-			return err
-		}
+// large records that no revision refers to.
+func (s *Store) trim(ctx context.Context, all *listing, keep int) error {
+	if all.damaged != nil || len(all.heads) == 0 {
+		return all.damaged
 	}
-	if len(all.heads) == 0 {
-		return nil
-	}
-	return l.store.deleteOldest(ctx, all, revisionsToTrim(all.heads, keep), all.heads[len(all.heads)-1].Revision)
+	return s.deleteOldest(ctx, all, revisionsToTrim(all.heads, keep), all.heads[len(all.heads)-1].Revision)
 }
 
 // revisionsToTrim returns how many of the oldest revisions may be deleted.

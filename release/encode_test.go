@@ -35,9 +35,13 @@ func decoded(t testing.TB, enc *encoded) *Record {
 	return rec
 }
 
-// trim trims a history as a run does that hasn't listed it.
+// trim trims a history as it is now.
 func trim(ctx context.Context, store *Store, name string, keep int) error {
-	return (&Lock{store: store, name: name}).TrimHistory(ctx, keep)
+	all, err := store.list(ctx, name, ownerParts, ownerHelm)
+	if err != nil {
+		return err
+	}
+	return store.trim(ctx, all, keep)
 }
 
 // formOf names the form of an encoded record.

@@ -44,10 +44,23 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // revision is recorded before older ones become superseded, so there is always a deployed one. A
 // record that somebody has deleted is written again, with a warning. If another run has taken
 // over, nothing is written, and the error is a *LockLostError. It is also a *LockLostError if
-// another tool has recorded a later revision: then the record becomes failed.
+// another tool has recorded a later revision: then the record becomes failed. After a success it deletes the
+// revisions that are more than LockOptions.MaxHistory; if that fails, it only warns, because the next run does it.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
+	all, err := l.finish(ctx, rec, status, description)
+	if err == nil && all != nil && status == helmrelease.StatusDeployed {
+		if err := l.store.trim(ctx, all, l.opts.MaxHistory); err != nil {
+			l.opts.Warn("removing old revisions: " + err.Error())
+		}
+	}
+	return err
+}
+
+// finish is Finish without deleting any revision. It also lists the Secrets of the release as they are then; nil if
+// they can't be listed.
+func (l *Lock) finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) (*listing, error) {
 	if isUnfinished(status) {
-		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
+		return nil, fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
 	}
 	// No check of the lock is needed: the write only replaces our own version of the
 	// record.
@@ -61,29 +74,28 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	ctx = kube.WithoutWriteHook(ctx)
 	listed, err := l.saveAndList(ctx, rec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.inProgress.Store(0)
-	l.afterFinish = listed
 	var tidying sync.WaitGroup
 	defer tidying.Wait()
-	if listed != nil { // TrimHistory needn't delete it again
+	if listed != nil { // it needn't be deleted again
 		listed.parts = slices.DeleteFunc(listed.parts, func(p metav1.PartialObjectMetadata) bool { return p.UID == rec.stored.journal })
 	}
 	written := *rec                                                 // which may be written once more meanwhile
 	tidying.Go(func() { _ = l.store.deleteJournal(ctx, &written) }) // if it stays, it goes with the record, or with the next trimming
 	if listed == nil || rec.Info.Status == helmrelease.StatusFailed {
-		return nil
+		return listed, nil
 	}
 	if later := listed.later(rec.Version); later != nil && l.inProgress.Load() == int64(rec.Version) {
 		overtaken := l.overtakenError(later.Revision, later.Status.String())
 		rec.Info.Status, rec.Info.Description = helmrelease.StatusFailed, overtaken.Why
-		return errors.Join(overtaken, l.save(ctx, rec))
+		return nil, errors.Join(overtaken, l.save(ctx, rec))
 	}
 	if rec.Info.Status == helmrelease.StatusDeployed {
 		l.supersede(ctx, rec.Version, listed)
 	}
-	return nil
+	return listed, nil
 }
 
 // saveAndList writes the last state of rec and lists the Secrets of the release at the same time.

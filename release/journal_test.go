@@ -87,7 +87,7 @@ func TestJournalOfAKilledRunBecomesPartOfItsRecord(t *testing.T) {
 	}
 }
 
-// A journal that a run has left behind doesn't count for a later one, which writes over it; TrimHistory deletes it.
+// A journal that a run has left behind doesn't count for a later one, which writes over it; trimming deletes it.
 func TestJournalOfAnEarlierRun(t *testing.T) {
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
@@ -110,7 +110,7 @@ func TestJournalOfAnEarlierRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := s.secretsWith(t, "owner=deployer"); len(found) > 0 {
-		t.Errorf("TrimHistory has left %v", found)
+		t.Errorf("trimming has left %v", found)
 	}
 
 	leave() // and the same run uninstalls the revision

@@ -42,6 +42,9 @@ type LockOptions struct {
 	// NoLease takes no Lease: only the Secret of the next revision excludes other runs.
 	NoLease bool
 
+	// MaxHistory is how many revisions Finish keeps of a release that it records as deployed; 0 keeps all.
+	MaxHistory int
+
 	OnWaiting func(Holder) // called when we begin to wait for somebody; may be nil
 	Warn      func(string) // called for what is odd but doesn't stop us; may be nil; from any goroutine
 }
@@ -62,8 +65,7 @@ func (o LockOptions) withDefaults() LockOptions {
 // A Lock is the right to change one release. It must be released with Unlock, also after
 // an error.
 //
-// Methods that take a record change it. They and TrimHistory are called one at a time, all others
-// at any time.
+// Methods that take a record change it, and are called one at a time; all others at any time.
 type Lock struct {
 	store  *Store
 	name   string // of the release
@@ -76,10 +78,7 @@ type Lock struct {
 	cancel   context.CancelCauseFunc
 	unlocked atomic.Bool
 
-	// Of methods that are called one at a time.
-	noJournal   bool     // Secrets may not be created: the journal goes into the record
-	afterFinish *listing // all Secrets of the release, as Finish has left them; nil before
-
+	noJournal      bool         // Secrets may not be created: the journal goes into the record
 	inProgress     atomic.Int64 // the revision that this run has begun; 0 before, and once its end is recorded
 	writesInFlight atomic.Int32 // changes of the cluster that are under way
 

@@ -170,8 +170,8 @@ func (l *Lock) writeParts(ctx context.Context, rec *Record, enc *encoded) error 
 }
 
 // replaceParts deletes the parts that the head no longer refers to, and makes a new head
-// the owner of its parts, so that they are deleted with it. Both are repeated by
-// TrimHistory, so failures are only warnings.
+// the owner of its parts, so that they are deleted with it. The next trimming does
+// both, so failures are only warnings.
 func (l *Lock) replaceParts(ctx context.Context, rec *Record, old stored) {
 	former := slices.DeleteFunc(slices.Clone(old.bundles), func(b bundleRef) bool { return slices.Contains(rec.stored.bundles, b) })
 	err := l.store.deleteParts(ctx, rec.Name, rec.Version, former)
@@ -197,7 +197,7 @@ func (l *Lock) ownParts(ctx context.Context, rec *Record) error {
 	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
 		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
-			return nil // Helm's permissions may lack patch; TrimHistory and FinishUninstall work without it
+			return nil // Helm's permissions may lack patch; trimming and FinishUninstall work without it
 		}
 		return err
 	})

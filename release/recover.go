@@ -107,7 +107,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int, passed bool) (
 			return err
 		}
 		out = dead
-		_ = l.store.deleteJournal(ctx, rec) // TrimHistory does that, too
+		_ = l.store.deleteJournal(ctx, rec) // trimming does that, too
 		return nil
 	})
 	return out, err

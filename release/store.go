@@ -224,9 +224,9 @@ func (s *Store) ServerTime(ctx context.Context) (time.Time, error) {
 
 // A listing is the Secrets of one release.
 type listing struct {
-	heads    []Summary // oldest first
-	parts    []metav1.PartialObjectMetadata
-	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
+	heads   []Summary // oldest first
+	parts   []metav1.PartialObjectMetadata
+	damaged error // about heads that can't be summarised; then nothing may be deleted by it
 }
 
 // list reads the metadata of the Secrets of a release that have one of these owners. The listing is nil if
@@ -241,7 +241,6 @@ func (s *Store) list(ctx context.Context, name string, owners ...string) (*listi
 		return nil, err
 	}
 	var out listing
-	var errs []error
 	for i := range items {
 		if items[i].Labels["owner"] == ownerParts {
 			out.parts = append(out.parts, items[i])
@@ -249,14 +248,13 @@ func (s *Store) list(ctx context.Context, name string, owners ...string) (*listi
 		}
 		head, err := summarize(&items[i].ObjectMeta)
 		if err != nil {
-			errs = append(errs, err)
+			out.damaged = errors.Join(out.damaged, err)
 			continue
 		}
 		out.heads = append(out.heads, head)
 	}
 	slices.SortFunc(out.heads, func(a, b Summary) int { return a.Revision - b.Revision })
-	out.complete = len(errs) == 0
-	return &out, errors.Join(errs...)
+	return &out, out.damaged
 }
 
 // parseRevision reads a version label; 0 when it isn't one.

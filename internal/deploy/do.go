@@ -166,7 +166,7 @@ func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool 
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	opts := release.LockOptions{
 		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Duration: leaseDuration, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
-		TakeoverPending: l.Settings.TakeoverPending, NoLease: l.Settings.NoLock,
+		TakeoverPending: l.Settings.TakeoverPending, NoLease: l.Settings.NoLock, MaxHistory: l.Settings.MaxHistory,
 		OnWaiting: func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
 	}
 	l.lock, err = l.Releases.Lock(ctx, l.name, opts)

@@ -190,11 +190,5 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 		return next, errors.Join(err, ferr)
 	}
 	r.tell(Recorded, Event{Record: next})
-	if err == nil {
-		if perr := r.lock.TrimHistory(ctx, r.Settings.MaxHistory); perr != nil {
-			// The release is deployed; old records are tidied by the next one.
-			r.warn("removing old revisions: " + perr.Error())
-		}
-	}
 	return next, err
 }
