@@ -9,7 +9,7 @@ import (
 
 // The linker says nothing when a variable that it should set isn't there.
 func TestBuildsSetVariablesThatAreThere(t *testing.T) {
-	source, err := os.ReadFile("program_version.go")
+	source, err := os.ReadFile("program.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestBuildsSetVariablesThatAreThere(t *testing.T) {
 		}
 		for _, m := range set {
 			if !regexp.MustCompile(`(?m)^\s+` + m[1] + `\s+= "`).Match(source) {
-				t.Errorf("%s sets main.%s, which version.go doesn't have", path, m[1])
+				t.Errorf("%s sets main.%s, which program.go doesn't have", path, m[1])
 			}
 		}
 	}
