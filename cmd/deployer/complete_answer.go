@@ -155,7 +155,7 @@ func (q completionRequest) flagNames() completion {
 	words := []string{"--help\tshow help", "--help-all\tshow help", "-h\tshow help"}
 	for name, f := range q.parsed.known {
 		if !f.isHidden() {
-			words = append(words, "--"[:min(len(name), 2)]+name+"\t"+f.usageText())
+			words = append(words, withDashes(name)+"\t"+f.usageText())
 		}
 	}
 	slices.Sort(words)

@@ -61,7 +61,6 @@ const (
 	reads      // a command that only reads the cluster: it has --timeout
 	reports    // a command that tells programs how it ended: as its last event, as YAML, and in files
 	beyondHelm // a command that isn't offered under the name helm
-	ofPlugin   // a command that a plugin brings
 	yields     // a command whose other names are those of plugins, which come first where they are installed
 )
 
@@ -73,6 +72,14 @@ type action func(ctx context.Context, path string, args []string) error
 func (c *command) names() []string { return append([]string{c.name}, strings.Fields(c.also)...) }
 
 func (f *flag) names() []string { return append([]string{f.name}, strings.Fields(f.also)...) }
+
+// withDashes is one of the names of a flag, as it is written.
+func withDashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
 
 // isHidden reports whether a flag is only there for scripts that were written for Helm.
 func (f *flag) isHidden() bool { return f.why != "" }
@@ -139,9 +146,7 @@ func setUpCommand(e *env, c *command) {
 	if c.is.has(reads) {
 		limitByTimeout(c)
 	}
-	if !c.is.has(ofPlugin) {
-		c.codes = cmp.Or(c.codes, doneOrFailed)
-	}
+	c.codes = cmp.Or(c.codes, doneOrFailed)
 	if c.is.has(changes) {
 		c.codes = withUnwritten(c.codes)
 		body := c.action

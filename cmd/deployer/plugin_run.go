@@ -84,8 +84,9 @@ func (e *env) splitPluginFlags(args []string) (own []givenFlag, theirs []string,
 	known := flagTable(e.global)
 	for i := 0; i < len(args); i++ {
 		name, value, attached := strings.Cut(args[i], "=")
-		f := known[strings.TrimLeft(name, "-")]
-		if f != nil && name != "--"[:min(2, len(strings.TrimLeft(name, "-")))]+strings.TrimLeft(name, "-") {
+		word := strings.TrimLeft(name, "-")
+		f := known[word]
+		if name != withDashes(word) {
 			f = nil // -namespace
 		}
 		switch {
@@ -117,13 +118,11 @@ func (e *env) splitPluginFlags(args []string) (own []givenFlag, theirs []string,
 
 // command is a plugin as a command.
 func (ps plugins) command(p *plugin.Plugin) *command {
-	c := &command{
+	return &command{
 		name: p.Name, usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), group: pluginGroup, args: "[arguments]",
-		steps: p.Description, is: ofPlugin,
+		steps: p.Description, flags: ps.global,
 		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
 	}
-	setUpCommand(ps.env, c)
-	return c
 }
 
 // A pluginError is a plugin that has ended with a code of its own.

@@ -24,14 +24,14 @@ const auditTimeout = 30 * time.Second
 
 // An AuditEvent is one request to the API server.
 type AuditEvent struct {
-	ID        string
-	Verb      string // of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection
-	URI       string // path and query
-	Code      int    // HTTP status; a watch has it from its beginning
-	User      string
-	UserAgent string
-	Object    ObjectRef // zero for what isn't an object, like discovery
-	Time      time.Time // when the request came
+	ID        string    `json:"auditID"`
+	Verb      string    `json:"verb"`       // of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection
+	URI       string    `json:"requestURI"` // path and query
+	Code      int       `json:"-"`          // HTTP status; a watch has it from its beginning
+	User      string    `json:"-"`
+	UserAgent string    `json:"userAgent"`
+	Object    ObjectRef `json:"objectRef"`                // zero for what isn't an object, like discovery
+	Time      time.Time `json:"requestReceivedTimestamp"` // when the request came
 }
 
 // ObjectRef names what a request was about, as far as its URI tells: a list has
@@ -224,21 +224,12 @@ func (r *AuditReader) add(line []byte) error {
 // parseAudit understands one line of the log, an Event of audit.k8s.io/v1.
 func parseAudit(line []byte) (AuditEvent, error) {
 	var logged struct {
-		AuditID                  string
-		Verb                     string
-		RequestURI               string
-		UserAgent                string
-		User                     struct{ Username string }
-		ObjectRef                ObjectRef
-		ResponseStatus           struct{ Code int }
-		RequestReceivedTimestamp time.Time
+		AuditEvent
+		User           struct{ Username string }
+		ResponseStatus struct{ Code int }
 	}
-	if err := json.Unmarshal(line, &logged); err != nil {
-		return AuditEvent{}, err
-	}
-	return AuditEvent{
-		ID: logged.AuditID, Verb: logged.Verb, URI: logged.RequestURI, Code: logged.ResponseStatus.Code,
-		User: logged.User.Username, UserAgent: logged.UserAgent, Object: logged.ObjectRef,
-		Time: logged.RequestReceivedTimestamp,
-	}, nil
+	err := json.Unmarshal(line, &logged)
+	event := logged.AuditEvent
+	event.User, event.Code = logged.User.Username, logged.ResponseStatus.Code
+	return event, err
 }
