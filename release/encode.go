@@ -100,64 +100,67 @@ func encode(rec *Record) (*encoded, error) {
 		"make the chart smaller (the largest entries come first), or split it into several releases"))
 }
 
+// A piece of a record is packed by itself: the head, or a bundle.
+type piece struct {
+	label   string // of a bundle; empty for the head
+	content any
+	maxJSON int // bytes
+	growing int // entries of the journal that the run will add or complete
+}
+
+// encode packs a record in this form. fits says whether it can be written and read again, also at the end of its run.
 func (f form) encode(rec *Record) (enc *encoded, fits bool, err error) {
-	enc, fits = &encoded{}, true
-	inHead := rec
-	if f.slim {
-		inHead = slim(rec)
-	}
-	if f.bodyApart {
-		var body bundle
-		if body, fits, err = bodyBundle(inHead); err != nil {
-			return nil, false, err
-		}
-		enc.bundles = append(enc.bundles, body)
-	}
-	growing := growingEntries(rec)
-	growth, room := growing*entryGrowth, 0
+	enc = &encoded{}
+	growing, room := growingEntries(rec), 0 // room is what the head may still need
 	if isUnfinished(rec.Info.Status) {
 		room = spareSize
 	}
-	if f.entriesApart {
-		packed, m, err := pack(entriesOf(rec))
+	if !f.entriesApart {
+		room += growing * entryGrowth
+	}
+	if room > maxSecret {
+		return enc, false, nil
+	}
+	fits = true
+	for _, p := range f.pieces(rec, growing) {
+		stored := slices.IndexFunc(rec.stored.bundles, func(b bundleRef) bool { return b.label == labelBody && p.label == labelBody })
+		if stored >= 0 { // it doesn't change, so it isn't packed again
+			enc.bundles = append(enc.bundles, bundle{bundleRef: rec.stored.bundles[stored]})
+			continue
+		}
+		packed, m, err := pack(p.content)
 		if err != nil {
 			return nil, false, err
 		}
-		m.elements += growing * entryElements
-		fits = fits && m.tooLarge(maxSplitJSON) == ""
-		enc.bundles = append(enc.bundles, newBundle(labelEntries, packed))
-		inHead, growing = withoutEntries(inHead), 0
-	} else {
-		room += growth
+		m.elements += p.growing * entryElements
+		fits = fits && m.tooLarge(p.maxJSON) == ""
+		if p.label != "" {
+			enc.bundles = append(enc.bundles, newBundle(p.label, packed))
+			continue
+		}
+		enc.head = toText(packed)
+		fits = fits && len(enc.head)+room <= maxSecret
 	}
-	if !fits || enc.partsAfter(growth) > maxParts || room > maxSecret {
-		return enc, false, nil
-	}
-	var content any = inHead
-	if f.bodyApart {
-		content = headOf(inHead)
-	}
-	packed, m, err := pack(content)
-	if err != nil {
-		return nil, false, err
-	}
-	m.elements += growing * entryElements
-	enc.head = toText(packed)
-	return enc, len(enc.head)+room <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "", nil
+	return enc, fits && enc.partsAfter(growing*entryGrowth) <= maxParts, nil
 }
 
-// bodyBundle is the body of a record. It isn't packed again when it is stored: it doesn't change.
-func bodyBundle(rec *Record) (_ bundle, isReadable bool, err error) {
-	for _, ref := range rec.stored.bundles {
-		if ref.label == labelBody {
-			return bundle{bundleRef: ref}, true, nil
-		}
+// pieces are the pieces of a record in this form, the head last.
+func (f form) pieces(rec *Record, growing int) (out []piece) {
+	if f.slim {
+		rec = slim(rec)
 	}
-	packed, m, err := pack(bodyOf(rec))
-	if err != nil {
-		return bundle{}, false, err
+	if f.bodyApart {
+		out = append(out, piece{labelBody, bodyOf(rec), maxSplitJSON, 0})
 	}
-	return newBundle(labelBody, packed), m.tooLarge(maxSplitJSON) == "", nil
+	if f.entriesApart {
+		out = append(out, piece{labelEntries, entriesOf(rec), maxSplitJSON, growing})
+		rec, growing = withoutEntries(rec), 0
+	}
+	var content any = rec
+	if f.bodyApart {
+		content = headOf(rec)
+	}
+	return append(out, piece{"", content, maxSingleSecretJSON, growing})
 }
 
 // growingEntries returns how many entries of a record's journal its run will add or complete, at most.
