@@ -176,8 +176,8 @@ func (q completionRequest) flagValue(written string) completion {
 	case !ok:
 	case f.value.words != nil:
 		return q.pick(f.value.words)
-	case kinds[f.kind()] != nil:
-		return kinds[f.kind()](q)
+	case kinds()[f.kind()] != nil:
+		return kinds()[f.kind()](q)
 	}
 	return completion{directive: directiveNoFiles}
 }

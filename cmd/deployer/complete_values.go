@@ -16,10 +16,8 @@ import (
 )
 
 // kinds complete values and arguments by what help calls them, without brackets and "..."; nil offers nothing.
-var kinds map[string]func(completionRequest) completion
-
-func init() {
-	kinds = map[string]func(completionRequest) completion{
+func kinds() map[string]func(completionRequest) completion {
+	out := map[string]func(completionRequest) completion{
 		"NAME":                     func(q completionRequest) completion { return q.pick(q.without(q.releases())) },
 		"REVISION":                 func(q completionRequest) completion { return q.pick(q.revisions()) },
 		"KIND/NAME":                func(q completionRequest) completion { return q.pick(q.objects()) },
@@ -35,12 +33,13 @@ func init() {
 		"COMMAND":                  completionRequest.helpTopics,
 	}
 	for _, name := range []string{"FILE", "PATH", "PATH|URL", "DIR", "ARCHIVE", "PROGRAM", "KEY=VALUE", "KEY=PATH", "KEY=JSON"} {
-		kinds[name] = completionRequest.files
+		out[name] = completionRequest.files
 	}
 	for _, name := range strings.Fields("TEXT VALUE N DURATION MODE URL TOKEN USER GROUP PASSWORD DIGEST KEY ARG NAME=VALUE NAMESPACE/NAME " +
 		"name=TEST TEMPLATE EXPRESSION SELECTOR LAYOUT CONSTRAINT RELEASE API KIND") {
-		kinds[name] = nil
+		out[name] = nil
 	}
+	return out
 }
 
 // argument completes the next argument of a command.
@@ -51,7 +50,7 @@ func (q completionRequest) argument() completion {
 		n = last
 	}
 	if n < len(names) {
-		if complete := kinds[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
+		if complete := kinds()[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
 			return complete(q)
 		}
 	}

@@ -17,7 +17,7 @@ func TestFlagsHaveTheirAttributes(t *testing.T) {
 			if bits.OnesCount(uint(f.is&(common|usual|rare))) != 1 || bits.OnesCount(uint(f.is&(safe|risky))) != 1 || f.usage == "" {
 				t.Errorf("%s --%s is none or several of common, usual and rare, or of safe and risky, or has no usage", command, f.name)
 			}
-			if _, known := kinds[f.kind()]; !known && f.value.words == nil && f.value.bare == "" {
+			if _, known := kinds()[f.kind()]; !known && f.value.words == nil && f.value.bare == "" {
 				t.Errorf("%s --%s: no kind of value is called %q: choose one of complete_values.go, or add it there, with nil if nothing can be offered", command, f.name, f.kind())
 			}
 		}
