@@ -31,7 +31,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		return l.pendingError(latest.Revision, latest.Status)
 	}
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
-	l.markUninstalling(rec)
+	l.markUninstalling(rec, h)
 	if err := l.write(ctx, rec); err != nil {
 		return l.preferLockLostError(ctx, err)
 	}
@@ -50,14 +50,23 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 // BeginUnrecorded is BeginUninstall where admission refuses to write the record: only rec itself says that the uninstall
 // begins.
 func (l *Lock) BeginUnrecorded(ctx context.Context, rec *Record, decided Identity) error {
-	l.markUninstalling(rec)
-	return l.ConfirmHistory(ctx, rec.Version, decided)
+	if err := l.checkHeld(); err != nil {
+		return err
+	}
+	h, err := l.historyAsDecided(ctx, rec.Version, decided)
+	if err == nil {
+		l.markUninstalling(rec, h)
+	}
+	return err
 }
 
-func (l *Lock) markUninstalling(rec *Record) {
+// markUninstalling marks rec, the latest of h. A record that Helm left uninstalling was deployed before, unless
+// another one still is.
+func (l *Lock) markUninstalling(rec *Record, h *History) {
+	wasDeployed := rec.Succeeded() || rec.Journal == nil && rec.Info.Status == helmrelease.StatusUninstalling && h.Deployed() == nil
 	l.signRecord(rec)
 	rec.Journal.Step = ""
-	rec.Journal.WasDeployed = rec.Succeeded()
+	rec.Journal.WasDeployed = wasDeployed
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words

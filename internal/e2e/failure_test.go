@@ -87,6 +87,15 @@ func TestAtomicAfterAFailedUninstall(t *testing.T) {
 	w.exits(7, "upgrade", "x", w.chart(configMap("a", "2"), hookJob("fails", "post-install,post-upgrade", "hook-failed", true)), "--install", "--atomic")
 	w.statuses("x", "uninstalling", "failed")
 	w.must("configmaps", "a")
+
+	w = worldOf(t)
+	w.helm("install", "x", w.chart(configMap("a", "1"), hookJob("leave", "pre-delete", "hook-failed", true)))
+	w.helmExits(1, "uninstall", "x")
+	w.exits(1, "uninstall", "x")
+	r = w.exits(6, "upgrade", "x", w.chart(configMap("a", "2"), hookJob("fails", "post-install,post-upgrade", "hook-failed", true)), "--install", "--atomic")
+	w.says(r, "stderr", "upgrade of x", "has been rolled back")
+	w.statuses("x", "failed", "failed", "deployed")
+	w.must("configmaps", "a")
 }
 
 func TestAtomicRollbackFails(t *testing.T) {
