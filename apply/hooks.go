@@ -24,9 +24,8 @@ import (
 // object of the same name is deleted first, or the error is a *HookExistsError: see
 // decide.Claims.WhyInTheWay.
 //
-// An object that a dead run created from the same manifest is returned as it is if it is a Job or
-// Pod that is still running, or if the same attempt created it and it hasn't failed. attempt must
-// not contain a dot; an empty one matches none.
+// An object that a dead run of the same attempt created from the same manifest is returned as it is,
+// unless it has failed. attempt must not contain a dot; an empty one matches none.
 func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []Revision, attempt string) (*unstructured.Unstructured, error) {
 	p, t, err := a.prepareHook(ctx, "creating", m, revisions)
 	if err != nil {
@@ -151,15 +150,11 @@ func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.non
 
 // continues reports whether an object does the work of this run, or has done it.
 func (r hookRun) continues(live *unstructured.Unstructured) bool {
-	was := live.GetAnnotations()[annotation.HookRun.Name]
-	switch {
-	case was == r.String():
+	if live.GetAnnotations()[annotation.HookRun.Name] == r.String() {
 		return true // only the answer was lost
-	case !strings.HasPrefix(was, r.hash+"."):
-		return false
 	}
-	ended, failed := endOf(live)
-	return !ended || r.isSameAttempt(live) && !failed
+	_, failed := endOf(live)
+	return r.isSameAttempt(live) && !failed
 }
 
 // isSameAttempt reports whether an object was created from the same manifest in the same attempt.

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,7 +120,7 @@ func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
 	return false, ""
 }
 
-// A finished hook Job of an earlier run is replaced, a running one is not.
+// A finished hook Job of an earlier run is replaced.
 func TestHookRunsEachTime(t *testing.T) {
 	s := begin(t)
 	first := s.mustHook(migration)
@@ -143,15 +144,33 @@ func TestHookRunsEachTime(t *testing.T) {
 	if s.get("batch/v1", "Job", "migrate") != nil {
 		t.Errorf("it is still there")
 	}
+}
 
-	// One that is at work, left by a deployer that died, is waited for.
-	stuck := strings.Replace(migration, `spec: {restart`, `spec: {schedulerName: none, restart`, 1)
-	running := s.mustHook(stuck)
-	if again := s.mustHook(stuck); again.GetUID() != running.GetUID() {
-		t.Errorf("a migration at work was killed")
-	}
-	if other := s.mustHook(strings.Replace(stuck, "c:1", "c:2", 1)); other.GetUID() == running.GetUID() {
-		t.Errorf("another migration was taken for the same")
+// A hook that is at work was left by the run that died, and then the same attempt waits for it, or by one that gave up:
+// waiting for it once more would never end, or end with what it found of an earlier revision.
+func TestHookThatIsAtWork(t *testing.T) {
+	s := begin(t)
+	for _, stuck := range []string{
+		strings.Replace(migration, `spec: {restart`, `spec: {schedulerName: none, restart`, 1),
+		"\napiVersion: v1\nkind: Pod\nmetadata: {name: check, annotations: {helm.sh/hook: test}}\nspec: {schedulerName: none, containers: [{name: c, image: \"c:1\"}]}\n",
+	} {
+		var made []*unstructured.Unstructured
+		for _, run := range []struct {
+			attempt, text string
+			isSame        bool
+		}{
+			{attempt: "one"}, {attempt: "one", isSame: true}, {attempt: "two"}, {attempt: ""}, {attempt: ""},
+			{attempt: "three"}, {attempt: "three", text: strings.Replace(stuck, "c:1", "c:2", 1)},
+		} {
+			obj, err := s.hookFor(run.attempt, cmp.Or(run.text, stuck))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(made); n > 0 && run.isSame != (obj.GetUID() == made[n-1].GetUID()) {
+				t.Errorf("%d: %s of attempt %q is the one of the run before: %v, want %v", n, obj.GetKind(), run.attempt, !run.isSame, run.isSame)
+			}
+			made = append(made, obj)
+		}
 	}
 }
 
@@ -527,10 +546,13 @@ func TestHooksWithUnknownFieldsAreToldApart(t *testing.T) {
 func TestHookAtWorkOutlastsOtherFlags(t *testing.T) {
 	s := begin(t)
 	stuck := strings.Replace(migration, `spec: {restart`, `spec: {schedulerName: none, restart`, 1)
-	running := s.mustHook(stuck)
+	running, err := s.hookFor("one", stuck)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.opts.Conflicts, s.opts.Validation, s.opts.RevertManual = apply.YieldConflicts, apply.ValidationStrict, true
-	if again := s.mustHook(stuck); again.GetUID() != running.GetUID() {
-		t.Error("the hook was run again")
+	if again, err := s.hookFor("one", stuck); err != nil || again.GetUID() != running.GetUID() {
+		t.Errorf("the hook was run again: %v", err)
 	}
 }
 
