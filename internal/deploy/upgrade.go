@@ -135,7 +135,7 @@ func wasEverDeployed(history *release.History) bool {
 // render turns the chart into the record of the next revision and the objects
 // of its crds/ directory. In the meantime it reads the earlier revisions.
 func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, *earlierRevisions, error) {
-	base, err := d.reusableRevision(ctx, op, history)
+	base, latest, err := reusableRevisions(ctx, req, history)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +163,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
-		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),
+		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, latest),
 	}, rendered.Notes, req.Description)
 	if base != nil {
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
@@ -233,26 +233,31 @@ func valuesReusedWarning(base *release.Record) string {
 		base.Version, strings.Join(names, ", "))
 }
 
-// reusableRevision returns the revision whose values an upgrade may reuse; nil for an
-// install. Revisions that killed runs left pending don't count, because they will be
-// recorded as failed.
-func (d *Deployer) reusableRevision(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
-	if op.Verb != Upgrade {
-		return nil, nil
+// reusableRevisions returns the revision whose values may be reused and the latest one, whose labels are, as in Helm
+// (helm.sh/helm/v3/pkg/action/upgrade.go, prepareUpgrade): also of a release in which every revision has failed, but nil
+// for `install` and after an uninstall.
+func reusableRevisions(ctx context.Context, req UpgradeRequest, history *release.History) (base, latest *release.Record, err error) {
+	newest := history.Latest()
+	if newest == nil || newest.Status == helmrelease.StatusUninstalled || req.Install == InstallOnly {
+		return nil, nil, nil
+	}
+	if latest, err = history.Load(ctx, newest.Revision); err != nil {
+		return nil, nil, err
 	}
 	if deployed := history.Deployed(); deployed != nil {
-		return history.Load(ctx, deployed.Revision)
+		base, err = history.Load(ctx, deployed.Revision)
+		return base, latest, err
 	}
-	return history.Load(ctx, history.Latest().Revision)
+	return latest, latest, nil
 }
 
-// labelsFor merges the given labels into those of the base revision, as Helm does
+// labelsFor merges the given labels into those of the latest revision, as Helm does
 // (helm.sh/helm/v3/pkg/action/upgrade.go, mergeCustomLabels): the value "null" removes
 // one.
-func labelsFor(given map[string]string, base *release.Record) map[string]string {
+func labelsFor(given map[string]string, latest *release.Record) map[string]string {
 	labels := map[string]string{}
-	if base != nil {
-		maps.Copy(labels, base.Labels)
+	if latest != nil {
+		maps.Copy(labels, latest.Labels)
 	}
 	for name, value := range given {
 		labels[name] = value

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/internal/helmtest"
 	"deployer/internal/kubetest"
 )
 
@@ -97,6 +99,51 @@ func TestReusedValuesAreThoseOfTheOtherRun(t *testing.T) {
 	r1, r2 := first.afterTheOther(w, "upgrade", "x", dir, "--reuse-values", "--set", "two=2")
 	w.succeeds(r1, r2)
 	w.value("a", "1-2")
+}
+
+// Prevents that an upgrade after a failed revision loses values or labels that Helm keeps.
+func TestValuesAndLabelsOfAFailedRevision(t *testing.T) {
+	const one, two = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {key: \"{{ .Values.one }}-{{ .Values.two }}\"}\n", "one: defaults\ntwo: defaults\n"
+	w := newWorld(t)
+	good := w.chartOf(map[string]string{"values.yaml": two, "templates/a.yaml": one})
+	bad := w.chartOf(map[string]string{"values.yaml": two, "templates/a.yaml": one, "templates/b.yaml": hookJob("fails", "post-install,post-upgrade", "hook-failed", true)})
+	for name, of := range map[string]struct {
+		before []string // deployed
+		failed []string
+		then   []string
+		value  string
+		labels string
+	}{
+		"first, no values": {failed: []string{"--set", "one=1", "--labels", "team=a"}, value: "1-defaults", labels: "a/"},
+		"first, values":    {failed: []string{"--set", "one=1"}, then: []string{"--set", "two=2"}, value: "defaults-2", labels: "/"},
+		"first, reuse":     {failed: []string{"--set", "one=1"}, then: []string{"--reuse-values", "--set", "two=2", "--labels", "tier=b"}, value: "1-2", labels: "/b"},
+		"first, then":      {failed: []string{"--set", "one=1"}, then: []string{"--reset-then-reuse-values", "--set", "two=2"}, value: "1-2", labels: "/"},
+		"first, reset":     {failed: []string{"--set", "one=1", "--labels", "team=a"}, then: []string{"--reset-values", "--labels", "team=null"}, value: "defaults-defaults", labels: "/"},
+		"second": {
+			before: []string{"--set", "one=0", "--labels", "team=a"}, failed: []string{"--set", "one=1", "--labels", "tier=b"},
+			value: "0-defaults", labels: "a/b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, program := range []string{deployerBinary, helmtest.Helm3(t)} {
+				w := w.beside()
+				w.T = t
+				install := []string{"upgrade", "x", "--install"}
+				revision := 2
+				if of.before != nil {
+					w.run(program, 0, slices.Concat(install, []string{good}, of.before)...)
+					revision++
+				}
+				w.run(program, 1, slices.Concat(install, []string{bad}, of.failed)...)
+				w.run(program, 0, slices.Concat([]string{"upgrade", "x", good}, of.then)...)
+				w.value("a", of.value)
+				labels := w.must("secrets", fmt.Sprintf("sh.helm.release.v1.x.v%d", revision)).GetLabels()
+				if got := labels["team"] + "/" + labels["tier"]; got != of.labels {
+					t.Errorf("%s: labels %q, want %q", program, got, of.labels)
+				}
+			}
+		})
+	}
 }
 
 // A rollback during an upgrade goes back behind it.
