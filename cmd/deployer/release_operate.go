@@ -29,6 +29,7 @@ type operationFlags struct {
 	plan          planFlags
 	reports       reportFlags
 	hideNotes     bool
+	ignoreMissing bool            // uninstall: a release that doesn't exist is no error
 	failurePrefix string          // words before the error, as Helm has them
 	podLogs       []deploy.PodLog // test: what its pods have written
 }
@@ -116,6 +117,9 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 	o.startView(ctx, e, shown, e.isQuiet())
 	var done deploy.Outcome
 	write := func() error {
+		if done.Operation == nil {
+			return nil // there was nothing to do
+		}
 		return o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
 	}
 	if shown == output.FormatTable && !e.call.asHelm {
@@ -173,7 +177,7 @@ func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deploye
 // doOptions is how the operation is carried out.
 func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deployer, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
-		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt,
+		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt, IgnoreMissing: o.ignoreMissing,
 		BeforeExecute: func(op *deploy.Operation) error {
 			if err := o.confirm.ask(ctx, e, d, op); err != nil {
 				return err

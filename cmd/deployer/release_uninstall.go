@@ -15,7 +15,6 @@ import (
 
 func uninstallCommand(e *env) *command {
 	o := &operationFlags{}
-	var ignoreMissing bool
 	var description string
 	removal := &uninstallOptions{}
 	flags := o.flags(e)
@@ -41,7 +40,7 @@ deployer uninstall web api --keep-history`,
 		codes: "0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds the release; 130, 143 stopped by a signal",
 		flags: slices.Concat(flags, removal.flags("", ""), []*flag{
 			storedHooksFlag(&o.settings),
-			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&ignoreMissing)},
+			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.ignoreMissing)},
 			descriptionFlag("", &description),
 		}),
 		action: withArguments(1, -1, "a release name", func(ctx context.Context, names []string) error {
@@ -58,8 +57,8 @@ deployer uninstall web api --keep-history`,
 					break
 				}
 				err := o.uninstall(ctx, e, deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description})
-				if ignoreMissing && errors.As(err, new(*release.NotFoundError)) {
-					e.warn(fmt.Sprintf("release %s does not exist: nothing to uninstall", name))
+				if o.isPlanning() && o.ignoreMissing && errors.As(err, new(*release.NotFoundError)) {
+					e.warn(deploy.NothingToUninstall(name))
 					continue
 				}
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/release"
+	"deployer/track"
 )
 
 // DoOptions say how an operation is carried out. The zero value waits for no
@@ -19,6 +20,7 @@ type DoOptions struct {
 	LockTimeout         time.Duration // how long to wait for another run on the release
 	Atomic              bool          // a run that fails is undone
 	RollbackOnInterrupt bool          // with Atomic: also one that was stopped because the context ended
+	IgnoreMissing       bool          // an uninstall of a release that doesn't exist has nothing to do
 	// BeforeExecute is called under the lock with the operation that is about to be
 	// carried out; its error ends the run. May be nil.
 	BeforeExecute func(*Operation) error
@@ -42,10 +44,24 @@ type Outcome struct {
 func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts DoOptions) Outcome {
 	l := &lifecycle{Deployer: d, name: name, decide: decide, opts: opts}
 	defer l.cleanUp(ctx)
-	if err := l.decideUnderLock(ctx); err != nil {
+	err := l.decideUnderLock(ctx)
+	switch {
+	case opts.IgnoreMissing && errors.As(err, new(*release.NotFoundError)):
+		l.warn(NothingToUninstall(name))
+		if opts.OnEvent != nil {
+			op := &Operation{Verb: Uninstall, Release: name, Namespace: d.Namespace, Place: d.place()}
+			opts.OnEvent(Event{Event: track.Event{Kind: Ended}, Operation: op})
+		}
+		return Outcome{}
+	case err != nil:
 		return Outcome{Err: err}
 	}
 	return l.executeOrUndo(ctx)
+}
+
+// NothingToUninstall warns of a release that doesn't exist.
+func NothingToUninstall(name string) string {
+	return fmt.Sprintf("release %s does not exist: nothing to uninstall", name)
 }
 
 // A lifecycle is the state of Do.

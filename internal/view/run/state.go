@@ -92,7 +92,9 @@ func (t *runState) handle(e deploy.Event) {
 	case track.Warned:
 		t.warnings = append(t.warnings, e.Text)
 	case deploy.Ended:
-		t.ended = &e
+		if t.ended = &e; !t.hasBegun && e.Operation != nil { // it had nothing to do
+			t.op = e.Operation
+		}
 	}
 }
 
