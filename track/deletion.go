@@ -11,19 +11,19 @@ import (
 	"deployer/track/rules"
 )
 
-// disappearedStatus is the status of an object that was deleted while it was tracked. A Job
+// disappearedStatus is the status of an object that was deleted while it was tracked. What runs to its end
 // may have been cleaned up after it had finished.
-// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
 func (e *evaluation) disappearedStatus() Status {
 	if e.obj.observed.object == nil {
 		return e.ownFailure(class.Deleted, "it is not there")
 	}
-	if kube.RunsToEnd(e.obj.gk) {
+	cleanedUp := kube.IsDeletedWhenFinished(e.obj.observed.object)
+	if cleanedUp || kube.RunsToEnd(e.obj.gk) {
 		v := e.obj.opts.Rules.Evaluate(e.ruleInput())
 		if v.Phase != rules.Progressing {
 			return statusOf(v)
 		}
-		if e.obj.gk == kube.JobKind {
+		if cleanedUp || e.obj.gk == kube.JobKind {
 			return e.ownFailure(class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}

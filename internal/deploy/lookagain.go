@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"deployer/apply"
 	"deployer/internal/kube"
 	"deployer/internal/program"
@@ -49,7 +47,7 @@ func ranProgram(waves []apply.Wave) bool {
 // lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
 func (r *run) lookOnceMore(ctx context.Context) (err error) {
 	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
-		return c.Applied == nil || endsByItself(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
+		return c.Applied == nil || kube.IsDeletedWhenFinished(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
 	})
 	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
 		return nil
@@ -62,10 +60,4 @@ func (r *run) lookOnceMore(ctx context.Context) (err error) {
 			"find out who deletes it (the audit log of the API server says so), then deploy again: that creates it")
 	}
 	return err
-}
-
-// endsByItself reports whether an object is deleted by the cluster when it has done its work.
-func endsByItself(obj *unstructured.Unstructured) bool {
-	_, limited, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
-	return limited && isJob(kube.IDOf(obj))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kubetest"
@@ -103,6 +104,25 @@ func TestWhatVanishedIsNotDeployed(t *testing.T) {
 	w.ok("upgrade", "x", chart, "--set", "v=2")
 	w.there("configmaps", map[string]bool{"a": true, "b": true})
 	w.statuses("x", "failed", "deployed")
+}
+
+// TestWhatIsCleanedUpIsDeployed fails if a release fails because a controller has deleted a custom resource that had finished.
+func TestWhatIsCleanedUpIsDeployed(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	w.dropCRD("widgets." + name + ".deployer.io")
+	chart := w.chartOf(map[string]string{
+		"crds/widgets.yaml":   replaceOnce(widgetCRD(name), "size: {type: integer}", "ttlSecondsAfterFinished: {type: integer}"),
+		"templates/work.yaml": replaceOnce(widget(name), "size: 1", "ttlSecondsAfterFinished: 1"),
+		"templates/last.yaml": replaceOnce(configMap("last", "1"), "name: last", "name: last\n  annotations: {deployer.io/weight: \"5\"}"),
+	})
+	held := w.hold(applies("last"), "install", "x", chart).must()
+	widgets := w.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: name + ".deployer.io", Version: "v1", Resource: "widgets"})
+	if err := widgets.Namespace(w.ns).Delete(w.Context(), "w", metav1.DeleteOptions{}); err != nil { // its controller
+		t.Fatal(err)
+	}
+	w.succeeds(held.rest())
+	w.statuses("x", "deployed")
 }
 
 // TestReleaseRemovesItsOwnAccountLast: the RoleBinding by which the run acts goes when all else is gone.

@@ -49,12 +49,30 @@ func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, e
 	return obj, nil
 }
 
-// IsDeletedWhenFinished reports whether the cluster deletes an object some time after it
-// has finished.
-// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
+// lifetimes are the fields of spec that say how long an object stays after it has finished; of any kind, where none is
+// named.
+var lifetimes = []struct {
+	kind string
+	path []string
+}{
+	// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/, and JobSet and Volcano's Job
+	{path: []string{"spec", "ttlSecondsAfterFinished"}},
+	// https://github.com/kubeflow/trainer/blob/release-1.9/pkg/apis/kubeflow.org/v1/common_types.go: PyTorchJob and others
+	{path: []string{"spec", "runPolicy", "ttlSecondsAfterFinished"}},
+	// https://argo-workflows.readthedocs.io/en/latest/fields/#ttlstrategy; a WorkflowTemplate has it for its workflows
+	{kind: "Workflow", path: []string{"spec", "ttlStrategy"}},
+	// https://github.com/kubeflow/spark-operator/blob/master/docs/api-docs.md
+	{kind: "SparkApplication", path: []string{"spec", "timeToLiveSeconds"}},
+}
+
+// IsDeletedWhenFinished reports whether the cluster deletes an object some time after it has finished.
 func IsDeletedWhenFinished(obj *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
-	return found && err == nil && IDOf(obj).Kind == "Job"
+	for _, l := range lifetimes {
+		if value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, l.path...); value != nil && (l.kind == "" || l.kind == obj.GetKind()) {
+			return true
+		}
+	}
+	return false
 }
 
 // ShallowCopy copies an object so that its fields and those of its metadata can be replaced. What
