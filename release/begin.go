@@ -76,7 +76,7 @@ func (l *Lock) confirmNext(ctx context.Context, next *Record, decided Identity) 
 // confirmOthers confirms, after our record is written, that it is the newest of its release, and that all others are as they were
 // decided on: others may have written records meanwhile. It returns these others.
 func (l *Lock) confirmOthers(ctx context.Context, ours *Record, decided Identity) (*History, error) {
-	h, err := l.store.History(ctx, l.name)
+	h, err := l.history(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +116,19 @@ func (l *Lock) signRecord(rec *Record) {
 	}
 }
 
+// history reads the history under the lock, where an outage may come in the middle of a run.
+func (l *Lock) history(ctx context.Context) (h *History, err error) {
+	err = retry(ctx, func(ctx context.Context) (err error) {
+		h, err = l.store.History(ctx, l.name)
+		return err
+	})
+	return h, err
+}
+
 // historyAsDecided reads the history. The error is a *HistoryChangedError unless it is
 // the one that the decision was based on.
 func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
-	h, err := l.store.History(ctx, l.name)
+	h, err := l.history(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	if err := l.checkHeld(); err != nil {
 		return nil, nil, err
 	}
-	h, err := l.store.History(ctx, l.name)
+	h, err := l.history(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 		}
 	}
 	if len(unfinished) > 0 { // perhaps only a label was corrected
-		if h, err = l.store.History(ctx, l.name); err != nil {
+		if h, err = l.history(ctx); err != nil {
 			return nil, all, err
 		}
 	}

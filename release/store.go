@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -270,8 +269,7 @@ const (
 	// maxTries is how often a request is tried while it fails by transient errors.
 	maxTries = 8
 
-	// restartTime is how long a server that refuses connections may take to restart. A Lease lasts
-	// as long.
+	// restartTime is how long a server that is down may take to restart. A Lease lasts as long.
 	restartTime = 30 * time.Second
 
 	// firstPause before the second try; it doubles up to maxPause.
@@ -304,9 +302,13 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 }
 
 // mayBeRestarting reports whether an error of requests made since began says that the server is
-// down, and not yet for longer than a restart takes.
+// down, or all servers behind a load balancer, and not yet for longer than a restart takes.
 func mayBeRestarting(err error, began time.Time) bool {
-	return utilnet.IsConnectionRefused(err) && time.Since(began) < restartTime
+	isDown := kube.IsConnectionFailure(err)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		isDown = status.Status().Code > http.StatusInternalServerError
+	}
+	return isDown && time.Since(began) < restartTime
 }
 
 // tryOnce limits one try to half of the remaining time, so that a request that hangs

@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -571,24 +572,50 @@ func TestUnreadPartsAreNotDamaged(t *testing.T) {
 	}
 }
 
-// The record of a run that ends while the API server restarts is written when that is back.
-func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
-	s := newSite(t)
-	var refusals atomic.Int32
-	store := s.through(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/secrets/") && refusals.Add(-1) >= 0 {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+// The record of a run that ends while the API server restarts is written when that is back, also behind a load balancer: it
+// accepts connections, and breaks them or answers itself.
+func TestOutagesAreOutlasted(t *testing.T) {
+	gateway := func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader("<html>")), Request: r}, nil
+	}
+	for name, fails := range map[string]func(*http.Request) (*http.Response, error){
+		"refused": func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		},
+		"reset": func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+		},
+		"ended":   func(*http.Request) (*http.Response, error) { return nil, io.EOF },
+		"gateway": gateway,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			var end atomic.Pointer[time.Time]
+			store := s.through(func(next http.RoundTripper) http.RoundTripper {
+				return transport(func(r *http.Request) (*http.Response, error) {
+					if down := end.Load(); down != nil && time.Now().Before(*down) && strings.Contains(r.URL.Path, "/secrets") {
+						return fails(r)
+					}
+					return next.RoundTrip(r)
+				})
+			})
+			l := lock(t, store, "web", LockOptions{})
+			defer unlock(t, l)
+			rec := begun(t, l)
+			outage := func() {
+				until := time.Now().Add(8 * time.Second) // longer than a fault that only this request meets
+				end.Store(&until)
 			}
-			return next.RoundTrip(r)
+			outage()
+			finish(t, l, rec, deployed)
+			wantStatuses(t, s.store, "web", "1:deployed")
+			outage()
+			if _, _, err := l.Recover(t.Context()); err != nil { // of an undo
+				t.Errorf("Recover: %v", err)
+			}
 		})
-	})
-	l := lock(t, store, "web", LockOptions{})
-	defer unlock(t, l)
-	rec := begun(t, l)
-	refusals.Store(12) // for longer than other failures are tried again
-	finish(t, l, rec, deployed)
-	wantStatuses(t, s.store, "web", "1:deployed")
+	}
 }
 
 // A release that is uninstalled while all are listed is left out, without an error.

@@ -3,13 +3,10 @@ package verify
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"deployer/internal/kube"
 )
@@ -44,7 +41,7 @@ func Transient(err error) bool {
 	}
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		return networkFailure(err)
+		return kube.IsConnectionFailure(err) || contains(err.Error(), transientMessages)
 	}
 	if kube.IsDenial(err) {
 		return false
@@ -57,14 +54,6 @@ func Transient(err error) bool {
 		return !contains(text, permanentMessages) && contains(text, transientMessages) // others are Unexplained
 	}
 	return answer.ErrStatus.Code > 500 && !contains(text, permanentMessages)
-}
-
-func networkFailure(err error) bool {
-	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
-		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
-		contains(err.Error(), transientMessages)
 }
 
 // KindOrNamespaceUnknown reports whether an API server doesn't know a new kind or namespace yet.

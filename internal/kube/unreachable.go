@@ -3,8 +3,12 @@ package kube
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"syscall"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // unreachable is Helm's message for a cluster that can't be reached. Scripts look for it.
@@ -35,4 +39,12 @@ func wrapUnreachable(next http.RoundTripper, r *http.Request) (*http.Response, e
 		return nil, &UnreachableError{untrusted}
 	}
 	return answer, err
+}
+
+// IsConnectionFailure reports whether a request got no answer because there was no connection, or it broke.
+func IsConnectionFailure(err error) bool {
+	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH)
 }
