@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -40,7 +39,7 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 		if p.Class == class.ClaimUnbound {
 			all.Go(func() { p.Events = append(p.Events, d.claimEvents(ctx, obj, &p)...) })
 		}
-		if obj.logMode() == LogsNone || !obj.hasLogs() || !explainedByLogs.Has(p.Class) || read >= maxEvidence {
+		if obj.logMode() == LogsNone || !obj.hasLogs() || !class.InfoOf(p.Class).Logs || read >= maxEvidence {
 			continue
 		}
 		read++
@@ -48,10 +47,6 @@ func (d diagnosis) addEvidence(ctx context.Context) {
 	}
 	all.Wait()
 }
-
-// explainedByLogs are the problems of which logs may tell more.
-var explainedByLogs = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMKilled, class.StartupProbeFailed, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed,
-	class.PodFailed, class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // eventsAbout are the newest events about a problem.
 func (t *trackedObject) eventsAbout(p *Finding) []finding.Event {

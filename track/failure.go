@@ -5,14 +5,15 @@ import (
 	"strings"
 	"time"
 
-	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/rules"
 )
 
 const (
-	defaultNoProgress   = 10 * time.Minute // the API server's default of progressDeadlineSeconds
-	controllerHeadStart = 15 * time.Second // gives the Deployment controller time to report its own, more precise failure
+	// runningAgainFor is how long a container must run after a crash before the problem counts
+	// as over. Without a probe the container looks ready as soon as it has started.
+	runningAgainFor = 5 * time.Second
+	toleratedCheck  = 10 * time.Second // until a failure that is tolerated is looked at again
 )
 
 // ownFailure makes a failure of the object itself final when it has lasted.
@@ -24,14 +25,10 @@ func (e *evaluation) failureStatus(v rules.Verdict) Status {
 	status := statusOf(v)
 	p := status.Finding
 	p.Since = cmp.Or(v.Since, e.obj.timers.since(v.Class, e.now))
-	limit := class.InfoOf(v.Class).Attempts
 	if v.Attempts > 0 {
-		p.Attempts, p.Limit = v.Attempts, limit
+		p.Attempts, p.Limit = v.Attempts, class.InfoOf(v.Class).Attempts
 	}
-	isOftenEnough := v.Attempts == 0 || v.Attempts >= limit // what nobody counts is final after its time alone
-	if isOftenEnough {
-		p.FinalAt = p.Since.Add(v.Grace)
-	}
+	p.FinalAt = ownFinalAt(v, p.Since)
 	if !p.IsFinal(e.now) {
 		status.State = Progressing
 		e.checkBy(p.FinalAt)
@@ -63,15 +60,11 @@ func (e *evaluation) addProblem(status *Status) {
 	}
 }
 
-// runningAgainFor is how long a container must run after a crash before the problem counts
-// as over. Without a probe the container looks ready as soon as it has started.
-const runningAgainFor = 5 * time.Second
-
 // recentCrash returns the last crash while all containers have run for less than
 // runningAgainFor since; otherwise nil.
 func (e *evaluation) recentCrash() *Finding {
 	p := e.obj.status.Finding
-	if p == nil || !runFailures.Has(p.Class) {
+	if p == nil || !class.InfoOf(p.Class).Ran {
 		return nil
 	}
 	e.obj.timers.runningAgainSince = cmp.Or(e.obj.timers.runningAgainSince, e.now)
@@ -96,27 +89,12 @@ func worse(a, b *Finding) *Finding {
 // failIfStalled fails an object that has made no progress for too long, or whose own
 // timeout is over.
 func (e *evaluation) failIfStalled(status *Status, v rules.Verdict) {
-	if e.obj.settings.timeout > 0 {
-		e.failAfter(status, class.Timeout, e.obj.timers.appliedAt.Add(e.obj.settings.timeout), "not ready after "+e.obj.settings.timeout.String())
+	if own := e.obj.settings.timeout; own > 0 {
+		e.failAfter(status, class.Timeout, e.obj.timers.appliedAt.Add(own), "not ready after "+own.String())
 	}
-	// Negative timeouts of the user count as none, that of a rule as no limit.
-	stated, ofRun := max(0, e.obj.settings.noProgressTimeout), max(0, e.obj.opts.NoProgressTimeout)
-	if e.obj.gk == kube.DeploymentKind {
-		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
+	if limit, from, limited := e.progressLimit(v); limited {
+		e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())
 	}
-	limit := cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress)
-	workloads := e.workloads()
-	if limit < 0 || workloads.Busy || rules.IsQueuedByKueue(e.obj.observed.object) {
-		return // while workloads aren't ready, of which one may be its controller, that one's limits count
-	}
-	from := e.obj.timers.progressedAt
-	if workloads.ReadySince.After(from) {
-		from = workloads.ReadySince
-	}
-	if e.obj.gk == kube.DeploymentKind && v.NoProgress > 0 && stated == 0 {
-		from = from.Add(controllerHeadStart)
-	}
-	e.failAfter(status, class.NoProgress, from.Add(limit), "no progress for "+limit.String())
 }
 
 // failAfter fails an object at a time, for what it is waiting for then.
@@ -143,28 +121,14 @@ func (e *evaluation) failAfter(status *Status, c Class, at time.Time, what strin
 
 // applyFailMode applies what the user wants to happen on failure.
 func (e *evaluation) applyFailMode(status *Status) {
-	if status.State != Failed {
-		return
-	}
-	late := e.obj.settings.failMode == failModeLate || e.obj.opts.TolerateFailures || e.obj.target.MayAppearLater
-	timedOut := status.Finding != nil && status.Finding.Class == class.Timeout
+	mode := e.obj.settings.failMode
 	switch {
-	case e.obj.settings.failMode == failModeWarn || e.obj.settings.failMode == failModeIgnore:
+	case status.State != Failed:
+	case mode == failModeWarn || mode == failModeIgnore:
 		status.State, status.Unverified = Ready, true
 		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
-	case late && !timedOut && e.canHeal(status):
+	case e.isTolerated(status.Finding):
 		status.State = Progressing
-		e.checkBy(e.now.Add(10 * time.Second))
+		e.checkBy(e.now.Add(toleratedCheck))
 	}
-}
-
-// canHeal reports whether waiting longer makes any sense.
-func (e *evaluation) canHeal(status *Status) bool {
-	switch status.Finding.Class {
-	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
-		return false
-	case class.PodFailed:
-		return e.obj.gk != kube.PodKind
-	}
-	return true
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
-	"deployer/track/class"
 	"deployer/track/finding"
 )
 
@@ -43,6 +42,14 @@ type missingReferences struct {
 type missingID struct {
 	namespace string
 	finding.Missing
+}
+
+// stateOf returns what is known of a reference.
+func (m *missingReferences) stateOf(id missingID) missingReference {
+	if known := m.known[id]; known != nil {
+		return *known
+	}
+	return missingReference{}
 }
 
 // ensureReference returns what is known of a reference, and begins to keep it if nothing is.
@@ -127,39 +134,4 @@ func (s *session) declares(id kube.ID) bool {
 	}
 	obj := s.object(id)
 	return obj != nil && !obj.target.MayAppearLater && obj.target.Until != UntilGone
-}
-
-// missingFinalAt is when a problem is final that is about something missing; false when it
-// is like any other.
-func (s *podSummary) missingFinalAt(g *problemGroup, what finding.Missing) (time.Time, bool) {
-	known := &missingReference{}
-	if s.eval.obj.release.missing != nil {
-		known = s.eval.obj.release.missing(missingID{s.eval.obj.target.ID.Namespace, what})
-	}
-	foundAt := s.eval.obj.clock.at(known.foundAt)
-	switch {
-	case !known.foundAt.IsZero() && g.symptom.Class != class.MountedObjectMissing:
-		return foundAt.Add(noticedByKubeletWithin), true
-	case !known.foundAt.IsZero() && g.symptom.LastEventAt.Before(foundAt.Add(noticedByKubeletWithin)):
-		return time.Time{}, true // the kubelet hasn't missed it since
-	case !known.foundAt.IsZero():
-		return foundAt.Add(mountedAgainWithin), true
-	case known.isPermanent && s.affectsAllPods(g, class.Deterministic):
-		return g.symptom.Since, true
-	case known.isPermanent || s.eval.obj.release.willAppear == nil || !s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, what):
-		return time.Time{}, false
-	}
-	s.eval.checkBy(s.eval.now.Add(pendingRecheck))
-	return s.eval.now.Add(class.InfoOf(g.symptom.Class).Grace + 20*time.Second), true
-}
-
-// awaitsPullSecret reports whether a registry denies an image while something in the release is expected to create
-// the pull secret for it.
-func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
-	if g.symptom.Class != class.ImagePullPermanent || g.symptom.Certain || s.eval.obj.release.willAppear == nil {
-		return false
-	}
-	return slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
-		return s.eval.obj.release.willAppear(s.eval.obj.target.ID.Namespace, finding.Missing{Kind: "Secret", Name: name})
-	})
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -16,13 +15,7 @@ import (
 	"deployer/track/rules"
 )
 
-const (
-	badNodeGrace    = 2 * time.Minute  // how long one pod may fail while others of the revision are fine
-	othersHealGrace = 20 * time.Second // how long pods that may still heal are awaited when others can't
-	maxEvictions    = 3                // evictions that are no bad luck any more
-	maxPodsNamed    = 20               // named in a problem
-	pendingRecheck  = 2 * time.Second  // until it is looked again whether what is missing is on its way
-)
+const maxPodsNamed = 20 // in a problem
 
 // A problemGroup is one class of problem with the pods that have it.
 type problemGroup struct {
@@ -69,6 +62,8 @@ func (e *evaluation) summarizePods() *podSummary {
 		}
 		failing, final := false, false
 		for _, f := range found {
+			f.FinalAt = finalInPod(&f)
+			f.Fatal = f.IsFinal(e.now)
 			failing = summary.addFinding(f, history) || failing
 			final = final || f.Fatal
 		}
@@ -121,28 +116,25 @@ func isNearerToFinal(f pods.Symptom, history *pods.History, g *problemGroup) boo
 func (s *podSummary) problemOf(g *problemGroup) *Finding {
 	f := g.symptom
 	p := new(f.Finding)
-	p.Fatal, p.FinalAt = false, s.finalAt(g)
+	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
+		p.Missing = &what
+	}
+	d := s.podsDeadline(g, p.Missing)
+	p.Fatal, p.FinalAt = false, d.finalAt
+	s.eval.checkBy(d.finalAt)
+	s.eval.checkBy(d.lookAt)
 	s.addPods(p, g)
 	if s.runsAreCounted(g) {
 		p.Limit = 0
-	}
-	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
-		p.Missing = &what
-		if at, ok := s.missingFinalAt(g, what); ok {
-			p.FinalAt = at
-		}
 	}
 	if s.awaitsPullSecret(g) {
 		for _, history := range g.members {
 			history.RestartTimer(f, s.eval.now)
 		}
-		p.FinalAt = time.Time{}
-		s.eval.checkBy(s.eval.now.Add(pendingRecheck))
 	}
 	if s.eval.obj.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
-	s.eval.checkBy(p.FinalAt)
 	return p
 }
 
@@ -162,75 +154,6 @@ func (s *podSummary) addPods(p *Finding, g *problemGroup) {
 	if len(p.Nodes) == 1 && s.ready > 0 {
 		p.SuspectNode = p.Nodes[0]
 	}
-}
-
-// finalAt returns when a problem of pods fails the workload; zero for never.
-func (s *podSummary) finalAt(g *problemGroup) time.Time {
-	c := g.symptom.Class
-	scope := class.InfoOf(c).Scope
-	switch {
-	case s.eval.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
-		return s.eval.now
-	case s.runsAreCounted(g):
-		return time.Time{}
-	case c == class.Evicted && len(g.members) >= maxEvictions && s.replacementsHaveIt(g):
-		return s.eval.now
-	case scope == class.Informational, g.finalAt.IsZero():
-		return time.Time{}
-	case c == class.PodFailed:
-		return time.Time{} // the controller makes another pod
-	case !s.affectsAllPods(g, scope) && !s.replacementsHaveIt(g):
-		return g.finalAt.Add(badNodeGrace)
-	case pods.IsCrash(c) && s.final < s.failing:
-		s.eval.checkBy(g.finalAt) // it may be final for all of them then
-		return g.finalAt.Add(othersHealGrace)
-	}
-	return g.finalAt
-}
-
-// runsAreCounted reports whether a problem is one of runs that the object's controller counts itself, as that of Jobs does.
-func (s *podSummary) runsAreCounted(g *problemGroup) bool {
-	return s.eval.obj.gk == kube.JobKind && runFailures.Has(g.symptom.Class) && g.symptom.Reason != notCreated
-}
-
-// replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that
-// replaced another has it. A node that goes may take many pods with it, once.
-func (s *podSummary) replacementsHaveIt(g *problemGroup) bool {
-	r := s.eval.rollout
-	return r != nil && len(g.members) > r.Desired
-}
-
-// runFailures are the problems of containers that have run: a Job's controller counts those
-// against its backoffLimit.
-var runFailures = sets.New(class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.ContainerEnded, class.PodFailed, class.Evicted)
-
-// notCreated is the reason of a container that its runtime doesn't even create, as CRI-O with a command that
-// isn't there: the kubelet tries again for ever, and the pod of a Job never fails.
-const notCreated = "CreateContainerError"
-
-// affectsAllPods reports whether a problem fails the whole workload. For a class that is
-// deterministic one failing pod is enough, unless another pod got past the problem. For
-// other classes all new pods must fail. In a StatefulSet that updates in order the first
-// failing pod is enough, because the update stops there.
-func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
-	if s.eval.obj.updatesInOrder() {
-		return true
-	}
-	mayAffectOne := scope != class.Deterministic
-	for _, history := range s.eval.obj.newPods.byUID {
-		mayAffectOne = mayAffectOne || history.HasPassed(g.symptom.Class, g.symptom.Container)
-	}
-	return !mayAffectOne || s.ready == 0 && s.failing >= s.total-s.ended
-}
-
-// updatesInOrder reports whether the object is a StatefulSet that updates one pod
-// after the other.
-func (t *trackedObject) updatesInOrder() bool {
-	if t.gk != kube.StatefulSetKind || t.observed.object == nil {
-		return false
-	}
-	policy, _, _ := unstructured.NestedString(t.observed.object.Object, "spec", "podManagementPolicy")
-	return policy != "Parallel"
 }
 
 // creationProblem returns why a controller can't create pods; nil when it can. For a
@@ -258,10 +181,7 @@ func (e *evaluation) creationProblem(r *Rollout) *Finding {
 		}
 	}
 	p := new(finding.Of(c, failure.message))
-	p.Since, p.Attempts = failure.since, failure.count
-	if info := class.InfoOf(c); info.Scope != class.Informational {
-		p.FinalAt = failure.since.Add(info.Grace)
-	}
+	p.Since, p.Attempts, p.FinalAt = failure.since, failure.count, creationFinalAt(c, failure.since)
 	return p
 }
 

@@ -45,7 +45,7 @@ func TestOutageIsNoTimeToNoticeASecret(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	job := normalised(t, map[string]any{"apiVersion": "batch/v1", "kind": "Job"})
 	obj := newTrackedObject(Target{ID: kube.IDOf(job), Baseline: job, Changed: true}, &Options{}, begin)
-	obj.release.missing = func(missingID) *missingReference { return &missingReference{foundAt: begin.Add(10 * time.Second)} }
+	obj.release.missing = func(missingID) missingReference { return missingReference{foundAt: begin.Add(10 * time.Second)} }
 	pod := (&actor{Name: "web-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}).pod(begin)
 	obj.updatePod(pod)
 	obj.evaluate(begin)

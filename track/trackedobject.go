@@ -42,8 +42,13 @@ type trackedObject struct {
 // A releaseView answers questions about the other tracked objects. Its functions may be nil.
 type releaseView struct {
 	willAppear func(namespace string, what finding.Missing) bool // whether something on its way makes it
-	missing    func(missingID) *missingReference
+	missing    func(missingID) missingReference
 	workloads  func() rules.Workloads
+}
+
+// expects reports whether something on its way makes what is missing.
+func (r *releaseView) expects(namespace string, what finding.Missing) bool {
+	return r.willAppear != nil && r.willAppear(namespace, what)
 }
 
 // lookups is what is read about an object beyond its watch.

@@ -94,6 +94,12 @@ type Info struct {
 	Scope    Scope         // what it means for other pods
 	Grace    time.Duration // how long it must last without interruption before it is final
 	Attempts int           // how often it must have occurred before it is final; 0 and 1 mean once
+
+	Unseen    time.Duration // how much later it has occurred often enough, whether or not that was seen; 0 where each attempt is seen
+	Ran       bool          // it is about what has run: a Job's controller counts that itself
+	RunsAgain bool          // a container ends again and again, and another run may heal it
+	Logs      bool          // logs may tell more about it
+	Stays     bool          // waiting longer never heals it
 }
 
 // InfoOf returns the Info of c. An unknown class is informational and its title is its

@@ -6,6 +6,9 @@ import "time"
 // where the back-off is shorter: what a container needs at its start still has this long to appear.
 const crashGrace = 10 * time.Second
 
+// unseenRetry is how long the kubelet waits at least before it tries again.
+const unseenRetry = 10 * time.Second
+
 // table has the Info of each class. The numbers follow the
 // kubelet: images are pulled again after 10 s, 20 s … 300 s, containers are
 // restarted at once, then after 10 s, 20 s … 300 s.
@@ -14,19 +17,19 @@ const crashGrace = 10 * time.Second
 var table = map[Class]Info{
 	InvalidImageName:   {Title: "Image name is invalid", Scope: Deterministic},
 	ImageNeverPull:     {Title: "Image is not on the node and may not be pulled", Grace: 10 * time.Second},
-	ImagePullPermanent: {Title: "Image can't be pulled", Scope: Deterministic, Grace: 15 * time.Second, Attempts: 2},
+	ImagePullPermanent: {Title: "Image can't be pulled", Scope: Deterministic, Grace: 15 * time.Second, Attempts: 2, Unseen: unseenRetry},
 	ImagePullTransient: {Title: "Registry doesn't answer", Grace: 3 * time.Minute},
 
-	CrashLoop:                   {Title: "Container crashes", Grace: crashGrace, Attempts: 3},
-	ContainerEnded:              {Title: "Container has ended", Grace: 5 * time.Second},
-	BadCommand:                  {Title: "Container's command can't be run", Scope: Deterministic, Attempts: 2},
-	OOMKilled:                   {Title: "Container runs out of memory", Grace: crashGrace, Attempts: 3},
+	CrashLoop:                   {Title: "Container crashes", Grace: crashGrace, Attempts: 3, Ran: true, RunsAgain: true, Logs: true},
+	ContainerEnded:              {Title: "Container has ended", Grace: 5 * time.Second, Ran: true, Logs: true},
+	BadCommand:                  {Title: "Container's command can't be run", Scope: Deterministic, Attempts: 2, Ran: true, Logs: true},
+	OOMKilled:                   {Title: "Container runs out of memory", Grace: crashGrace, Attempts: 3, Ran: true, RunsAgain: true, Logs: true},
 	ConfigError:                 {Title: "Configuration is missing", Scope: Deterministic, Grace: 10 * time.Second},
-	ContainerCreateFailed:       {Title: "Container can't be created", Grace: 20 * time.Second, Attempts: 2},
+	ContainerCreateFailed:       {Title: "Container can't be created", Grace: 20 * time.Second, Attempts: 2, Unseen: unseenRetry},
 	ContainerCreateFailedOnNode: {Title: "Node can't create the container", Grace: 2 * time.Minute},
-	ReadinessProbeFailed:        {Title: "Readiness probe fails", Scope: Informational},
-	StartupProbeFailed:          {Title: "Startup probe fails", Scope: Informational},
-	LivenessProbeFailed:         {Title: "Container is killed by its probe", Grace: crashGrace, Attempts: 3},
+	ReadinessProbeFailed:        {Title: "Readiness probe fails", Scope: Informational, Logs: true},
+	StartupProbeFailed:          {Title: "Startup probe fails", Scope: Informational, Logs: true},
+	LivenessProbeFailed:         {Title: "Container is killed by its probe", Grace: crashGrace, Attempts: 3, Ran: true, RunsAgain: true, Logs: true},
 
 	Unschedulable:            {Title: "No node has room for the pod", Grace: 5 * time.Minute},
 	NoNodeFits:               {Title: "No node fits the pod", Grace: time.Minute},
@@ -39,8 +42,8 @@ var table = map[Class]Info{
 	MountFailed:              {Title: "Volume can't be mounted", Grace: 3 * time.Minute},
 	MultiAttach:              {Title: "Volume is still attached elsewhere", Scope: Informational},
 	PodSandboxFailed:         {Title: "Node can't start the pod", Grace: 2 * time.Minute},
-	Evicted:                  {Title: "Pod was evicted", Scope: Informational},
-	PodFailed:                {Title: "Pod failed"},
+	Evicted:                  {Title: "Pod was evicted", Scope: Informational, Ran: true},
+	PodFailed:                {Title: "Pod failed", Ran: true, Logs: true},
 
 	PodSecurity:           {Title: "Pod is refused by PodSecurity", Scope: Deterministic, Grace: 5 * time.Second},
 	AdmissionDenied:       {Title: "Pod is refused by an admission rule", Scope: Deterministic, Grace: 5 * time.Second},
@@ -51,16 +54,16 @@ var table = map[Class]Info{
 	QuotaExceeded:         {Title: "Quota is used up", Grace: time.Minute},
 	QuotaDeadlock:         {Title: "Quota leaves no room for a rolling update", Grace: 30 * time.Second},
 	PodCreateTransient:    {Title: "Pods can't be created", Grace: 2 * time.Minute},
-	JobFailed:             {Title: "Job failed"},
-	ProgressDeadline:      {Title: "Progress deadline exceeded"},
-	NoProgress:            {Title: "No progress"},
-	Timeout:               {Title: "Timed out"},
+	JobFailed:             {Title: "Job failed", Logs: true, Stays: true},
+	ProgressDeadline:      {Title: "Progress deadline exceeded", Logs: true},
+	NoProgress:            {Title: "No progress", Logs: true},
+	Timeout:               {Title: "Timed out", Logs: true},
 
-	Replaced:           {Title: "Object was replaced", Grace: 2 * time.Second},
-	Deleted:            {Title: "Object was deleted", Grace: 2 * time.Second},
+	Replaced:           {Title: "Object was replaced", Grace: 2 * time.Second, Stays: true},
+	Deleted:            {Title: "Object was deleted", Grace: 2 * time.Second, Stays: true},
 	Terminating:        {Title: "Object is being deleted", Grace: 10 * time.Second},
 	NamesRejected:      {Title: "Names of the CustomResourceDefinition are taken", Grace: 2 * time.Second},
-	VolumeLost:         {Title: "Volume is lost", Grace: 2 * time.Second},
+	VolumeLost:         {Title: "Volume is lost", Grace: 2 * time.Second, Stays: true},
 	ProvisioningFailed: {Title: "Volume can't be provisioned", Grace: time.Minute, Attempts: 3},
 	LoadBalancerFailed: {Title: "Load balancer can't be set up", Grace: 2 * time.Minute, Attempts: 3},
 	ConditionFailed:    {Title: "Object reports a failure"},

@@ -34,7 +34,7 @@ var waitingReasons = map[string]class.Class{
 }
 
 // containerProblem returns what is wrong with a container; nil when nothing is.
-func (h *History) containerProblem(c *Container, r Policy, now time.Time) *Symptom {
+func (h *History) containerProblem(c *Container, r Policy) *Symptom {
 	reason := c.Waiting.Reason
 	known, ok := waitingReasons[reason]
 	switch {

@@ -19,6 +19,9 @@ type Symptom struct {
 	finding.Finding
 	Certain     bool          // Attempts alone decide: there is nothing that time could heal
 	Ended       bool          // the container has ended for good
+	WasReady    bool          // the container was ready before, in this rollout
+	MayHeal     bool          // the release hasn't changed the pod, and the container's next start may go well
+	LacksDevice bool          // what devices are asked by isn't there
 	StartWindow time.Duration // how long it may last while a container starts
 	LastEventAt time.Time     // when the last event came, if only events tell of it; zero if the status does
 }
@@ -34,7 +37,7 @@ func ofContainer(c *Container, of class.Class, message string) Symptom {
 	return f
 }
 
-// A Policy says when problems of a pod are final.
+// A Policy says what counts of a pod, by its workload and the release.
 type Policy struct {
 	FailuresAllowed *int      // crashes of a container that are no failure; nil is 2
 	Unchanged       bool      // the release changed nothing: what failed before counts
@@ -159,7 +162,7 @@ func (h *History) HasPassed(c class.Class, container string) bool {
 func (h *History) Symptoms(r Policy, now time.Time) []Symptom {
 	found := h.podProblems(r)
 	for i := range h.Pod.Containers {
-		if f := h.containerProblem(&h.Pod.Containers[i], r, now); f != nil {
+		if f := h.containerProblem(&h.Pod.Containers[i], r); f != nil {
 			found = append(found, *f)
 		}
 	}
@@ -183,7 +186,7 @@ func (f *Symptom) key() string {
 	return key
 }
 
-// startTimer starts the timer of a finding unless it runs, and sets when it is final.
+// startTimer starts the timer of a finding unless it runs, and adds what decides when it is final.
 func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 	at, ok := h.problemSince[f.key()]
 	if !ok {
@@ -191,37 +194,11 @@ func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 		h.problemSince[f.key()] = at
 	}
 	f.Since = at
-	info := class.InfoOf(f.Class)
-	if info.Scope == class.Informational {
-		return
+	if !f.Ended {
+		f.Limit = cmp.Or(f.Limit, class.InfoOf(f.Class).Attempts)
 	}
-	grace := info.Grace
-	f.Limit = cmp.Or(f.Limit, info.Attempts)
-	enough := f.Attempts >= f.Limit
-	switch {
-	case f.Ended:
-		grace, enough, f.Limit = class.InfoOf(class.ContainerEnded).Grace, true, 0
-	case !enough && (f.Class == class.ImagePullPermanent || f.Class == class.ContainerCreateFailed):
-		// The kubelet retries at intervals of ten seconds or more: by then it has done so, whether
-		// or not the status shows it.
-		grace += 10 * time.Second
-		enough = true
-	case f.Certain:
-		grace = 0
-	case f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message):
-		grace = class.InfoOf(class.NoNodeFits).Grace
-	case r.Unchanged && IsCrash(f.Class) && h.mayHeal(f): // its next start may go well
-		grace = 30 * time.Second
-	case IsCrash(f.Class) && h.wasReady[f.Container]:
-		grace = time.Minute
-	}
-	if f.isKnownFromEvents() && f.LastEventAt.Before(at.Add(grace)) {
-		return // the kubelet says so again within minutes, or it has got past it and is pulling the image
-	}
-	if enough {
-		f.FinalAt = at.Add(grace)
-		f.Fatal = f.IsFinal(now)
-	}
+	f.WasReady, f.MayHeal = h.wasReady[f.Container], r.Unchanged && h.mayHeal(f)
+	f.LacksDevice = f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message)
 }
 
 // mayHeal reports whether a pod has only crashed before somebody looked, or so long ago that three crashes are still to be seen.
@@ -230,16 +207,10 @@ func (h *History) mayHeal(f *Symptom) bool {
 	return f.Attempts == first || first >= f.Limit && f.Attempts < first+f.Limit
 }
 
-// isKnownFromEvents reports whether only events tell of a problem, which don't say that it is over. What is missing
+// IsKnownFromEvents reports whether only events tell of a problem, which don't say that it is over. What is missing
 // can be asked for instead.
-func (f *Symptom) isKnownFromEvents() bool {
+func (f *Symptom) IsKnownFromEvents() bool {
 	return !f.LastEventAt.IsZero() && f.Class != class.MountedObjectMissing
-}
-
-// IsCrash reports whether a class is about a container that ends again and again, which
-// another run may heal.
-func IsCrash(c class.Class) bool {
-	return c == class.CrashLoop || c == class.OOMKilled || c == class.LivenessProbeFailed
 }
 
 func (h *History) podProblems(r Policy) []Symptom {
