@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,10 @@ const (
 	stalledGrace           = 10 * time.Second
 )
 
-const noController = "no controller has written a status"
+const (
+	noController   = "no controller has written a status"
+	noStatusOfKind = "its kind has no status"
+)
 
 // failureReason are reasons of Ready=False that may be final.
 var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
@@ -34,7 +38,7 @@ func evaluateByConventions(in Input) Verdict {
 	}
 	if !hasStatus(in.Object) {
 		if in.HasStatus != nil && !*in.HasStatus {
-			return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
+			return Verdict{Phase: Ready, Unverified: true, Message: noStatusOfKind}
 		}
 		return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 	}
@@ -63,7 +67,13 @@ var (
 // arrivedReason are reasons of Progressing=True that say that there is no more progress to make, as Deployments do.
 var arrivedReason = lazyregexp.New(`^(Succeeded|Success|Completed?|.*Available|Finished|Ready|UpToDate)$`)
 
+// rollingReason are reasons of Progressing=True by which kinds that are made of a Deployment say that new pods are on their way.
+var rollingReason = lazyregexp.New(`^(New|Found)*(ReplicaSet|ReplicationController)(Updated|Created)?$`)
+
 func byConditions(in Input) (Verdict, bool) {
+	if c := Condition(in.Object, "Progressing"); conditionIs(c, "False") && text(c, "reason") == deadlineExceeded && isFresh(in, c) && !isOutOfDate(in.Object, c) {
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
+	}
 	for _, kind := range fatalConditions {
 		if c := Condition(in.Object, kind); conditionIs(c, "True") && isFresh(in, c) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
@@ -72,7 +82,8 @@ func byConditions(in Input) (Verdict, bool) {
 	var arrived map[string]any
 	for _, kind := range motionConditions {
 		c := Condition(in.Object, kind)
-		if !conditionIs(c, "True") || kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True") {
+		goesOn := kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True") && !rollingReason().MatchString(text(c, "reason"))
+		if !conditionIs(c, "True") || goesOn {
 			continue // some kinds leave Progressing=True for ever
 		}
 		if kind != "Progressing" || !arrivedReason().MatchString(text(c, "reason")) || isOutOfDate(in.Object, c) {
@@ -91,6 +102,8 @@ func byConditions(in Input) (Verdict, bool) {
 			continue
 		case isOutOfDate(in.Object, c):
 			return progressing(notObserved), true
+		case conditionIs(c, "True") && endConditions.Has(kind) && failureReason().MatchString(text(c, "reason")):
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
 		case conditionIs(c, "False") && (kind == "Succeeded" || failureReason().MatchString(text(c, "reason"))) && isFresh(in, c):
@@ -124,6 +137,28 @@ var unsettled = lazyregexp.New(`(?i)ing|^(dis|in|non?e?$|not|out|un)|abort|accep
 // restingPhases are those of objects that somebody has brought to rest: nothing happens until somebody goes on.
 var restingPhases = sets.New("paused", "suspended", "hibernated", "halted", "stopped", "disabled", "workflowsuspending", "requiresapproval", "pendingapproval", "waitingforapproval", "awaitingapproval")
 
+// runToEnd matches kinds whose objects aren't ready while they run.
+var runToEnd = lazyregexp.New(`(Backup|Restore|Run|Migration|Experiment|Workflow|BroadcastJob)$`)
+
+// byReplicas evaluates an object that counts its replicas as Kubernetes' own workloads do; false when it doesn't. How many
+// stay old by a partition, it doesn't know.
+func byReplicas(in Input) (Verdict, bool) {
+	o := in.Object.Object
+	wanted, wants := number(field(o, "spec", "replicas"))
+	done, counts := number(field(o, "status", "readyReplicas"))
+	if !wants || !counts {
+		return Verdict{}, false
+	}
+	if updated, tells := number(field(o, "status", "updatedReplicas")); tells && field(o, "spec", "updateStrategy", "partition") == nil && field(o, "spec", "updateStrategy", "rollingUpdate", "partition") == nil {
+		done = min(done, updated)
+	}
+	v := Verdict{Done: int(min(done, wanted)), Total: int(wanted), Message: fmt.Sprintf("%d of %d replicas ready", min(done, wanted), wanted)}
+	if done >= wanted {
+		v.Phase = Ready
+	}
+	return v, true
+}
+
 // restsBy returns the phase by which an object is at rest; empty when it isn't.
 func restsBy(obj *unstructured.Unstructured) string {
 	word := strings.ToLower(Word(obj.Object["status"].(map[string]any)))
@@ -144,11 +179,16 @@ func byPhase(in Input) Verdict {
 	status := in.Object.Object["status"].(map[string]any)
 	word, message := Word(status), OneLine(text(status, "message"))
 	phase := phaseWords[strings.ToLower(word)]
+	counted, counts := byReplicas(in)
 	switch {
+	case word == "" && counts:
+		return counted
 	case word == "":
 		return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
 	case phase == Failed:
 		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: JoinText(word, message)}
+	case strings.EqualFold(word, "running") && runToEnd().MatchString(in.Object.GetKind()):
+		return Verdict{Message: JoinText(word, message), NoProgress: -1}
 	case phase == Ready:
 		return ready(word)
 	case unsettled().MatchString(word):

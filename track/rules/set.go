@@ -197,6 +197,8 @@ func (r *Rule) evaluate(in Input) (v Verdict, decides bool) {
 	}
 	v = Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	switch {
+	case r.builtIn && r.Kind == "*" && !hasStatus(in.Object) && in.HasStatus != nil && !*in.HasStatus:
+		v.Phase, v.Unverified, v.Message = Ready, true, noStatusOfKind
 	case r.compiled.unverified.isTrue(vars):
 		v = unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
 	case r.builtIn && !hasStatus(in.Object):

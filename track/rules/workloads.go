@@ -13,7 +13,10 @@ import (
 	"deployer/track/class"
 )
 
-const notObserved = "the controller has not seen the change yet"
+const (
+	notObserved      = "the controller has not seen the change yet"
+	deadlineExceeded = "ProgressDeadlineExceeded" // reason of Progressing=False
+)
 
 // deployment works like kubectl rollout status, but also counts surplus old pods, and
 // ignores an exceeded deadline of an earlier change.
@@ -44,7 +47,7 @@ func deployment(in Input) Verdict {
 		v.Phase = Ready
 		return v
 	}
-	if p := Condition(in.Object, "Progressing"); conditionIs(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
+	if p := Condition(in.Object, "Progressing"); conditionIs(p, "False") && text(p, "reason") == deadlineExceeded && isFresh(in, p) {
 		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, conditionText(p)
 		if !in.Changed {
 			v.Grace = 30 * time.Second // exceeded before the release: gives time to read why from the pods
