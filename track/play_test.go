@@ -84,6 +84,7 @@ type actor struct {
 	Volume    string // image of a volume
 	Resize    []string
 	Sidecar   bool
+	Gate      []string // a readiness gate: type, and the message of its condition
 }
 
 func (a *actor) pod(begin time.Time) pods.Pod {
@@ -151,8 +152,14 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 	} else {
 		p.Spec.Containers, p.Status.ContainerStatuses = []corev1.Container{c}, []corev1.ContainerStatus{s}
 	}
-	if a.Ready {
+	if a.Ready && len(a.Gate) == 0 {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	}
+	if len(a.Gate) > 0 {
+		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: corev1.PodConditionType(a.Gate[0])}}
+	}
+	if len(a.Gate) > 1 {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(a.Gate[0]), Status: corev1.ConditionFalse, Message: a.Gate[1]})
 	}
 	if len(a.Pending) > 0 {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,

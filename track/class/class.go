@@ -40,6 +40,7 @@ const (
 	SchedulingGated          Class = "scheduling_gated"
 	ClaimUnbound             Class = "claim_unbound"  // its volume claims have no volumes
 	ResourceClaimUnallocated Class = "resource_claim" // devices (dynamic resource allocation)
+	ReadinessGateUnmet       Class = "readiness_gate" // all containers are ready, and another controller hasn't said that the pod is
 	MountedObjectMissing     Class = "mount_missing_object"
 	MountFailed              Class = "mount_error"
 	MultiAttach              Class = "multi_attach"

@@ -37,6 +37,7 @@ var table = map[Class]Info{
 	WaitingForRoom:           {Title: "Waiting for old pods to terminate", Scope: Informational},
 	SchedulingGated:          {Title: "Pod is held by a scheduling gate", Scope: Informational},
 	ClaimUnbound:             {Title: "Volume claim has no volume", Grace: 5 * time.Minute},
+	ReadinessGateUnmet:       {Title: "Pod waits for its readiness gate", Scope: Informational},
 	ResourceClaimUnallocated: {Title: "ResourceClaim can't be allocated", Grace: 5 * time.Minute},
 	MountedObjectMissing:     {Title: "Mounted object is missing", Grace: 30 * time.Second, Attempts: 2},
 	MountFailed:              {Title: "Volume can't be mounted", Grace: 3 * time.Minute},

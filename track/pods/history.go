@@ -226,6 +226,10 @@ func (h *History) podProblems(r Policy) []Symptom {
 		return []Symptom{f}
 	case p.Scheduling.Reason == "SchedulingGated":
 		return []Symptom{symptom(class.SchedulingGated, p.Scheduling.Message)}
+	case p.Scheduling.Done && p.Gate.Reason != "" && p.areContainersReady():
+		f := symptom(class.ReadinessGateUnmet, rules.JoinText(p.Gate.Reason, p.Gate.Message))
+		f.StartWindow = gateWindow
+		return []Symptom{f}
 	case p.Scheduling.Done:
 		return nil
 	case p.Scheduling.Reason == "":
@@ -235,6 +239,13 @@ func (h *History) podProblems(r Policy) []Symptom {
 		return nil
 	}
 	return []Symptom{h.schedulingProblem(r)}
+}
+
+// gateWindow is how long a readiness gate may take before it is a problem: a load balancer has to find the pod healthy first.
+const gateWindow = 30 * time.Second
+
+func (p *Pod) areContainersReady() bool {
+	return !slices.ContainsFunc(p.Containers, func(c Container) bool { return !c.Init && !c.Ready })
 }
 
 func (h *History) schedulingProblem(r Policy) Symptom {

@@ -8,6 +8,7 @@ package pods
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type Pod struct {
 	Ready      bool
 	Scheduling Scheduling
 	Disrupted  bool        // the cluster ended it, or is about to
+	Gate       StateReason // the first readiness gate that isn't met, and what its controller says; empty when all are
 	Resize     StateReason // why a resize in place is pending; empty when none is
 	Volumes    Volumes
 	Containers []Container
@@ -118,6 +120,7 @@ func Trim(p *corev1.Pod) Pod {
 		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
 	}
 	out.setConditions(p.Status.Conditions)
+	out.Gate = unmetGate(p)
 	out.Volumes.images = map[string]string{}
 	for _, v := range p.Spec.Volumes {
 		switch {
@@ -160,6 +163,22 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 		}
 	}
 	p.Scheduling.Done = p.Scheduling.Done || p.Node != ""
+}
+
+// unmetGate returns the first readiness gate of a pod that isn't met.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate
+func unmetGate(p *corev1.Pod) StateReason {
+	for _, gate := range p.Spec.ReadinessGates {
+		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
+		switch {
+		case i < 0:
+			return StateReason{string(gate.ConditionType), "no controller has written it"}
+		case p.Status.Conditions[i].Status != corev1.ConditionTrue:
+			c := p.Status.Conditions[i]
+			return StateReason{string(gate.ConditionType), rules.JoinText(c.Reason, rules.OneLine(c.Message))}
+		}
+	}
+	return StateReason{}
 }
 
 func (p *Pod) addContainer(prefix string, once bool, spec *corev1.Container, of *corev1.PodSpec, all []corev1.ContainerStatus) {

@@ -24,19 +24,24 @@ func job(in Input) Verdict {
 			return v
 		}
 	}
-	suspended, _ := field(o, "spec", "suspend").(bool)
+	held := ""
+	if suspended, _ := field(o, "spec", "suspend").(bool); suspended {
+		held = "suspended"
+	} else if replicas(o, "spec", "parallelism") == 0 {
+		held = "paused by parallelism 0"
+	}
 	switch {
 	case conditionIs(Condition(in.Object, "Complete"), "True"):
 		v.Phase, v.Done = Ready, total
 	case conditionIs(Condition(in.Object, "SuccessCriteriaMet"), "True"):
 		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
-	case !suspended:
+	case held == "":
 	case IsQueuedByKueue(in.Object):
 		v.Message = "queued by Kueue"
 	case in.MustComplete:
-		v.Message = "suspended"
+		v.Message = held
 	default:
-		v.Phase, v.Message, v.Notes = Ready, "", []string{"suspended: it has not run"}
+		v.Phase, v.Message, v.Notes = Ready, "", []string{held + ": it has not run"}
 	}
 	return v
 }

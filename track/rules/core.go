@@ -80,7 +80,9 @@ func volumeClaim(in Input) Verdict {
 	o := in.Object.Object
 	switch text(o, "status", "phase") {
 	case "Bound":
-		return ready("bound")
+		v := ready("bound")
+		v.Notes = resizeNotes(in.Object)
+		return v
 	case "Lost":
 		return failed(class.VolumeLost, "the volume "+text(o, "spec", "volumeName")+" of the claim is lost")
 	}
@@ -95,6 +97,18 @@ func volumeClaim(in Input) Verdict {
 		return v
 	}
 	return refusedByController(in, "ProvisioningFailed", class.ProvisioningFailed, v)
+}
+
+// resizeNotes tell what is said of a bound claim that is to grow, or to be changed otherwise. Nobody waits for that: it may need
+// a pod that mounts the volume, or that no pod does.
+// https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims
+func resizeNotes(claim *unstructured.Unstructured) []string {
+	for _, kind := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError", "FileSystemResizePending", "Resizing", "ModifyingVolume"} {
+		if c := Condition(claim, kind); conditionIs(c, "True") {
+			return []string{JoinText(kind, conditionText(c))}
+		}
+	}
+	return nil
 }
 
 // provisioningContinues matches the errors after which a volume may still be being made: the call took longer
