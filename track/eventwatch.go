@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
@@ -236,12 +235,5 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	})
 }
 
-// eventReadTimes are the times after which events of a waiting object are read: normal
-// events report load balancers, volumes and new nodes.
-var eventReadTimes = map[schema.GroupKind][]time.Duration{
-	kube.PersistentVolumeClaimKind: {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
-	kube.ServiceKind:               {20 * time.Second, 55 * time.Second},
-}
-
-// unscheduledReadTimes are the same for a pod that has no node.
+// unscheduledReadTimes are the times after which events of a pod are read that has no node: normal ones tell of new nodes.
 var unscheduledReadTimes = []time.Duration{20 * time.Second, 50 * time.Second}

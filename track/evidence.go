@@ -158,7 +158,7 @@ func (d diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Findin
 		}
 	}
 	if obj.gk == kube.JobKind {
-		if found, err := d.podsOfJob(ctx, obj.target.ID.Namespace, obj.observed.object.GetUID()); err == nil {
+		if found, err := d.listPodsOfJob(ctx, obj.target.ID.Namespace, obj.observed.object.GetUID()); err == nil {
 			all = found
 		}
 	}

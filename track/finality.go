@@ -107,7 +107,7 @@ const notCreated = "CreateContainerError"
 // runsAreCounted reports whether a problem is one of runs that the object's controller counts itself, as that of Jobs
 // does against its backoffLimit.
 func (s *podSummary) runsAreCounted(g *problemGroup) bool {
-	return s.eval.obj.gk == kube.JobKind && class.InfoOf(g.symptom.Class).Ran && g.symptom.Reason != notCreated
+	return kinds[s.eval.obj.gk].runsToEnd && class.InfoOf(g.symptom.Class).Ran && g.symptom.Reason != notCreated
 }
 
 // replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that

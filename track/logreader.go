@@ -116,7 +116,7 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 		found := known
 		if !isPod {
 			var err error
-			if found, err = f.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
+			if found, err = f.listPodsOfJob(ctx, r.id.Namespace, uid); err != nil {
 				return nil //nolint:nilerr // a missing log is no failure
 			}
 		}
@@ -131,10 +131,10 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	})
 }
 
-// podsOfJob lists the pods of a Job.
-func (s *session) podsOfJob(ctx context.Context, namespace string, uid types.UID) ([]pods.Pod, error) {
+// listPodsOfJob lists the pods of a Job.
+func (s *session) listPodsOfJob(ctx context.Context, namespace string, uid types.UID) ([]pods.Pod, error) {
 	found, err := s.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: "batch.kubernetes.io/controller-uid=" + string(uid),
+		LabelSelector: jobLabel + "=" + string(uid),
 	})
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		}
 		after := slowRolloutAfter
 		if obj.gk == kube.PersistentVolumeClaimKind {
-			after = eventReadTimes[obj.gk][0]
+			after = kinds[obj.gk].eventsReadAt[0]
 		}
 		return obj.clock.shown(obj.timers.appliedAt.Add(after))
 	}
@@ -85,7 +85,7 @@ func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 // nextEventRead returns when events are read next, zero for never, and about which UID: about the
 // object, or about one of its pods that can't be scheduled.
 func (t *trackedObject) nextEventRead() (time.Time, types.UID) {
-	times, uid, since := eventReadTimes[t.gk], t.observed.object.GetUID(), t.timers.appliedAt
+	times, uid, since := kinds[t.gk].eventsReadAt, t.observed.object.GetUID(), t.timers.appliedAt
 	if p := t.status.Finding; p != nil && t.gk != kube.ServiceKind {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:

@@ -159,7 +159,7 @@ func (s *podSummary) addPods(p *Finding, g *problemGroup) {
 // creationProblem returns why a controller can't create pods; nil when it can. For a
 // Deployment or ReplicaSet a condition says so, for other kinds events do.
 func (e *evaluation) creationProblem(r *Rollout) *Finding {
-	if e.obj.gk == kube.DeploymentKind || e.obj.gk == kube.ReplicaSetKind {
+	if kinds[e.obj.gk].saysNoPods {
 		if message := rules.PodCreationFailure(e.obj.observed.object, e.obj.newReplicaSet()); message != "" {
 			e.obj.newPods.recordCreationFailure(message, e.obj.observed.podsCreated(), e.now)
 		} else {

@@ -62,19 +62,19 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // later revision.
 func (p *podWatches) request(obj *trackedObject) {
 	obj.updateRevision()
-	query, value, owner := obj.newPodsQuery()
-	if p.allNamespaces && query.label != "" && obj.gk != kube.DaemonSetKind {
-		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
+	of := obj.revisionPods()
+	if p.allNamespaces && of.query.label != "" && obj.gk != kube.DaemonSetKind {
+		of.query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
-	if owner != "" && owner != obj.newPods.owner || obj.newPods.revision == "" {
+	if of.owner != "" && of.owner != obj.newPods.owner || obj.newPods.revision == "" {
 		p.forget(obj)
 	}
-	if owner == "" || p.owners[owner] == obj {
+	if of.owner == "" || p.owners[of.owner] == obj {
 		return
 	}
-	obj.newPods.revision, obj.newPods.query, obj.newPods.owner = value, query, owner
-	p.owners[owner] = obj
-	p.requested[query] = append(p.requested[query], value)
+	obj.newPods.revision, obj.newPods.query, obj.newPods.owner = of.value, of.query, of.owner
+	p.owners[of.owner] = obj
+	p.requested[of.query] = append(p.requested[of.query], of.value)
 	obj.schedule.isDue = true
 }
 

@@ -127,7 +127,7 @@ func (e *evaluation) ruleInput() rules.Input {
 		Own: cmp.Or(e.obj.settings.rule, e.obj.kindRule), Workloads: e.workloads()}
 	if e.obj.settings.rolloutRequired != "" {
 		e.obj.updateRevision() // the pods of a new one are looked for after the status was computed
-		if _, revision, owner := e.obj.newPodsQuery(); owner != "" && revision == e.obj.newPods.revision {
+		if of := e.obj.revisionPods(); of.owner != "" && of.value == e.obj.newPods.revision {
 			in.NewReady = e.obj.newPods.ready()
 		}
 	}

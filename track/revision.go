@@ -9,11 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
-	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
@@ -46,54 +44,6 @@ func (t *trackedObject) updateRevision() {
 	if t.newPods.revision == "" {
 		t.setRevision(revisionByMessage(t))
 	}
-}
-
-// newPodsQuery says how to find the pods of a workload's new revision: the query, the value of its
-// label, and the key of their owner, which is empty while the revision isn't known.
-func (t *trackedObject) newPodsQuery() (query podQuery, value, owner string) {
-	o := t.observed.object
-	query.namespace = t.target.ID.Namespace
-	switch t.gk {
-	case kube.DeploymentKind:
-		if t.newPods.revision == "" {
-			return query, "", ""
-		}
-		query.label = "pod-template-hash"
-		return query, t.newPods.revision, replicaSetKey(query.namespace, t.newReplicaSet())
-	case kube.StatefulSetKind:
-		if rules.ChangeObserved(o) {
-			value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		}
-	case kube.DaemonSetKind:
-		// The API server raises it with each change of the template, so the
-		// answer to the apply has it already.
-		// k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go
-		value = o.GetAnnotations()["deprecated.daemonset.template.generation"]
-	case kube.JobKind:
-		query.label, value = "batch.kubernetes.io/controller-uid", string(o.GetUID())
-		return query, value, ownerKey(o.GetUID(), "")
-	case kube.ReplicaSetKind:
-		selector, err := selectorOf(o)
-		if err != nil {
-			return query, "", ""
-		}
-		query.selector = selector
-		return query, o.GetName(), replicaSetKey(query.namespace, o.GetName())
-	}
-	if value == "" {
-		return query, "", ""
-	}
-	query.label = pods.RevisionLabels[t.gk.Kind]
-	return query, value, ownerKey(o.GetUID(), value)
-}
-
-func selectorOf(o *unstructured.Unstructured) (string, error) {
-	raw, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector); err != nil {
-		return "", err
-	}
-	return metav1.FormatLabelSelector(&selector), nil
 }
 
 // setRevision sets the pod-template-hash of a Deployment's new ReplicaSet.

@@ -93,15 +93,6 @@ func (t *trackedObject) isAwaited() bool {
 	return !t.status.State.IsFinal() && !t.settings.isBackground()
 }
 
-var workloadKinds = map[schema.GroupKind]bool{
-	kube.DeploymentKind: true, kube.StatefulSetKind: true, kube.DaemonSetKind: true, kube.ReplicaSetKind: true, kube.JobKind: true,
-}
-
-func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }
-
-// mayBeController reports whether the object's pods may be the controller of other objects. Those of a Job end.
-func (t *trackedObject) mayBeController() bool { return t.isWorkload() && t.gk != kube.JobKind }
-
 // update records a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.schedule.isDue = true

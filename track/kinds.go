@@ -1,0 +1,110 @@
+package track
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+	"deployer/track/pods"
+	"deployer/track/rules"
+)
+
+// A kind is what tracking has to know of a kind of Kubernetes. When its objects are ready is in package rules.
+type kind struct {
+	podsOf       func(*trackedObject) revisionPods // how the pods of its new revision are found; nil: it has none
+	runsToEnd    bool                              // its pods end, and its controller counts those that fail; others may be controllers of other objects
+	saysNoPods   bool                              // a condition says that it can't create pods; otherwise events do
+	eventsReadAt []time.Duration                   // after which times events of an object are read that waits; normal ones tell of load balancers and volumes
+}
+
+// kinds are those of which anything is known.
+var kinds = map[schema.GroupKind]kind{
+	kube.DeploymentKind:            {podsOf: podsOfDeployment, saysNoPods: true},
+	kube.ReplicaSetKind:            {podsOf: podsOfReplicaSet, saysNoPods: true},
+	kube.StatefulSetKind:           {podsOf: podsOfStatefulSet},
+	kube.DaemonSetKind:             {podsOf: podsOfDaemonSet},
+	kube.JobKind:                   {podsOf: podsOfJob, runsToEnd: true},
+	kube.PersistentVolumeClaimKind: {eventsReadAt: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}},
+	kube.ServiceKind:               {eventsReadAt: []time.Duration{20 * time.Second, 55 * time.Second}},
+}
+
+// isWorkload reports whether the object has pods.
+func (t *trackedObject) isWorkload() bool { return kinds[t.gk].podsOf != nil }
+
+// mayBeController reports whether the object's pods may be the controller of other objects.
+func (t *trackedObject) mayBeController() bool { return t.isWorkload() && !kinds[t.gk].runsToEnd }
+
+// revisionPods say how to find the pods of a workload's new revision; owner is empty while the revision isn't known.
+type revisionPods struct {
+	query podQuery
+	value string // of the label of the query
+	owner string // key of the owner of the pods
+}
+
+func (t *trackedObject) revisionPods() revisionPods {
+	if !t.isWorkload() {
+		return revisionPods{}
+	}
+	found := kinds[t.gk].podsOf(t)
+	found.query.namespace = t.target.ID.Namespace
+	return found
+}
+
+func podsOfDeployment(t *trackedObject) revisionPods {
+	if t.newPods.revision == "" {
+		return revisionPods{}
+	}
+	return revisionPods{podQuery{label: "pod-template-hash"}, t.newPods.revision, replicaSetKey(t.target.ID.Namespace, t.newReplicaSet())}
+}
+
+func podsOfReplicaSet(t *trackedObject) revisionPods {
+	selector, err := selectorOf(t.observed.object)
+	if err != nil {
+		return revisionPods{}
+	}
+	name := t.observed.object.GetName()
+	return revisionPods{podQuery{selector: selector}, name, replicaSetKey(t.target.ID.Namespace, name)}
+}
+
+func podsOfStatefulSet(t *trackedObject) revisionPods {
+	if !rules.ChangeObserved(t.observed.object) {
+		return revisionPods{}
+	}
+	revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", "updateRevision")
+	return podsOfRevision(t, revision)
+}
+
+// podsOfDaemonSet goes by a number that the API server raises with each change of the template, so the
+// answer to the apply has it already.
+// k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go
+func podsOfDaemonSet(t *trackedObject) revisionPods {
+	return podsOfRevision(t, t.observed.object.GetAnnotations()["deprecated.daemonset.template.generation"])
+}
+
+func podsOfRevision(t *trackedObject, revision string) revisionPods {
+	if revision == "" {
+		return revisionPods{}
+	}
+	return revisionPods{podQuery{label: pods.RevisionLabels[t.gk.Kind]}, revision, ownerKey(t.observed.object.GetUID(), revision)}
+}
+
+func podsOfJob(t *trackedObject) revisionPods {
+	uid := t.observed.object.GetUID()
+	return revisionPods{podQuery{label: jobLabel}, string(uid), ownerKey(uid, "")}
+}
+
+// jobLabel is the label of a Job's pods; its value is the Job's UID.
+const jobLabel = "batch.kubernetes.io/controller-uid"
+
+func selectorOf(o *unstructured.Unstructured) (string, error) {
+	raw, _, _ := unstructured.NestedMap(o.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector); err != nil {
+		return "", err
+	}
+	return metav1.FormatLabelSelector(&selector), nil
+}
