@@ -25,14 +25,18 @@ type program struct {
 type programs struct{ ready, failed, message, note, intended, unverified *program }
 
 func (r *Rule) compile() error {
-	var errs [6]error
-	r.compiled.ready, errs[0] = compile(r.Ready, cel.BoolType)
-	r.compiled.failed, errs[1] = compile(r.Failed, cel.BoolType)
-	r.compiled.message, errs[2] = compile(r.Message, cel.StringType)
-	r.compiled.note, errs[3] = compile(r.Note, cel.StringType)
-	r.compiled.intended, errs[4] = compile(r.Intended, cel.StringType)
-	r.compiled.unverified, errs[5] = compile(r.Unverified, cel.BoolType)
-	return errors.Join(errs[:]...)
+	var errs []error
+	compiled := func(source string, want *cel.Type) *program {
+		p, err := compile(source, want)
+		errs = append(errs, err)
+		return p
+	}
+	r.compiled = programs{
+		ready: compiled(r.Ready, cel.BoolType), failed: compiled(r.Failed, cel.BoolType),
+		message: compiled(r.Message, cel.StringType), note: compiled(r.Note, cel.StringType),
+		intended: compiled(r.Intended, cel.StringType), unverified: compiled(r.Unverified, cel.BoolType),
+	}
+	return errors.Join(errs...)
 }
 
 // environment declares the variables of expressions. It is built when first needed.

@@ -147,28 +147,6 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 	return v
 }
 
-// unverifiedAfter makes an object that no controller appears to manage ready without proof
-// after some time. The time begins when the workloads of the release are ready, because one
-// of them may be the controller. An unchanged object gets no such time, unless it is that young.
-func unverifiedAfter(in Input, v Verdict, limit time.Duration, note string) Verdict {
-	if in.Workloads.Busy {
-		v.RecheckAfter = workloadsRecheck
-		return v
-	}
-	from := in.AppliedAt
-	if in.Workloads.ReadySince.After(from) {
-		from = in.Workloads.ReadySince
-	}
-	isNew := in.Changed || in.Object.GetCreationTimestamp().After(in.AppliedAt.Add(-limit))
-	if left := limit - in.Now.Sub(from); left > 0 && isNew {
-		v.RecheckAfter = left
-		return v
-	}
-	return Verdict{Phase: Ready, Unverified: true, Message: note, Notes: []string{note}}
-}
-
-const workloadsRecheck = 5 * time.Second // between two checks whether workloads are ready
-
 func namespace(in Input) Verdict {
 	if text(in.Object.Object, "status", "phase") == "Terminating" {
 		return failed(class.Terminating, "the namespace is being deleted")

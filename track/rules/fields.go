@@ -1,13 +1,9 @@
 package rules
 
 import (
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
@@ -65,34 +61,6 @@ func replicas(m map[string]any, path ...string) int {
 	return 1
 }
 
-// generationObserved reports whether the controller has seen the object's present
-// generation. known is false when it doesn't say which one it has seen.
-func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
-	got, ok := number(field(obj.Object, "status", "observedGeneration"))
-	if !ok {
-		for _, c := range Conditions(obj) {
-			if g, has := number(c["observedGeneration"]); has && g > 0 && (!ok || g > got) {
-				got, ok = g, true
-			}
-		}
-	}
-	return !ok || got >= obj.GetGeneration(), ok
-}
-
-// isOutOfDate reports whether a condition says that it is about an earlier generation of its object, whatever
-// other conditions are about.
-// https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
-func isOutOfDate(obj *unstructured.Unstructured, c map[string]any) bool {
-	g, known := number(c["observedGeneration"])
-	return known && g > 0 && g < obj.GetGeneration()
-}
-
-// ChangeObserved reports whether the controller says that it has seen the present generation.
-func ChangeObserved(obj *unstructured.Unstructured) bool {
-	seen, known := generationObserved(obj)
-	return seen && known
-}
-
 // Items returns the items of a list of maps at a path of an object; none for nil.
 func Items(obj *unstructured.Unstructured, path ...string) []map[string]any {
 	if obj == nil {
@@ -131,26 +99,6 @@ func conditionIs(c map[string]any, status string) bool {
 	return c != nil && strings.EqualFold(text(c, "status"), status)
 }
 
-// isFresh reports whether a condition was written after the baseline. Times are
-// compared with the baseline's times only: both are the cluster's.
-func isFresh(in Input, c map[string]any) bool {
-	if !in.Changed || in.Baseline == nil {
-		return true
-	}
-	old := Condition(in.Baseline, text(c, "type"))
-	if old == nil {
-		return true
-	}
-	for _, key := range []string{"status", "reason", "message", "lastUpdateTime", "lastTransitionTime"} {
-		if text(old, key) != text(c, key) {
-			return true
-		}
-	}
-	was, _ := number(old["observedGeneration"])
-	now, known := number(c["observedGeneration"])
-	return known && now != was && now >= in.Baseline.GetGeneration()
-}
-
 // conditionText returns the reason and message of a condition.
 func conditionText(c map[string]any) string {
 	reason, message := text(c, "reason"), OneLine(text(c, "message"))
@@ -175,28 +123,4 @@ func OneLine(s string) string {
 		s = strings.ToValidUTF8(s[:600], "") + "…"
 	}
 	return s
-}
-
-// LastWritten returns the newest time of an object's managed fields, by the cluster's clock;
-// zero when they have none.
-func LastWritten(obj *unstructured.Unstructured) time.Time {
-	var last time.Time
-	for _, f := range obj.GetManagedFields() {
-		if f.Time != nil && f.Time.After(last) {
-			last = f.Time.Time
-		}
-	}
-	return last
-}
-
-// statusWritten reports whether a controller wrote the status after our own write: it
-// differs, or the managed fields of both objects, which carry the server's times, say so.
-func statusWritten(in Input) bool {
-	if in.Baseline == nil || !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"]) {
-		return true
-	}
-	applied := LastWritten(in.Baseline)
-	return slices.ContainsFunc(in.Object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Subresource == "status" && f.Time != nil && f.Time.After(applied)
-	})
 }

@@ -100,18 +100,11 @@ type evaluator func(in Input) Verdict
 // A nil Set has the built-in rules.
 func (s *Set) Evaluate(in Input) Verdict {
 	v := s.evaluate(in)
-	if reported := v.Class == class.ConditionFailed || v.Class == class.RuleFailed; reported && hasStatus(in.Object) && !statusWritten(in) {
-		if in.Workloads.Busy { // one of them may be its controller, or the cure
-			return Verdict{Message: v.Message, RecheckAfter: workloadsRecheck}
-		}
-		v.Grace = max(v.Grace, failedBeforeGrace)
+	if v.Class == class.ConditionFailed || v.Class == class.RuleFailed {
+		return failedSince(in, v)
 	}
 	return v
 }
-
-// failedBeforeGrace is how long a controller has to get over a failure from before the release. What the release
-// changed elsewhere, such as a Secret or a workload, may be the cure.
-const failedBeforeGrace = time.Minute
 
 func (s *Set) evaluate(in Input) Verdict {
 	gk := in.Object.GroupVersionKind().GroupKind()

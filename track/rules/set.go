@@ -145,38 +145,20 @@ var wellKnown = sync.OnceValue(func() *Set {
 	return set
 })
 
-// evaluate applies the rule, if there is one. It doesn't decide if it only says when the object has failed. A controller that
-// says Stalled won't try again.
-// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
+// evaluate applies the rule, if there is one. It doesn't decide if it only says when the object has failed.
 func (r *Rule) evaluate(in Input) (v Verdict, decides bool) {
 	if r == nil {
 		return Verdict{}, false
 	}
 	vars := variables(in)
-	if note := r.compiled.intended.string(vars); note != "" {
-		return intended(note), true
+	if v, is := r.intendedState(in, vars); is {
+		return v, true
 	}
-	if r.builtIn {
-		if v, is := intendedByAnyKind(in, vars); is {
-			return v, true
-		}
-		if r.Ready == "true" {
-			return ready(""), true
-		}
+	if r.builtIn && r.Ready == "true" {
+		return ready(""), true
 	}
-	if c := Condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
-		if seen, _ := generationObserved(in.Object); seen {
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}, true
-		}
-	}
-	if r.compiled.failed.isTrue(vars) {
-		switch {
-		case isOfEarlierGeneration(in):
-			return progressing(notObserved), true
-		case r.ofAnnotations:
-			return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + r.compiled.failed.source}, true
-		}
-		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}, true
+	if v, has := r.failure(in, vars); has {
+		return v, true
 	}
 	if r.compiled.ready == nil {
 		return Verdict{}, false
@@ -195,18 +177,53 @@ func (r *Rule) evaluate(in Input) (v Verdict, decides bool) {
 	case r.ofAnnotations:
 		return progressing("waiting for: " + r.compiled.ready.source), true
 	}
-	v = Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
+	return r.unready(in, vars), true
+}
+
+// intendedState returns the verdict on an object in a state that somebody wants.
+func (r *Rule) intendedState(in Input, vars map[string]any) (Verdict, bool) {
+	if note := r.compiled.intended.string(vars); note != "" {
+		return intended(note), true
+	}
+	if !r.builtIn {
+		return Verdict{}, false
+	}
+	return intendedByAnyKind(in, vars)
+}
+
+// failure returns the verdict on an object that has failed. A controller that says Stalled won't try again.
+// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
+func (r *Rule) failure(in Input, vars map[string]any) (Verdict, bool) {
+	if c := Condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
+		if seen, _ := generationObserved(in.Object); seen {
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}, true
+		}
+	}
+	switch {
+	case !r.compiled.failed.isTrue(vars):
+		return Verdict{}, false
+	case isOfEarlierGeneration(in):
+		return progressing(notObserved), true
+	case r.ofAnnotations:
+		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + r.compiled.failed.source}, true
+	}
+	return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}, true
+}
+
+// unready returns the verdict on an object that is neither ready nor has failed: some never get a status.
+func (r *Rule) unready(in Input, vars map[string]any) Verdict {
+	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	switch {
 	case r.builtIn && r.Kind == "*" && !hasStatus(in.Object) && in.HasStatus != nil && !*in.HasStatus:
-		v.Phase, v.Unverified, v.Message = Ready, true, noStatusOfKind
+		return Verdict{Phase: Ready, Unverified: true, Message: noStatusOfKind}
 	case r.compiled.unverified.isTrue(vars):
-		v = unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
+		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, cmp.Or(r.compiled.note.string(vars), "no controller appears to manage it"))
 	case r.builtIn && !hasStatus(in.Object):
-		v = unverifiedAfter(in, v, knownKindStatusTimeout, noController)
+		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
 	case r.builtIn && isScaledToZero(in.Object):
-		v = whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
+		return whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
 	}
-	return v, true
+	return v
 }
 
 // message describes the progress of an object: by the rule, otherwise by its conditions.
@@ -225,13 +242,6 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 		return phase
 	}
 	return "waiting for the controller"
-}
-
-// isOfEarlierGeneration reports whether a failure is one of the object before the change. A status that was written
-// since counts even if its generation is an earlier one: not every controller writes that when it fails.
-func isOfEarlierGeneration(in Input) bool {
-	seen, _ := generationObserved(in.Object)
-	return !seen && in.Changed && hasStatus(in.Object) && !statusWritten(in)
 }
 
 // NewRule compiles the rule of annotations, such as deployer.io/ready and deployer.io/failed; nil when both are empty.
