@@ -71,7 +71,7 @@ func (p *Pod) HasRestarted() bool {
 
 // crashes counts the runs and starts of a container that have failed, as far as they count.
 func (h *History) crashes(c *Container) int {
-	return max(0, c.crashes()-h.crashesBefore[c.Name])
+	return max(0, c.crashes()-h.of(c.Name).crashesBefore)
 }
 
 // crashes counts all of them: each restart tells of one, and a container that is down
@@ -133,7 +133,7 @@ func (f *Symptom) setClass(c class.Class) { f.Class, f.Title = c, class.InfoOf(c
 // describeCrash sets the class and message of a crash.
 func (h *History) describeCrash(f *Symptom, c *Container, last *Termination, r Policy) {
 	liveness, isKilled := h.events[class.LivenessProbeFailed]
-	message := h.execErrors[c.Name]
+	message := h.of(c.Name).execError
 	if last != nil && last.Message != "" {
 		message = last.Message
 	}

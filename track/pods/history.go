@@ -50,17 +50,32 @@ type Policy struct {
 // A History is what has happened to one pod so far.
 type History struct {
 	Pod                Pod
-	crashesBefore      map[string]int // by container: those that don't count
-	crashesAtFirst     map[string]int // by container: all there were when it was first seen
-	problemSince       map[string]time.Time
-	pulls              map[string]pulls // by container, as its states tell
+	containers         map[string]*containerHistory // by name; see of
+	problemSince       map[string]time.Time         // by key
 	pullEvents         map[imageClass]pulls
-	wasReady           map[string]bool   // containers that were ready in this rollout
-	execErrors         map[string]string // by container: the only line of the log of its crashed run
 	events             map[class.Class]eventProblem
 	MissingPullSecrets []string // names, that the kubelet missed when it pulled last
 	scaleUpTriggered   bool     // the autoscaler adds a node
 	scaleUpImpossible  bool     // the autoscaler can't help
+}
+
+// A containerHistory is what has happened to one container.
+type containerHistory struct {
+	crashesBefore  int    // those that don't count
+	crashesAtFirst int    // all there were when it was first seen
+	pulls          pulls  // as its states tell
+	wasReady       bool   // in this rollout
+	execError      string // the only line of the log of its crashed run
+}
+
+// of returns the history of a container.
+func (h *History) of(container string) *containerHistory {
+	known := h.containers[container]
+	if known == nil {
+		known = &containerHistory{}
+		h.containers[container] = known
+	}
+	return known
 }
 
 // eventProblem is what events say about one class.
@@ -73,13 +88,14 @@ type eventProblem struct {
 // NewHistory starts to follow a pod. Crashes of a pod that is older than the
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
-	h := &History{crashesBefore: map[string]int{}, crashesAtFirst: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
-		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]eventProblem{}}
+	h := &History{containers: map[string]*containerHistory{}, problemSince: map[string]time.Time{}, pullEvents: map[imageClass]pulls{}, events: map[class.Class]eventProblem{}}
+	isOld := r.AppliedAt.IsZero() || p.Created.Before(r.AppliedAt.Add(-time.Second))
 	for i := range p.Containers {
-		h.crashesAtFirst[p.Containers[i].Name] = p.Containers[i].crashes()
-	}
-	if old := r.AppliedAt.IsZero() || p.Created.Before(r.AppliedAt.Add(-time.Second)); old && !r.Unchanged {
-		h.crashesBefore = maps.Clone(h.crashesAtFirst)
+		c := &p.Containers[i]
+		own := h.of(c.Name)
+		if own.crashesAtFirst = c.crashes(); isOld && !r.Unchanged {
+			own.crashesBefore = own.crashesAtFirst
+		}
 	}
 	return h
 }
@@ -90,8 +106,8 @@ func (h *History) Update(p Pod) {
 		c := &p.Containers[i]
 		h.recordPull(c)
 		if c.Ready && !c.Init && c.ReadinessWindow > 0 { // without a probe ready says no more than running
-			h.wasReady[c.Name] = true
-			h.crashesBefore[c.Name] = c.crashes()
+			own := h.of(c.Name)
+			own.wasReady, own.crashesBefore = true, c.crashes()
 		}
 	}
 	h.Pod = p
@@ -132,7 +148,7 @@ func (h *History) UnexplainedCrash(container string) *Container {
 
 // SetExecError records the error that the log of a container shows for a command that was not
 // executed.
-func (h *History) SetExecError(container, text string) { h.execErrors[container] = text }
+func (h *History) SetExecError(container, text string) { h.of(container).execError = text }
 
 func (p *Pod) container(name string) *Container {
 	for i := range p.Containers {
@@ -197,13 +213,13 @@ func (h *History) startTimer(f *Symptom, r Policy, now time.Time) {
 	if !f.Ended {
 		f.Limit = cmp.Or(f.Limit, class.InfoOf(f.Class).Attempts)
 	}
-	f.WasReady, f.MayHeal = h.wasReady[f.Container], r.Unchanged && h.mayHeal(f)
+	f.WasReady, f.MayHeal = h.of(f.Container).wasReady, r.Unchanged && h.mayHeal(f)
 	f.LacksDevice = f.Class == class.ResourceClaimUnallocated && missingDevice().MatchString(f.Message)
 }
 
 // mayHeal reports whether a pod has only crashed before somebody looked, or so long ago that three crashes are still to be seen.
 func (h *History) mayHeal(f *Symptom) bool {
-	first := h.crashesAtFirst[f.Container]
+	first := h.of(f.Container).crashesAtFirst
 	return f.Attempts == first || first >= f.Limit && f.Attempts < first+f.Limit
 }
 

@@ -44,19 +44,18 @@ func (h *History) recordPull(c *Container) {
 	if !pullReasons.Has(reason) {
 		return
 	}
-	p, known := h.pulls[c.Name]
+	p := &h.of(c.Name).pulls
 	if bareBackOff().MatchString(message) {
 		message = p.message
 	}
 	before := h.Pod.container(c.Name)
 	switch {
-	case !known, p.message != "" && pullClass(reason, message, c.pulled()) != pullClass(reason, p.message, c.pulled()):
+	case p.attempts == 0, p.message != "" && pullClass(reason, message, c.pulled()) != pullClass(reason, p.message, c.pulled()):
 		p.attempts = 1
 	case reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull":
 		p.attempts++
 	}
 	p.message = message
-	h.pulls[c.Name] = p
 }
 
 // recordPullEvent takes an event about an attempt; count is how often the kubelet has written it.
@@ -72,7 +71,7 @@ func (h *History) recordPullEvent(message string, count int) {
 
 // pullProblem is that of a container whose image can't be had.
 func (h *History) pullProblem(c *Container) *Symptom {
-	p := h.pulls[c.Name]
+	p := h.of(c.Name).pulls
 	if p.message == "" {
 		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
