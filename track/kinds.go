@@ -13,7 +13,7 @@ import (
 	"deployer/track/rules"
 )
 
-// A kind is what tracking has to know of a kind of Kubernetes. When its objects are ready is in package rules.
+// A kind is what tracking has to know of a kind. When its objects are ready is in package rules.
 type kind struct {
 	podsOf       func(*trackedObject) revisionPods // how the pods of its new revision are found; nil: it has none
 	runsToEnd    bool                              // its pods end, and its controller counts those that fail; others may be controllers of other objects
@@ -28,12 +28,18 @@ var kinds = map[schema.GroupKind]kind{
 	kube.StatefulSetKind:           {podsOf: podsOfStatefulSet},
 	kube.DaemonSetKind:             {podsOf: podsOfDaemonSet},
 	kube.JobKind:                   {podsOf: podsOfJob, runsToEnd: true},
+	argoRollout:                    {podsOf: podsOfArgoRollout},
 	kube.PersistentVolumeClaimKind: {eventsReadAt: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}},
 	kube.ServiceKind:               {eventsReadAt: []time.Duration{20 * time.Second, 55 * time.Second}},
 }
 
-// isWorkload reports whether the object has pods.
-func (t *trackedObject) isWorkload() bool { return kinds[t.gk].podsOf != nil }
+var argoRollout = schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
+
+// hasPods reports whether the pods of the object are watched.
+func (t *trackedObject) hasPods() bool { return kinds[t.gk].podsOf != nil }
+
+// isWorkload reports whether the object is one of Kubernetes' own workloads: no controller of the release is awaited for it.
+func (t *trackedObject) isWorkload() bool { return t.hasPods() && !rules.IsCustom(t.gk) }
 
 // mayBeController reports whether the object's pods may be the controller of other objects.
 func (t *trackedObject) mayBeController() bool { return t.isWorkload() && !kinds[t.gk].runsToEnd }
@@ -46,7 +52,7 @@ type revisionPods struct {
 }
 
 func (t *trackedObject) revisionPods() revisionPods {
-	if !t.isWorkload() {
+	if !t.hasPods() {
 		return revisionPods{}
 	}
 	found := kinds[t.gk].podsOf(t)
@@ -59,6 +65,16 @@ func podsOfDeployment(t *trackedObject) revisionPods {
 		return revisionPods{}
 	}
 	return revisionPods{podQuery{label: "pod-template-hash"}, t.newPods.revision, replicaSetKey(t.target.ID.Namespace, t.newReplicaSet())}
+}
+
+// podsOfArgoRollout goes by what its controller says of the newest revision.
+// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+func podsOfArgoRollout(t *trackedObject) revisionPods {
+	hash, _, _ := unstructured.NestedString(t.observed.object.Object, "status", "currentPodHash")
+	if hash == "" || !rules.ChangeObserved(t.observed.object) {
+		return revisionPods{}
+	}
+	return revisionPods{podQuery{label: "rollouts-pod-template-hash"}, hash, replicaSetKey(t.target.ID.Namespace, t.target.ID.Name+"-"+hash)}
 }
 
 func podsOfReplicaSet(t *trackedObject) revisionPods {

@@ -67,7 +67,7 @@ func (t *trackedObject) logMode() LogMode {
 }
 
 // hasLogs reports whether the object is a pod or has pods.
-func (t *trackedObject) hasLogs() bool { return t.isWorkload() || t.gk == kube.PodKind }
+func (t *trackedObject) hasLogs() bool { return t.hasPods() || t.gk == kube.PodKind }
 
 // showsLogs reports whether the lines of its pods are shown as they are written.
 func (t *trackedObject) showsLogs() bool {

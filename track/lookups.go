@@ -36,26 +36,22 @@ func (w *wait) lookUpDetails(now time.Time) {
 	w.pods.update(now)
 }
 
-// needsPods reports whether the object is a workload whose pods are watched: because its rollout is
+// needsPods reports whether the object has pods and they are watched: because its rollout is
 // slow, or for their logs.
 func (t *trackedObject) needsPods() bool {
-	return t.isWorkload() && (t.lookups.isSlow || t.showsLogs())
+	return t.hasPods() && (t.lookups.isSlow || t.showsLogs())
 }
 
 // nextLookupAt returns when to look up the next detail of an object; zero for never.
 func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
-	if obj.observed.object == nil || obj.target.Until == UntilGone {
+	switch {
+	case obj.observed.object == nil || obj.target.Until == UntilGone:
 		return time.Time{}
-	}
-	if !obj.lookups.isSlow && !obj.awaitsServing() {
-		if !obj.timers.readySince.IsZero() {
-			return time.Time{} // it is ready, and only has to stay so
-		}
-		after := slowRolloutAfter
-		if obj.gk == kube.PersistentVolumeClaimKind {
-			after = kinds[obj.gk].eventsReadAt[0]
-		}
-		return obj.clock.shown(obj.timers.appliedAt.Add(after))
+	case obj.lookups.isSlow || obj.awaitsServing():
+	case !obj.timers.readySince.IsZero():
+		return time.Time{} // it is ready, and only has to stay so
+	default:
+		return obj.clock.shown(obj.timers.appliedAt.Add(slowRolloutAfter))
 	}
 	if obj.lookups.inFlight {
 		return time.Time{}

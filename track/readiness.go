@@ -11,7 +11,7 @@ import (
 	"deployer/track/rules"
 )
 
-const slowRolloutAfter = time.Second // after this time the pods of a rollout are watched that isn't ready
+const slowRolloutAfter = time.Second // after this time the pods and events of what isn't ready are watched
 
 // An evaluation computes the status of an object at one time of its clock, from what is known of the object, its pods and
 // its events. It does no I/O and reads no clock. What it finds it notes where it must be known how long it has lasted:

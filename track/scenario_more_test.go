@@ -202,6 +202,42 @@ func (w *world) definitions() dynamic.ResourceInterface {
 
 const withStatus = "    subresources: {status: {}}\n"
 
+// TestPodsOfAnArgoRollout: its new pods say why it doesn't get ready, long before its own deadline.
+func TestPodsOfAnArgoRollout(t *testing.T) {
+	w := newWorld(t)
+	crd := parse(w, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.argoproj.io}
+spec:
+  group: argoproj.io
+  scope: Namespaced
+  names: {plural: rollouts, singular: rollout, kind: Rollout, listKind: RolloutList}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`+withStatus)
+	made, err := w.definitions().Apply(w.Context(), crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "deployer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Cleanup(func() { _ = w.definitions().Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}) })
+	w.wait(track.Options{}, 30*time.Second, track.Target{ID: kube.IDOf(made), Baseline: made, Changed: true}).ready(15 * time.Second)
+	w.admin.ForgetKinds()
+	rollout := w.apply("{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {replicas: 1}}")
+	pods := workload("ReplicaSet", "web-5c7", 1, kubetest.Script{{Phase: "Pending", State: kubetest.Waiting("InvalidImageName", "couldn't parse it")}}, "")
+	w.apply(strings.ReplaceAll(pods, "app: web-5c7", "app: web, rollouts-pod-template-hash: 5c7"))
+	status := `{"status":{"observedGeneration":"1","phase":"Progressing","currentPodHash":"5c7"}}`
+	if _, err := w.client(rollout.GVK).Patch(t.Context(), "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.wait(track.Options{}, 40*time.Second, rollout).failed(class.InvalidImageName, 0, 12*time.Second); len(p.Pods) != 1 {
+		t.Errorf("problem = %+v, want the pod", p)
+	}
+}
+
 func TestDefinitionAndItsObject(t *testing.T) {
 	w := newWorld(t)
 	group := w.define(withStatus)

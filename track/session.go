@@ -12,8 +12,17 @@ import (
 )
 
 // A session is what the parts of a wait share: the cluster and its health, the tracked objects, the
-// events and the goroutines. Only the goroutine of the wait may touch its fields; other goroutines send
-// their results through tasks.
+// events and the goroutines. Only the goroutine of the wait may touch its fields, and those of the objects; other
+// goroutines send their results through tasks. So nothing here is locked.
+//
+//	wait ── asks whether objects are ready, reports changes, and knows when it is over
+//	 ├─ objectWatches, podWatches, eventWatches ── tell the objects what the API server shows: update, updatePod, addEvent
+//	 ├─ missingReferences ── asks for what pods miss
+//	 ├─ logFollower ── shows logs
+//	 └─ trackedObject ── has what was shown of one object; its evaluation gives its status
+//	apiHealth ── stops the clocks of objects while nothing can be shown of them
+//
+// Each part has the session embedded, and what it asks of other parts as fields.
 type session struct {
 	cluster *kube.Cluster
 	typed   kubernetes.Interface // of the cluster; set when the wait begins

@@ -21,6 +21,10 @@ import (
 
 // A trackedObject is the state of one target. It does no I/O and gets the time from its
 // caller, so that tests can replay recorded sequences.
+//
+// What the watches tell is kept in observed, events and newPods, and makes a status due. The evaluation keeps in timers, and in
+// the histories of pods, how long something has lasted. Times are the object's clock's, also in the histories of its pods; only those of a
+// status are the wait's.
 type trackedObject struct {
 	target   Target
 	gk       schema.GroupKind
