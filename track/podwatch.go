@@ -61,7 +61,6 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // request asks for a watch of a workload's pods once its revision is known, and again for each
 // later revision.
 func (p *podWatches) request(obj *trackedObject) {
-	obj.updateRevision()
 	of := obj.revisionPods()
 	if p.allNamespaces && of.query.label != "" && obj.gk != kube.DaemonSetKind {
 		of.query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets

@@ -126,7 +126,6 @@ func (e *evaluation) ruleInput() rules.Input {
 		HasStatus: e.obj.observed.hasStatus, ProgressedAt: e.obj.timers.progressedAt, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
 		Own: cmp.Or(e.obj.settings.rule, e.obj.kindRule), Workloads: e.workloads()}
 	if e.obj.settings.rolloutRequired != "" {
-		e.obj.updateRevision() // the pods of a new one are looked for after the status was computed
 		if of := e.obj.revisionPods(); of.owner != "" && of.value == e.obj.newPods.revision {
 			in.NewReady = e.obj.newPods.ready()
 		}

@@ -83,6 +83,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	}
 	obj.observed.generation = t.Baseline.GetGeneration()
 	obj.observed.serverAppliedAt = rules.LastWritten(t.Baseline)
+	obj.updateRevision()
 	switch {
 	case obj.gk == kube.CRDKind:
 		obj.observed.isServed = opts.computeStatus(t.Baseline, now, nil).State == Ready // it was there before
@@ -117,6 +118,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		t.observed.generation, t.timers.progressedAt = g, t.clock.at(now)
 		clear(t.timers.failingSince)
 	}
+	t.updateRevision()
 	if t.gk == kube.PodKind {
 		t.updateBarePod(obj)
 	}
