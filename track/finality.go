@@ -200,7 +200,7 @@ func (e *evaluation) progressLimit(v rules.Verdict) (limit time.Duration, from t
 	if isDeployment {
 		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
 	}
-	limit = cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress)
+	limit = cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress+rules.LongTermination(e.obj.observed.object))
 	workloads := e.workloads()
 	if limit < 0 || workloads.Busy || rules.IsQueuedByKueue(e.obj.observed.object) {
 		return 0, time.Time{}, false // while workloads aren't ready, of which one may be its controller, that one's limits count

@@ -215,6 +215,14 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 	return message
 }
 
+// LongTermination is how much longer than usual a pod of a workload may take to end. Those of StatefulSets and DaemonSets end
+// before their successors are made, one after the other.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+func LongTermination(obj *unstructured.Unstructured) time.Duration {
+	const usual = 30 // seconds, the API server's default
+	return time.Duration(max(0, count(obj.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")-usual)) * time.Second
+}
+
 // LacksReadinessProbe reports whether a workload's template has a container or sidecar that is
 // called ready as soon as it runs: without a readiness probe, in a workload that
 // doesn't ask for minReadySeconds.
