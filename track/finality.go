@@ -37,6 +37,7 @@ const (
 	maxEvictions        = 3                // evictions that are no bad luck any more
 	pendingRecheck      = 2 * time.Second  // until it is looked again whether what is missing is on its way
 	defaultNoProgress   = 10 * time.Minute // the API server's default of progressDeadlineSeconds
+	silenceSlack        = 2 * time.Minute  // beside the longest time in which nothing may be heard of a pod, by its own settings
 	controllerHeadStart = 15 * time.Second // gives the Deployment controller time to report its own, more precise failure
 )
 
@@ -200,7 +201,7 @@ func (e *evaluation) progressLimit(v rules.Verdict) (limit time.Duration, from t
 	if isDeployment {
 		stated = cmp.Or(stated, ofRun) // every Deployment has a deadline: the API server sets one
 	}
-	limit = cmp.Or(stated, v.NoProgress, ofRun, defaultNoProgress+rules.LongTermination(e.obj.observed.object))
+	limit = cmp.Or(stated, v.NoProgress, ofRun, max(defaultNoProgress, rules.LongestSilence(e.obj.observed.object)+silenceSlack))
 	workloads := e.workloads()
 	if limit < 0 || workloads.Busy || rules.IsQueuedByKueue(e.obj.observed.object) {
 		return 0, time.Time{}, false // while workloads aren't ready, of which one may be its controller, that one's limits count

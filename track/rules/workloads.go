@@ -215,12 +215,16 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 	return message
 }
 
-// LongTermination is how much longer than usual a pod of a workload may take to end. Those of StatefulSets and DaemonSets end
-// before their successors are made, one after the other.
+// LongestSilence is the longest time in which nothing may be heard of a pod of a workload, by its own settings: while it ends,
+// before its successor is made; while it starts; and while it must stay ready.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
-func LongTermination(obj *unstructured.Unstructured) time.Duration {
-	const usual = 30 // seconds, the API server's default
-	return time.Duration(max(0, count(obj.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")-usual)) * time.Second
+func LongestSilence(obj *unstructured.Unstructured) time.Duration {
+	longest := max(count(obj.Object, "spec", "template", "spec", "terminationGracePeriodSeconds"), count(obj.Object, "spec", "minReadySeconds"))
+	for _, c := range slices.Concat(TemplateContainers(obj), TemplateInitContainers(obj)) {
+		startup := count(c, "startupProbe", "initialDelaySeconds") + count(c, "startupProbe", "periodSeconds")*count(c, "startupProbe", "failureThreshold")
+		longest = max(longest, startup, count(c, "readinessProbe", "initialDelaySeconds"))
+	}
+	return time.Duration(longest) * time.Second
 }
 
 // LacksReadinessProbe reports whether a workload's template has a container or sidecar that is
