@@ -74,7 +74,7 @@ func finalInPod(f *pods.Symptom) time.Time {
 // podsDeadline is the deadline of a problem of pods for their object; missing is what it is about, if something is missing.
 func (s *podSummary) podsDeadline(g *problemGroup, missing *finding.Missing) deadline {
 	if s.awaitsPullSecret(g) {
-		return deadline{lookAt: s.eval.now.Add(pendingRecheck)}
+		return deadline{lookAt: s.now.Add(pendingRecheck)}
 	}
 	if missing != nil {
 		if d, isSpecial := s.missingDeadline(g, *missing); isSpecial {
@@ -83,12 +83,12 @@ func (s *podSummary) podsDeadline(g *problemGroup, missing *finding.Missing) dea
 	}
 	c, info := g.symptom.Class, class.InfoOf(g.symptom.Class)
 	switch {
-	case s.eval.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
-		return deadline{finalAt: s.eval.now}
+	case s.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
+		return deadline{finalAt: s.now}
 	case s.runsAreCounted(g):
 		return deadline{}
 	case c == class.Evicted && len(g.members) >= maxEvictions && s.replacementsHaveIt(g):
-		return deadline{finalAt: s.eval.now}
+		return deadline{finalAt: s.now}
 	case info.Scope == class.Informational, g.finalAt.IsZero():
 		return deadline{}
 	case c == class.PodFailed:
@@ -108,7 +108,7 @@ const notCreated = "CreateContainerError"
 // runsAreCounted reports whether a problem is one of runs that the object's controller counts itself, as that of Jobs
 // does against its backoffLimit.
 func (s *podSummary) runsAreCounted(g *problemGroup) bool {
-	return kinds[s.eval.obj.gk].runsToEnd && class.InfoOf(g.symptom.Class).Ran && g.symptom.Reason != notCreated
+	return kinds[s.obj.gk].runsToEnd && class.InfoOf(g.symptom.Class).Ran && g.symptom.Reason != notCreated
 }
 
 // replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that
@@ -123,11 +123,11 @@ func (s *podSummary) replacementsHaveIt(g *problemGroup) bool {
 // other classes all new pods must fail. In a StatefulSet that updates in order the first
 // failing pod is enough, because the update stops there.
 func (s *podSummary) affectsAllPods(g *problemGroup, scope class.Scope) bool {
-	if s.eval.obj.updatesInOrder() {
+	if s.obj.updatesInOrder() {
 		return true
 	}
 	mayAffectOne := scope != class.Deterministic
-	for _, history := range s.eval.obj.newPods.byUID {
+	for _, history := range s.obj.newPods.byUID {
 		mayAffectOne = mayAffectOne || history.HasPassed(g.symptom.Class, g.symptom.Container)
 	}
 	return !mayAffectOne || s.ready == 0 && s.failing >= s.total-s.ended
@@ -145,7 +145,7 @@ func (t *trackedObject) updatesInOrder() bool {
 
 // missingDeadline is the deadline of a problem that is about something missing; false when it is like any other.
 func (s *podSummary) missingDeadline(g *problemGroup, what finding.Missing) (deadline, bool) {
-	obj, now := s.eval.obj, s.eval.now
+	obj, now := s.obj, s.now
 	known := missingReference{}
 	if obj.release.missing != nil {
 		known = obj.release.missing(missingID{obj.target.ID.Namespace, what})
@@ -170,7 +170,7 @@ func (s *podSummary) missingDeadline(g *problemGroup, what finding.Missing) (dea
 // the pull secret for it.
 func (s *podSummary) awaitsPullSecret(g *problemGroup) bool {
 	return g.symptom.Class == class.ImagePullPermanent && !g.symptom.Certain && slices.ContainsFunc(g.pod.MissingPullSecrets, func(name string) bool {
-		return s.eval.obj.release.expects(s.eval.obj.target.ID.Namespace, finding.Missing{Kind: "Secret", Name: name})
+		return s.obj.release.expects(s.obj.target.ID.Namespace, finding.Missing{Kind: "Secret", Name: name})
 	})
 }
 

@@ -27,7 +27,9 @@ type problemGroup struct {
 
 // podSummary counts the new pods.
 type podSummary struct {
-	eval         *evaluation
+	eval         *evaluation // that it is for
+	obj          *trackedObject
+	now          time.Time
 	total, ready int
 	ended        int // failed or evicted: no pods that may still get ready
 	failing      int // not ready and not ended, with a problem that fails
@@ -47,7 +49,7 @@ func (e *evaluation) podProblem() *Finding {
 }
 
 func (e *evaluation) summarizePods() *podSummary {
-	summary := &podSummary{eval: e, groups: map[class.Class]*problemGroup{}}
+	summary := &podSummary{eval: e, obj: e.obj, now: e.now, groups: map[class.Class]*problemGroup{}}
 	r := e.obj.podPolicy(e.rollout)
 	r.Now = e.obj.clock.shown(e.now)
 	for _, history := range e.obj.newPods.byUID {
@@ -84,7 +86,7 @@ func (e *evaluation) summarizePods() *podSummary {
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
 func (s *podSummary) addFinding(f pods.Symptom, history *pods.History) bool {
-	if at := f.Since.Add(f.StartWindow); s.eval.now.Before(at) {
+	if at := f.Since.Add(f.StartWindow); s.now.Before(at) {
 		s.eval.checkBy(at)
 		return false
 	}
@@ -129,10 +131,10 @@ func (s *podSummary) problemOf(g *problemGroup) *Finding {
 	}
 	if s.awaitsPullSecret(g) {
 		for _, history := range g.members {
-			history.RestartTimer(f, s.eval.now)
+			history.RestartTimer(f, s.now)
 		}
 	}
-	if s.eval.obj.updatesInOrder() && !p.FinalAt.IsZero() {
+	if s.obj.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
 	return p

@@ -92,6 +92,9 @@ func volumeClaim(in Input) Verdict {
 		return v
 	}
 	v := progressing("waiting for a volume")
+	if field(o, "spec", "dataSource") != nil || field(o, "spec", "dataSourceRef") != nil {
+		v.NoProgress = -1 // it is filled from a snapshot, another claim or by a populator, as long as that takes
+	}
 	if event := in.Events["ProvisioningFailed"]; provisioningContinues().MatchString(event.Message) {
 		v.Message = JoinText(v.Message, event.Message)
 		return v
