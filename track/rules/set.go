@@ -5,7 +5,6 @@ import (
 	_ "embed" // for the rules of well-known kinds
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,8 +36,9 @@ type Rule struct {
 	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled      programs
-	builtIn       bool // shipped with deployer: Stalled, a missing status and the general intended states count too
-	ofAnnotations bool // it may lack Ready, and speaks by its expressions
+	compileOnce   sync.Once // of one that is built in: few of them are ever asked
+	builtIn       bool      // shipped with deployer: Stalled, a missing status and the general intended states count too
+	ofAnnotations bool      // it may lack Ready, and speaks by its expressions
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
@@ -71,7 +71,10 @@ func unreadable(err error) error {
 
 // Parse reads a rules file, in YAML or JSON, and compiles its expressions. The
 // error lists everything that is wrong with it.
-func Parse(data []byte) (*Set, error) {
+func Parse(data []byte) (*Set, error) { return read(data, (*Rule).compile) }
+
+// read reads a rules file, and prepares each rule.
+func read(data []byte, prepare func(*Rule) error) (*Set, error) {
 	var f ruleFile
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		return nil, unreadable(err)
@@ -83,7 +86,7 @@ func Parse(data []byte) (*Set, error) {
 			errs = append(errs, fmt.Errorf("rule %d: kind and ready must be set", i+1))
 			continue
 		}
-		if err := r.compile(); err != nil {
+		if err := prepare(r); err != nil {
 			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.groupKind(), err))
 			continue
 		}
@@ -132,23 +135,32 @@ func (s *Set) Has(gk schema.GroupKind) bool { return s.find(gk) != nil }
 //go:embed wellknown.yaml
 var wellKnownData []byte
 
-// wellKnown holds the rules for kinds of common operators. They are parsed when first
-// needed.
+// wellKnown holds the rules for kinds of common operators. They are read when first
+// needed, and each is compiled when it is.
 var wellKnown = sync.OnceValue(func() *Set {
-	set, err := Parse(wellKnownData)
+	set, err := read(wellKnownData, func(r *Rule) error { r.builtIn = true; return nil })
 	if err != nil {
 		panic("wellknown.yaml: " + err.Error()) // a test reads it
 	}
-	for _, r := range slices.AppendSeq(set.wildcards, maps.Values(set.rules)) {
-		r.builtIn = true
-	}
 	return set
 })
+
+// compileBuiltIn compiles a rule that is built in, once.
+func (r *Rule) compileBuiltIn() {
+	r.compileOnce.Do(func() {
+		if err := r.compile(); err != nil {
+			panic("wellknown.yaml: " + err.Error()) // a test compiles them all
+		}
+	})
+}
 
 // evaluate applies the rule, if there is one. It doesn't decide if it only says when the object has failed.
 func (r *Rule) evaluate(in Input) (v Verdict, decides bool) {
 	if r == nil {
 		return Verdict{}, false
+	}
+	if r.builtIn {
+		r.compileBuiltIn()
 	}
 	vars := variables(in)
 	if v, is := r.intendedState(in, vars); is {
