@@ -7,8 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/watch"
 )
 
@@ -74,5 +76,22 @@ func TestPodsOfAnEarlierRevision(t *testing.T) {
 				t.Error("the watch of the revision before stays open for nobody")
 			}
 		})
+	}
+}
+
+// TestRecreatedObjectHasNoPodsYet: those of the one before say nothing of it.
+func TestRecreatedObjectHasNoPodsYet(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	web := func(uid string) *unstructured.Unstructured {
+		return normalised(t, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "prod", "uid": uid,
+			"annotations": map[string]any{"deployment.kubernetes.io/revision": "1"}}})
+	}
+	obj := newTrackedObject(Target{ID: kube.IDOf(web("1")), Baseline: web("1"), MayAppearLater: true}, &Options{}, begin)
+	obj.setRevision("5c7")
+	obj.updatePod((&actor{Name: "web-1", Waiting: []string{"InvalidImageName"}}).pod(begin))
+	obj.markGone(nil)
+	obj.update(web("2"), begin.Add(time.Minute))
+	if status, _ := obj.evaluate(begin.Add(2 * time.Minute)); status.Finding != nil || obj.newPods.revision != "" {
+		t.Errorf("status = %+v, revision %q, want no pods of the one before", status, obj.newPods.revision)
 	}
 }

@@ -109,6 +109,8 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		t.target.Baseline = obj
 		t.settings = settingsOf(obj)
 		t.observed.generation = obj.GetGeneration()
+		t.newPods.revision = ""
+		clear(t.newPods.byUID)
 	}
 	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
 	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
