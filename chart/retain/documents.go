@@ -220,13 +220,70 @@ func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged 
 	var old *node
 	if recorded != nil {
 		old = recorded.node
-		// As for the keys of a map, a number in the name is only a position.
-		if numberOf(strings.TrimPrefix(o.id.Name, d.in.Release)) != "" && !identitiesFit(mapped(versions, o.body), o.body(old)) {
+		if !d.haveRecordedOwner(o, versions, old) {
 			w.missing = missingOwner
 		}
 	}
 	w.compare(versions, old)
 	return w.out
+}
+
+// haveRecordedOwner reports whether an object belongs to whom it did, as far as its name, labels and annotations say. As for the keys
+// of a map, a number in the name is only a position.
+func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool {
+	withoutRelease := func(name string) string { return strings.TrimPrefix(name, d.in.Release) }
+	name := withoutRelease(o.id.Name)
+	isNumbered := numberOf(name) != ""
+	labels := &surroundings{old: ownerLabels(old, isNumbered), versions: mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) })}
+	isAny := func(string) bool { return true }
+	if same, found := labels.haveRecorded(isAny, func(n *node) map[string]*node { return map[string]*node{"": n} }); !same || !isNumbered || found {
+		return same
+	}
+	bodies := mapped(versions, o.body)
+	if len(identities(bodies[0])) > 0 || len(identities(old)) > 0 {
+		return identitiesFit(bodies, o.body(old))
+	}
+	var names []string
+	for _, other := range d.objects {
+		if other.id.GroupKind() == o.id.GroupKind() {
+			names = append(names, withoutRelease(other.id.Name))
+		}
+	}
+	content := func(n *node) *node { return withoutField(n, "metadata") }
+	return !isOneOfMany(name, names) || fits(mapped(bodies, content), content(o.body(old)))
+}
+
+// ownerLabels are the labels and annotations that say whose an object is: its user, or where the object has a number whatever says it
+// of a field.
+func ownerLabels(n *node, isNumbered bool) *node {
+	out := &node{kind: fields}
+	for _, field := range []string{"labels", "annotations"} {
+		of := n.at("metadata", field)
+		for i := 0; of != nil && i < len(of.keys); i++ {
+			prefix, key, found := strings.Cut(of.keys[i], "/")
+			if !found {
+				key = prefix
+			} else if strings.HasSuffix(prefix, "kubernetes.io") || strings.HasSuffix(prefix, "helm.sh") {
+				continue
+			}
+			isUser := slices.ContainsFunc(wordsOfKey(key), func(word string) bool { return strings.HasPrefix(word, "user") || word == "login" })
+			if isIdentityKey(key, "host", "key", "name", "id") && (isUser || isNumbered) { // charts name themselves
+				out.keys, out.children = append(out.keys, field+" "+key), append(out.children, of.children[i])
+			}
+		}
+	}
+	return out
+}
+
+// withoutField returns a map without a key.
+func withoutField(n *node, key string) *node {
+	out := &node{kind: fields}
+	for i, k := range n.keys {
+		if k != key {
+			out.keys, out.children = append(out.keys, k), append(out.children, n.children[i])
+		}
+	}
+	return out
 }
 
 // sameKindAndPosition returns the object at the position of o, which has a generated name, among those of its kind in each

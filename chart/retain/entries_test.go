@@ -102,7 +102,7 @@ name = {{ $u }}
 password = {{ randAlphaNum 12 }}
 {{- end }}`), false},
 	"XML":                     {text("<users>\n{{- range .Values.users }}\n<user name=\"{{ . }}\" password=\"{{ randAlphaNum 12 }}\"/>\n{{- end }}\n</users>"), true},
-	"XML of several lines":    {text("<users>\n{{- range .Values.users }}\n<user>\n<name>{{ . }}</name>\n<password>{{ randAlphaNum 12 }}</password>\n</user>\n{{- end }}\n</users>"), false},
+	"XML of several lines":    {text("<users>\n{{- range .Values.users }}\n<user>\n<name>{{ . }}</name>\n<password>{{ randAlphaNum 12 }}</password>\n</user>\n{{- end }}\n</users>"), true},
 	"HCL":                     {text("{{- range .Values.users }}\nuser \"{{ . }}\" {\n  password = \"{{ randAlphaNum 12 }}\"\n}\n{{- end }}"), true},
 	"SQL":                     {text("{{- range .Values.users }}\nCREATE USER {{ . }} WITH PASSWORD '{{ randAlphaNum 12 }}';\n{{- end }}"), true},
 	"a nested list":           {text("users: [{{ range .Values.users }}[{{ . }}, {{ randAlphaNum 12 }}], {{ end }}]"), true},
@@ -138,6 +138,59 @@ spec: {profile: {login: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}
 	"documents in fields by numbers": {secret + "stringData:\n{{- range $i, $u := .Values.users }}\n  u{{ $i }}.yaml: |\n    user: {{ $u }}\n    password: {{ randAlphaNum 12 }}\n{{- end }}", false},
 	"documents in base64 by numbers": {secret + "data:\n{{- range $i, $u := .Values.users }}\n  u{{ $i }}: {{ printf \"%s\" $u | b64enc }}\n{{- end }}\nstringData: { {{ range $i, $u := .Values.users }}note-{{ $i }}: {{ $u }}, password-{{ $i }}: {{ randAlphaNum 12 }}, {{ end }} }", false},
 	"arguments with flags":           {container(`args: [{{ range .Values.users }}"-u", {{ . }}, "-p", {{ randAlphaNum 12 }},{{ end }}]`), false},
+
+	// The name of a property, a machine or what stands above a line says whose it is.
+	"properties of Hadoop":              {hadoop("<property>\n<name>{{ $u }}.password</name>\n<value>PW</value>\n</property>"), true},
+	"indented properties of Hadoop":     {hadoop("  <property>\n    <name>{{ $u }}.password</name>\n    <value>PW</value>\n    <final>true</final>\n  </property>"), true},
+	"properties of Hadoop in a line":    {hadoop("  <property><name>{{ $u }}.password</name><value>PW</value></property>"), true},
+	"properties of Hadoop by numbers":   {hadoop("<property>\n<name>u{{ $i }}.user</name>\n<value>{{ $u }}</value>\n</property>\n<property>\n<name>u{{ $i }}.password</name>\n<value>PW</value>\n</property>"), false},
+	"properties of Hadoop by letters":   {hadoop("<property>\n<name>{{ substr $i (int (add1 $i)) \"abcdef\" }}.user</name>\n<value>{{ $u }}</value>\n</property>\n<property>\n<name>{{ substr $i (int (add1 $i)) \"abcdef\" }}.password</name>\n<value>PW</value>\n</property>"), false},
+	"numbered properties in a line":     {hadoop("<property><name>u{{ $i }}.user</name><value>{{ $u }}</value></property>\n<property><name>u{{ $i }}.password</name><value>PW</value></property>"), false},
+	"an XML element with attributes":    {hadoop("  <user username=\"{{ $u }}\"\n    password=\"PW\"\n    roles=\"x\"/>"), true},
+	"XML elements by name":              {hadoop("<{{ $u }}>\n<password>PW</password>\n</{{ $u }}>"), true},
+	"netrc":                             {eachLine("machine h login {{ $u }} password PW"), true},
+	"netrc with several lines":          {eachLine("machine h\nlogin {{ $u }}\npassword PW"), true},
+	"netrc with indented lines":         {eachLine("machine h\n  login {{ $u }}\n  password PW"), true},
+	"netrc with two lines":              {eachLine("machine h login {{ $u }}\npassword PW"), true},
+	"netrc by machine":                  {eachLine("machine {{ $u }}\nlogin admin\npassword PW"), true},
+	"netrc by numbers":                  {eachLine("machine h{{ $i }}\nlogin {{ $u }}\npassword PW"), false},
+	"numbers below a comment":           {eachLine("# the password of {{ $u }}\nPASSWORD_{{ $i }}=PW"), false},
+	"numbers in YAML below a comment":   {eachLine("# the account of {{ $u }}\nu{{ $i }}:\n  password: PW"), false},
+	"a comment in a numbered map":       {eachLine("u{{ $i }}:\n  # the account of {{ $u }}\n  password: PW"), false},
+	"below a sentence":                  {eachLine("# the password of {{ $u }}:\npassword=PW"), false},
+	"below a comment of XML":            {eachLine("<!-- {{ $u }} -->\n<password>PW</password>"), false},
+	"numbers with an unknown word":      {eachLine("users[{{ $i }}].whom={{ $u }}\nusers[{{ $i }}].password=PW"), false},
+	"SQL of two lines":                  {eachLine("CREATE USER {{ $u }}\nWITH PASSWORD 'PW';"), false},
+	"SQL of roles":                      {eachLine("CREATE ROLE {{ $u }}\nWITH PASSWORD 'PW';"), false},
+	"useradd":                           {eachLine("useradd {{ $u }}\necho PW | passwd --stdin"), false},
+	"passwd":                            {eachLine("{{ $u }}:PW:19000:0:99999:7:::"), true},
+	"pgbouncer":                         {eachLine("\"{{ $u }}\" \"PW\""), true},
+	"ACLs of Redis":                     {eachLine("user {{ $u }} on >PW ~* &* +@all"), true},
+	"CSV":                               {eachLine("{{ $u }},PW,admin"), true},
+	"JDBC":                              {eachLine("jdbc:postgresql://h:5432/db?user={{ $u }}&password=PW"), true},
+	"connection strings of many hosts":  {eachLine("mongodb://{{ $u }}:PW@h1:27017,h2:27017/db?replicaSet=r"), true},
+	"users of NATS":                     {text("authorization {\n  users = [\n{{- range .Values.users }}\n    {user: \"{{ . }}\", password: \"{{ randAlphaNum 12 }}\"}\n{{- end }}\n  ]\n}"), true},
+	"objects by numbers with a label":   {numberedObjects("labels: {user: {{ $u }}}", "password: PW"), false},
+	"objects by numbers with an owner":  {numberedObjects("annotations: {example.com/owner: {{ $u }}}", "password: PW"), false},
+	"objects by numbers without a user": {numberedObjects("labels: {app: x}", "who: {{ $u }}, password: PW"), false},
+	"fields of data and stringData": {secret + "data:\n  x: eA==\n{{- range $i, $u := .Values.users }}{{ if eq (mod $i 2) 0 }}\n  {{ $u }}: {{ randAlphaNum 12 | b64enc }}{{ end }}{{ end }}\n" +
+		"stringData:\n  y: z\n{{- range $i, $u := .Values.users }}{{ if eq (mod $i 2) 1 }}\n  {{ $u }}: {{ randAlphaNum 12 }}{{ end }}{{ end }}\n", true},
+}
+
+// eachLine is a text with lines for each user, in which $u is the user, $i a number, and PW the password.
+func eachLine(lines string) string {
+	return text("{{- range $i, $u := .Values.users }}\n" + strings.ReplaceAll(lines, "PW", "{{ randAlphaNum 12 }}") + "\n{{- end }}")
+}
+
+// hadoop is eachLine in XML.
+func hadoop(lines string) string {
+	return text("<configuration>\n{{- range $i, $u := .Values.users }}\n" + strings.ReplaceAll(lines, "PW", "{{ randAlphaNum 12 }}") + "\n{{- end }}\n</configuration>")
+}
+
+// numberedObjects are Secrets, one for each user.
+func numberedObjects(metadata, data string) string {
+	return "{{ range $i, $u := .Values.users }}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: user-{{ $i }}, " + metadata + "}\n" +
+		"stringData: {" + strings.ReplaceAll(data, "PW", "{{ randAlphaNum 12 }}") + "}\n{{ end }}"
 }
 
 // numberedForms are those in which an entry has a number, and keeps its password where its number and user are the same.
@@ -146,7 +199,10 @@ var numberedForms = []string{
 	"connection strings by numbers", "objects by numbers", "sections by numbers", "a map by numbers with branches",
 	"JSON by numbers with branches", "properties by numbers with branches", "TOML by numbers with branches",
 	"objects by numbers with branches", "variables by letters", "fields by letters", "an environment by letters",
-	"a map by letters", "camel case by numbers", "documents in fields by numbers",
+	"a map by letters", "camel case by numbers", "documents in fields by numbers", "properties of Hadoop by numbers",
+	"properties of Hadoop by letters", "netrc by numbers", "numbers below a comment", "numbers in YAML below a comment",
+	"a comment in a numbered map", "numbers with an unknown word", "objects by numbers with a label", "objects by numbers with an owner",
+	"objects by numbers without a user",
 }
 
 // isRecognizable reports whether a form must keep the password of a user in an edit of the list.

@@ -1,10 +1,12 @@
 package retain
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"deployer/internal/lazyregexp"
 )
@@ -38,7 +40,11 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 			continue
 		}
 		around := e.asField(key, label)
-		isNamed := len(identities(e.columns[i][0])) > 0 && e.columns[i][0].header() != nil
+		n := e.columns[i][0]
+		isNamed := len(identities(n)) > 0 && n.header() != nil && n.valueOfElement() == nil
+		if numberOf(around.key) != "" && !e.lineAboveFits(i, matching[0]) {
+			return nil, missingOwner
+		}
 		if identitiesFit(e.columns[i], matching[0]) && fixedLabel(e.columns[i], header) == labelOf(matching[0], header) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
@@ -64,7 +70,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 	}
 	first := func(column []*node) *node { return column[0] }
 	if candidates := fitting(e.old); len(candidates) == 1 && len(fitting(mapped(e.columns, first))) == 1 {
-		if !e.neighboursFit(lineKeyOf(e.columns[i][0])) {
+		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(fixedLineKey(e.columns[i])) {
 			return nil, missingOwner
 		}
 		return candidates[0], ""
@@ -74,7 +80,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 
 // reworded returns the only recorded line with the key of entry i, if that is the only rendered one; otherwise nil.
 func (e *entries) reworded(i int) *rewording {
-	key := lineKeyOf(e.columns[i][0])
+	key := fixedLineKey(e.columns[i])
 	var now, before []*node
 	for _, column := range e.columns {
 		if lineKeyOf(column[0]) == key {
@@ -146,20 +152,37 @@ func mapped[T any](list []T, to func(T) *node) []*node {
 func (e *entries) neighboursFit(of string) bool {
 	generated := map[string]bool{}
 	var rendered []*node
+	var keyless [][]*node // whose first word is generated
 	for _, column := range e.columns {
 		rendered = append(rendered, column[0])
-		if !sameInAll(column) {
+		switch key := lineKeyOf(column[0]); {
+		case key != fixedLineKey(column):
+			keyless = append(keyless, column)
+		case !sameInAll(column):
 			generated[identityLineKey(column[0])] = true
 		}
+	}
+	if !e.linesWithNumberFit(of) {
+		return false
+	}
+	identityKeyOf := func(n *node) string {
+		key := identityLineKey(n)
+		if key != "" && slices.ContainsFunc(keyless, func(column []*node) bool { return fits(column, n) }) {
+			return ""
+		}
+		return key
 	}
 	words := wordsOfKey(of)
 	collect := func(list []*node) (out []string) {
 		nearest := 1
 		for _, n := range list {
-			nearest = max(nearest, sharedPath(identityLineKey(n), of))
+			nearest = max(nearest, sharedPath(identityKeyOf(n), of))
 		}
 		for _, n := range list {
-			key := identityLineKey(n)
+			key := identityKeyOf(n)
+			if key == "" && nameOwnersOf(lineKeyOf(n), words) {
+				out = append(out, strings.TrimSpace(n.text))
+			}
 			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
 			namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
 			isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
@@ -170,6 +193,92 @@ func (e *entries) neighboursFit(of string) bool {
 		return out
 	}
 	return slices.Equal(collect(rendered), collect(e.old))
+}
+
+// linesWithNumberFit reports whether the lines with the number of a key have what is fixed in them, if none of them says whose they
+// are. The number is only a position.
+func (e *entries) linesWithNumberFit(of string) bool {
+	number := numberOf(of)
+	if number == "" {
+		return true
+	}
+	var columns [][]*node
+	var old []*node
+	var keys []string
+	hasIdentity := false
+	isOf := func(n *node) bool {
+		key := lineKeyOf(n)
+		keys = append(keys, key)
+		hasIdentity = hasIdentity || numberOf(key) == number && identityLineKey(n) != ""
+		return numberOf(key) == number
+	}
+	for _, column := range e.columns {
+		if fixedLineKey(column) != "" && isOf(column[0]) {
+			columns = append(columns, column)
+		}
+	}
+	for _, n := range e.old {
+		if isOf(n) {
+			old = append(old, n)
+		}
+	}
+	if hasIdentity || !isOneOfMany(of, keys) {
+		return true
+	}
+	for i, column := range columns {
+		if len(old) != len(columns) || !fits(column, old[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one:
+// comments, but for what has digits in it, such as a version.
+func (e *entries) lineAboveFits(i int, old *node) bool {
+	var rendered []*node
+	for _, column := range e.columns {
+		rendered = append(rendered, column[0])
+	}
+	return slices.Equal(wordsAbove(rendered, i), wordsAbove(e.old, slices.Index(e.old, old)))
+}
+
+// wordsAbove are the words of the comments directly above an entry.
+func wordsAbove(list []*node, at int) (out []string) {
+	for ; at > 0; at-- {
+		above, first := list[at-1], list[at]
+		for first.kind == items && len(first.children) > 0 {
+			first = first.children[0]
+		}
+		isAbove := above.isLine() && first.span[0]-above.span[1] <= len("\r\n")
+		if !isAbove || !lineComment().MatchString(above.text) {
+			return out
+		}
+		out = append(out, wordsOfComment(above.text)...)
+	}
+	return out
+}
+
+// lineComment matches a line that is a comment.
+var lineComment = lazyregexp.New(`^\s*(?:#|//|;|--(?:\s|$)|<!--|/?\*)`)
+
+// wordsOfComment are the words of a comment without those that have digits, such as versions and dates.
+func wordsOfComment(text string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(text, isNotWord), func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
+}
+
+// sameComment reports whether two fields of a text have the same words in the comments above and behind them.
+func sameComment(n, old *node) bool {
+	return n == nil || old == nil || slices.Equal(wordsOfComment(n.comments()), wordsOfComment(old.comments()))
+}
+
+// comments are those of a field, and of what is below it.
+func (n *node) comments() string {
+	out := n.comment
+	for _, child := range n.children {
+		out += " " + child.comments()
+	}
+	return out
 }
 
 // namesThing reports whether a key names a host or a cluster, as cluster-id does, and not somebody in it.
@@ -192,12 +301,16 @@ func sharedPath(a, b string) int {
 // key: value, --key=value, f('key', value), also behind other words as in export key=value, and key value or ENV key value.
 var lineKeys = []func() *regexp.Regexp{
 	lazyregexp.New(`^\s*<\w+\s+(?:name|key)=["']([^"']+)["']\s*(?:value|>)`),
+	lazyregexp.New(`^\s*<\w+>\s*<(?:name|key)>\s*([^<]+?)\s*</(?:name|key)>\s*<value>`),
 	lazyregexp.New(`^\s*(?:(?i:environment=|--(?:set|set-string|env|build-arg|from-literal)=)["']?|-D)?(?:(?i:export|env|arg|set|setenv|putenv|declare(?:\s+-x)?|local|readonly|const|let|var|val|static|final|public|private|protected|string|define|--from-literal|--set-string|--set|--env|--build-arg|-e)[\s(]+)*["'<$]?(?:--?)?([^\s=:,"'<>()]+)["']?\s*[=:,>]`),
 	lazyregexp.New(`^\s*(?i:(?:env|arg|set|setenv)\s+)?["'<]?(?:--?)?([^\s=:"'<>]+)["']?\s+\S`),
 }
 
 // wordComment matches a comment of one word, which may say whose the lines below are.
 var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)
+
+// userInSQL matches a line that says whose the ones below are.
+var userInSQL = lazyregexp.New(`(?i)^\s*(?:create|alter)\s+(?:user|role|login)\s`)
 
 // digitsIn matches the numbers in a key.
 var digitsIn = lazyregexp.New(`\d+`)
@@ -214,6 +327,15 @@ func lineKeyOf(n *node) string {
 	return ""
 }
 
+// fixedLineKey is lineKeyOf of a line that has the same key in all renderings; otherwise it is empty.
+func fixedLineKey(versions []*node) string {
+	key := lineKeyOf(versions[0])
+	if slices.ContainsFunc(versions, func(n *node) bool { return lineKeyOf(n) != key }) {
+		return ""
+	}
+	return key
+}
+
 // identityLineKey is the key of a line that says whose the lines beside it are; empty for another one.
 func identityLineKey(n *node) string {
 	key := lineKeyOf(n)
@@ -222,6 +344,8 @@ func identityLineKey(n *node) string {
 		return key
 	case n.kind == scalar && wordComment().MatchString(n.text):
 		return "#"
+	case n.kind == scalar && userInSQL().MatchString(n.text):
+		return "user"
 	case n.kind == scalar && (key == "" || strings.Trim(key, "#/;") == ""): // a setting in the words of a program, or behind a comment
 		for _, m := range settings().FindAllStringSubmatch(n.text, -1) {
 			if isOwnerKey(m[1]) {
@@ -263,22 +387,32 @@ func fixedLabel(versions []*node, key string) string {
 	return label
 }
 
-// identitiesFit reports whether a recorded entry has the same identities.
+// identitiesFit reports whether a recorded entry has the same identities. Those of a block aren't its lines that have something
+// generated themselves: these are entries.
 func identitiesFit(versions []*node, old *node) bool {
-	now, before := identities(versions[0]), identities(old)
-	if len(now) != len(before) {
-		return false
+	var lines [][]*node
+	if versions[0].header() != nil {
+		lines, _ = aligned(versions)
+		lines = slices.DeleteFunc(lines, sameInAll)
 	}
-	for key := range now {
-		column := []*node{}
-		for _, v := range versions {
-			column = append(column, identities(v)[key])
+	isEntry := func(n *node) bool {
+		return n.isLine() && slices.ContainsFunc(lines, func(column []*node) bool { return fits(column, n) })
+	}
+	now, before := identities(versions[0]), identities(old)
+	for key, n := range now {
+		if isEntry(n) {
+			delete(now, key)
+			delete(before, key)
 		}
+	}
+	maps.DeleteFunc(before, func(_ string, n *node) bool { return isEntry(n) })
+	for key := range now {
+		column := mapped(versions, func(v *node) *node { return identities(v)[key] })
 		if slices.Contains(column, nil) || before[key] == nil || !fits(column, before[key]) {
 			return false
 		}
 	}
-	return true
+	return len(now) == len(before)
 }
 
 // fits reports whether a recorded node has everything that is the same in all versions of a rendered one.
@@ -375,15 +509,19 @@ func aligned(versions []*node) (columns [][]*node, reordered bool) {
 // have different ones, or of the equal one; otherwise its own position.
 func orderOf(list, other []*node) []int {
 	for _, key := range append(slices.Clone(labelKeys), "line", "text") {
-		out, seen := []int{}, map[string]bool{}
-		for _, item := range list {
-			label := alignmentLabel(item, key)
-			at := slices.IndexFunc(other, func(o *node) bool { return alignmentLabel(o, key) == label })
-			if label == "" || at < 0 || seen[label] {
-				break
+		labels, ok := distinctLabels(list, key)
+		if !ok {
+			continue
+		}
+		first := map[string]int{}
+		for i, item := range slices.Backward(other) {
+			first[alignmentLabel(item, key)] = i
+		}
+		var out []int
+		for _, label := range labels {
+			if at, found := first[label]; found {
+				out = append(out, at)
 			}
-			seen[label] = true
-			out = append(out, at)
 		}
 		if len(out) == len(list) {
 			return out
@@ -394,6 +532,20 @@ func orderOf(list, other []*node) []int {
 		out[i] = i
 	}
 	return out
+}
+
+// distinctLabels are the labels of items; false unless each has another one.
+func distinctLabels(list []*node, key string) (labels []string, ok bool) {
+	seen := map[string]bool{"": true}
+	for _, item := range list {
+		label := alignmentLabel(item, key)
+		if seen[label] {
+			return nil, false
+		}
+		seen[label] = true
+		labels = append(labels, label)
+	}
+	return labels, true
 }
 
 func alignmentLabel(n *node, key string) string {

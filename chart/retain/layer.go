@@ -195,7 +195,9 @@ func nodeOf(n *yaml.Node, above map[*yaml.Node]bool, left *int) *node {
 			return nil
 		}
 		if out.kind == fields {
-			out.keys = append(out.keys, n.Content[i-1].Value)
+			key := n.Content[i-1]
+			out.keys = append(out.keys, key.Value)
+			child.comment = strings.Join([]string{key.HeadComment, key.LineComment, n.Content[i].HeadComment, n.Content[i].LineComment}, " ")
 		}
 		out.children = append(out.children, child)
 	}
@@ -210,10 +212,12 @@ func (n *node) repeatsKeys() bool {
 var (
 	pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
 	section  = lazyregexp.New(`^\s*\[.*\]\s*$`)
+	machine  = lazyregexp.New(`^\s*(?:machine\s+\S.*|default(?:\s+login\s.*)?)\s*$`)
+	openTag  = lazyregexp.New(`^\s*<([\w.:-]+)(?:\s[^<>]*)?>\s*$`)
 )
 
-// parseLines reads a text as lines and PEM blocks. A line in square brackets, and one that is followed by lines with a deeper
-// indentation, begins a block.
+// parseLines reads a text as lines and PEM blocks. A line in square brackets, a machine of netrc, an element of XML, and a line that
+// is followed by lines with a deeper indentation, begins a block.
 func parseLines(text string) *layer {
 	var lines []*node
 	plain := func(from, to int) {
@@ -238,16 +242,8 @@ func parseLines(text string) *layer {
 func blocks(lines []*node) []*node {
 	var out []*node
 	for len(lines) > 0 {
-		header, n := lines[0], 1
-		isSection := section().MatchString(header.text)
-		for n < len(lines) && !strings.HasPrefix(lines[n].text, "-----") {
-			other := lines[n]
-			if isSection && section().MatchString(other.text) || !isSection && indentation(other.text) <= indentation(header.text) {
-				break
-			}
-			n++
-		}
-		if n == 1 && !isSection || strings.HasPrefix(header.text, "-----") {
+		header, n := lines[0], blockLength(lines)
+		if n == 1 && !section().MatchString(header.text) {
 			out, lines = append(out, header), lines[1:]
 			continue
 		}
@@ -256,6 +252,47 @@ func blocks(lines []*node) []*node {
 		lines = lines[n:]
 	}
 	return out
+}
+
+// blockLength is the number of lines of the block that begins with the first one; 1 if it begins none.
+func blockLength(lines []*node) int {
+	header := lines[0].text
+	until := func(ends func(line string) bool) int {
+		end := slices.IndexFunc(lines[1:], func(n *node) bool { return strings.HasPrefix(n.text, "-----") || ends(n.text) })
+		if end < 0 {
+			return len(lines)
+		}
+		return end + 1
+	}
+	switch tag := openTag().FindStringSubmatch(header); {
+	case strings.HasPrefix(header, "-----"):
+		return 1
+	case tag != nil:
+		if n := elementLength(lines, tag[1]); n > 0 {
+			return n
+		}
+	case section().MatchString(header):
+		return until(section().MatchString)
+	case machine().MatchString(header):
+		return until(machine().MatchString)
+	}
+	return until(func(line string) bool { return indentation(line) <= indentation(header) })
+}
+
+// elementLength is the number of lines of an element of XML, with the one that ends it; 0 if none does.
+func elementLength(lines []*node, tag string) int {
+	depth := 0
+	for i, n := range lines {
+		switch m := openTag().FindStringSubmatch(n.text); {
+		case m != nil && m[1] == tag:
+			depth++
+		case strings.TrimSpace(n.text) == "</"+tag+">":
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
 }
 
 func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }

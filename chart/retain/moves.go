@@ -178,8 +178,9 @@ func (v *value) computedBy(known map[*value]string) string {
 	return v.derive(texts)
 }
 
-// eachOpened calls do for each text below a node that has no parts of its own, and what is in base64 in it.
+// eachOpened calls do for each text below a node that has no parts of its own, and what is in base64 in it, and for each key.
 func (n *node) eachOpened(do func(string)) {
+	n.eachKey(do)
 	n.each(func(s *node) {
 		l := s.open()
 		if l == nil {
@@ -196,6 +197,15 @@ func (n *node) eachOpened(do func(string)) {
 			do(comment.text)
 		}
 	})
+}
+
+func (n *node) eachKey(do func(string)) {
+	for _, key := range n.keys {
+		do(key)
+	}
+	for _, child := range n.children {
+		child.eachKey(do)
+	}
 }
 
 // A rewording is a line of which other words are recorded.

@@ -22,6 +22,7 @@ type node struct {
 	yaml     *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
 	isData   bool       // it is base64, as in the data of a Secret
 	isHeader bool       // it is the line that begins a block
+	comment  string     // of a field in YAML: what stands in comments above it and behind it
 
 	opened bool // inner is set, or there is nothing to open
 	inner  *layer
@@ -157,7 +158,23 @@ func openAll(versions []*node) []*node {
 		}
 		out = append(out, l.root)
 	}
+	if versions[0].inner.format == inYAML && !haveSameKeys(out) {
+		for _, n := range versions {
+			if n.inner = nil; strings.Contains(n.text, "\n") {
+				n.inner = parseLines(n.text)
+			}
+		}
+		return openAll(versions)
+	}
 	return out
+}
+
+// haveSameKeys reports whether none of the keys of texts in YAML is generated; otherwise they aren't meant to be YAML, as in
+// name:password:::
+func haveSameKeys(roots []*node) bool {
+	return !slices.ContainsFunc(roots[1:], func(n *node) bool {
+		return n.kind == fields && roots[0].kind == fields && slices.ContainsFunc(n.keys, func(key string) bool { return roots[0].child(key) == nil })
+	})
 }
 
 // recordedIn returns the root of what a recorded scalar consists of; nil if it has another format.
@@ -171,8 +188,12 @@ func recordedIn(n *node, as *layer) *layer {
 		}
 		return nil
 	}
-	if l := n.open(); l != nil && l.format == as.format {
-		return l
+	l := n.open()
+	if l != nil && l.format == inYAML && as.format == inLines { // see openAll
+		l = parseLines(n.text)
 	}
-	return nil
+	if l == nil || l.format != as.format {
+		return nil
+	}
+	return l
 }

@@ -24,7 +24,7 @@ import (
 // identityKeys are the keys that say whose an entry is.
 var identityKeys = []string{
 	"name", "key", "id", "user", "username", "login", "email", "host", "account", "owner", "mail", "uid", "tenant", "customer", "member",
-	"principal", "subject", "client", "cn", "dn", "binddn", "rootdn", "userid",
+	"principal", "subject", "client", "cn", "dn", "binddn", "rootdn", "userid", "useradd", "adduser", "createuser",
 }
 
 // isIdentityWord reports whether a word of a key is one of identityKeys, or ends as one, as pguser does.
@@ -87,6 +87,18 @@ func namesOwnerOf(identity string, words []string) bool {
 	})
 }
 
+// nameOwnersOf is namesOwnerOf for lists in two fields, such as users and passwords.
+func nameOwnersOf(identities string, words []string) bool {
+	singular := slices.Clone(words)
+	for i, word := range words {
+		if one := strings.TrimSuffix(word, "s"); one == "key" || slices.Contains(credentialWords, one) {
+			singular[i] = one
+		}
+	}
+	identity := strings.TrimRight(identities, "sS")
+	return identity != identities && !slices.Equal(singular, words) && isOwnerKey(identity) && namesOwnerOf(identity, singular)
+}
+
 // Surroundings are a map on the way to a value, or the list that an item of the way is in.
 type surroundings struct {
 	outer    *surroundings
@@ -109,7 +121,7 @@ func (f *surroundings) haveRecordedOwner() bool {
 		if f.old == nil {
 			continue
 		}
-		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) }
+		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) || nameOwnersOf(key, words) }
 		same, found := f.haveRecorded(isBeside, func(n *node) map[string]*node { return map[string]*node{"": n} })
 		if !same {
 			return false
@@ -158,8 +170,8 @@ func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*nod
 			}
 		}
 		for path, before := range find(f.old.children[i]) {
-			if before.kind != scalar || strings.Contains(before.text, "\n") { // name.yaml is a document
-				continue
+			if isText := strings.Contains(strings.TrimSpace(before.text), "\n"); before.kind != scalar || isText && strings.Contains(key, ".") {
+				continue // name.yaml is a document
 			}
 			column := []*node{}
 			for _, v := range now {
@@ -191,6 +203,9 @@ func (f *surroundings) haveRecordedNumber() bool {
 			}
 		}
 		return out
+	}
+	if f.inText && !sameComment(f.versions[0].child(f.key), f.old.child(f.key)) {
+		return false
 	}
 	columns := mapped(f.versions, ofNumber)
 	old := ofNumber(f.old)
@@ -258,7 +273,9 @@ func (e *entries) asField(key, label string) *surroundings {
 		out := &node{kind: fields}
 		for _, n := range list {
 			name, value := labelOf(n, key), n.child("value")
-			if n.header() != nil {
+			if v := n.valueOfElement(); v != nil {
+				name, value = contentOfElement(name), v
+			} else if n.header() != nil {
 				name, value = n.header().text, n
 			} else if n.kind == scalar {
 				name, value = identityLineKey(n), n
@@ -269,12 +286,47 @@ func (e *entries) asField(key, label string) *surroundings {
 		}
 		return out
 	}
-	f := &surroundings{old: toMap(e.old), key: label, inText: true}
+	f := &surroundings{old: toMap(e.old), key: contentOfElement(label), inText: true}
 	for k := range e.columns[0] {
 		list := mapped(e.columns, func(column []*node) *node { return column[k] })
 		f.versions = append(f.versions, toMap(list))
 	}
 	return f
+}
+
+// element matches an element of XML in one line.
+var element = lazyregexp.New(`^\s*<([\w.:-]+)(?:\s[^<>]*)?>\s*([^<]*?)\s*</[\w.:-]+>\s*$`)
+
+// contentOfElement is what is in an element of XML in one line; another text is as it is.
+func contentOfElement(text string) string {
+	if m := element().FindStringSubmatch(text); m != nil {
+		return m[2]
+	}
+	return text
+}
+
+// valueOfElement is the value in an element of XML in several lines that has a name and a value, such as a property of Hadoop; nil if
+// the node is none.
+func (n *node) valueOfElement() *node {
+	if n.header() == nil {
+		return nil
+	}
+	var value *node
+	isNamed := false
+	for _, line := range n.children[1:] {
+		if m := element().FindStringSubmatch(line.text); m != nil && line.kind == scalar {
+			switch m[1] {
+			case "name", "key":
+				isNamed = true
+			case "value":
+				value = line
+			}
+		}
+	}
+	if !isNamed {
+		return nil
+	}
+	return value
 }
 
 // userInFront matches a user in front of a password, as in user:password and scheme://user:password@host, and what is fixed at the

@@ -15,12 +15,16 @@ import (
 // timePattern matches times as Go prints them, and in RFC 3339.
 const timePattern = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[+-]\d\d:?\d\d|Z)?(?: [A-Z]{3,4})?(?: m=[+-][\d.]+)?`
 
+// uuidPattern matches UUIDs. Their short words are often the same by chance.
+const uuidPattern = `\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`
+
 var (
 	times  = lazyregexp.New("^" + timePattern + "$")
 	digits = lazyregexp.New(`^\d+$`)
 	pieces = lazyregexp.New(`[\pL\pN]+|(?s:.)`)
-	// runs matches what may be one piece with its punctuation: times, hashes of bcrypt, and base64.
-	runs = lazyregexp.New("(?:" + timePattern + `)|\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}|[A-Za-z0-9+/]{16,}={0,2}`)
+	uuids  = lazyregexp.New("^" + uuidPattern + "$")
+	// runs matches what may be one piece with its punctuation: times, UUIDs, hashes of bcrypt, and base64.
+	runs = lazyregexp.New("(?:" + timePattern + ")|" + uuidPattern + `|\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}|[A-Za-z0-9+/]{16,}={0,2}`)
 )
 
 // piecesOf cuts a line into words and single other characters. Each run, which is given by its beginning
@@ -161,7 +165,7 @@ func (l *segments) addFixed(text string) {
 func (l *segments) addRegion(versions [][]string) {
 	words := versions[0]
 	shape := shapeOf(words)
-	if len(words) == 1 || slices.ContainsFunc(versions, func(other []string) bool { return !slices.Equal(shape, shapeOf(other)) }) {
+	if len(words) == 1 || isOneWord(versions) || slices.ContainsFunc(versions, func(other []string) bool { return !slices.Equal(shape, shapeOf(other)) }) {
 		var whole []string
 		for _, v := range versions {
 			whole = append(whole, strings.Join(v, ""))
@@ -180,6 +184,17 @@ func (l *segments) addRegion(versions [][]string) {
 		}
 		l.addGenerated(texts)
 	}
+}
+
+// isOneWord reports whether a stretch has the same length in all renderings and the words in it haven't, as where a random text has
+// punctuation in it by chance.
+func isOneWord(versions [][]string) bool {
+	length := func(words []string) int { return len(strings.Join(words, "")) }
+	isMoved := func(other []string) bool {
+		return !slices.EqualFunc(versions[0], other, func(a, b string) bool { return len(a) == len(b) })
+	}
+	isOther := func(other []string) bool { return length(other) != length(versions[0]) }
+	return slices.ContainsFunc(versions, isMoved) && !slices.ContainsFunc(versions, isOther)
 }
 
 // minAffix is how many characters at the start or end of a generated word must be the same in
@@ -227,10 +242,10 @@ func (l *segments) addGenerated(texts []string) {
 	}
 }
 
-// isWhole reports whether a text has no parts of its own in a line: base64 of text, a salted hash, or a time.
+// isWhole reports whether a text has no parts of its own in a line: base64 of text, a salted hash, a time, or a UUID.
 func isWhole(text string) bool {
 	l := (&node{text: text}).open()
-	return l != nil && l.format == inBase64 || bcrypted().MatchString(text) || times().MatchString(text)
+	return l != nil && l.format == inBase64 || bcrypted().MatchString(text) || times().MatchString(text) || uuids().MatchString(text)
 }
 
 // shapeOf returns the punctuation among pieces, with empty texts in place of words.
@@ -301,7 +316,7 @@ func (s segment) pattern() string {
 	}
 	switch {
 	case consistsOf("") && s.mayBeBase64():
-		return fmt.Sprintf(`([\pL\pN]+?|[A-Za-z0-9+/]{%d})`, len(s.versions[0])) // by chance, none of these has + or /
+		return fmt.Sprintf(`([\pL\pN]+?|[A-Za-z0-9+/_-]{%d})`, len(s.versions[0])) // by chance, none of these has punctuation
 	case consistsOf(""):
 		return `([\pL\pN]+?)`
 	case consistsOf("+/=.$-_"):
