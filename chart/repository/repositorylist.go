@@ -270,17 +270,21 @@ func (l RepositoryList) load() (*repo.File, error) {
 
 func (l RepositoryList) write(file *repo.File) error {
 	if err := file.WriteFile(l.path(), 0o600); err != nil {
-		return fmt.Errorf("writing the list of repositories: %w", err)
+		return hintAtFile(fmt.Errorf("writing the list of repositories: %w", err))
 	}
 	return nil
+}
+
+// hintAtFile says what to do about a list that can't be written.
+func hintAtFile(err error) error {
+	return program.WithHint(err, "name a file that can be written to: --repository-config FILE, HELM_REPOSITORY_CONFIG or HELM_CONFIG_HOME")
 }
 
 // lock keeps other processes, also helm, from writing the list. It uses Helm's lock file.
 func (l RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	path := l.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, program.WithHint(fmt.Errorf("creating the directory for the list of repositories: %w", err),
-			"name a file that can be written to: --repository-config FILE, HELM_REPOSITORY_CONFIG or HELM_CONFIG_HOME")
+		return nil, hintAtFile(fmt.Errorf("creating the directory for the list of repositories: %w", err))
 	}
 	name := path + ".lock"
 	if ext := filepath.Ext(path); ext != "" && len(ext) < len(path) {
@@ -289,8 +293,11 @@ func (l RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	file := flock.New(name)
-	if _, err := file.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+	switch _, err := file.TryLockContext(ctx, 100*time.Millisecond); {
+	case ctx.Err() != nil:
 		return nil, fmt.Errorf("waiting for another process to release %s: %w", name, err)
+	case err != nil:
+		return nil, hintAtFile(fmt.Errorf("locking the list of repositories: %w", err))
 	}
 	return func() { _ = file.Unlock() }, nil // the lock ends with the process at the latest
 }

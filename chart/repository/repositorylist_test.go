@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -52,6 +53,20 @@ func add(t *testing.T, b RepositoryList, name, url string) {
 	t.Helper()
 	if added, err := b.Add(t.Context(), Addition{Entry: Entry{Name: name, URL: url}}); err != nil || !added {
 		t.Fatalf("adding %s: %t, %v", name, added, err)
+	}
+}
+
+// TestLockOfTheListCannotBeMade: who can't write beside the list is told so, and not that somebody else is at work.
+func TestLockOfTheListCannotBeMade(t *testing.T) {
+	b := newRepositoryList(t)
+	url, _ := shelf(t)
+	if err := os.Mkdir(filepath.Join(filepath.Dir(b.Settings.RepositoryConfig), "repositories.lock"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Add(t.Context(), Addition{Entry: Entry{Name: "x", URL: url}})
+	var hinted interface{ Hint() string }
+	if err == nil || !strings.Contains(err.Error(), "locking the list of repositories") || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "--repository-config") {
+		t.Errorf("got %v", err)
 	}
 }
 
