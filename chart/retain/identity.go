@@ -14,8 +14,11 @@ import (
 // labelKeys are the keys by which entries of a list are told apart.
 var labelKeys = append([]string{header}, append(slices.Clone(identityKeys), "mountPath", "containerPort", "port", "path")...)
 
-// header stands for the line that begins a block, among labelKeys.
-const header = ""
+// header stands for the line that begins a block, among labelKeys, and anyLine for the key of a line, whatever that says.
+const (
+	header  = ""
+	anyLine = "line"
+)
 
 // entries are the items of a list, the lines of a text, or the blocks of one. Each is recognised by what is fixed in it, never by
 // its position.
@@ -23,6 +26,8 @@ type entries struct {
 	columns   [][]*node // the versions of each entry
 	old       []*node   // the recorded entries
 	unchanged bool      // nothing but generated values has changed in the release, so that also the positions are the same
+
+	fields map[string]*surroundings // see asField
 }
 
 // recorded returns the recorded entry that is certain to be the same one as entry i; otherwise nil, and why:
@@ -60,9 +65,10 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		}
 		return nil, missingEntry
 	}
+	key := fixedLineKey(e.columns[i])
 	fitting := func(list []*node) (out []*node) {
 		for _, candidate := range list {
-			if fits(e.columns[i], candidate) {
+			if (key == "" || lineKeyOf(candidate) == key) && fits(e.columns[i], candidate) {
 				out = append(out, candidate)
 			}
 		}
@@ -70,7 +76,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 	}
 	first := func(column []*node) *node { return column[0] }
 	if candidates := fitting(e.old); len(candidates) == 1 && len(fitting(mapped(e.columns, first))) == 1 {
-		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(fixedLineKey(e.columns[i])) {
+		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(key) {
 			return nil, missingOwner
 		}
 		return candidates[0], ""
@@ -162,7 +168,7 @@ func (e *entries) neighboursFit(of string) bool {
 			generated[identityLineKey(column[0])] = true
 		}
 	}
-	if !e.linesWithNumberFit(of) {
+	if !e.asField(anyLine, of).haveRecordedNumber() {
 		return false
 	}
 	identityKeyOf := func(n *node) string {
@@ -193,44 +199,6 @@ func (e *entries) neighboursFit(of string) bool {
 		return out
 	}
 	return slices.Equal(collect(rendered), collect(e.old))
-}
-
-// linesWithNumberFit reports whether the lines with the number of a key have what is fixed in them, if none of them says whose they
-// are. The number is only a position.
-func (e *entries) linesWithNumberFit(of string) bool {
-	number := numberOf(of)
-	if number == "" {
-		return true
-	}
-	var columns [][]*node
-	var old []*node
-	var keys []string
-	hasIdentity := false
-	isOf := func(n *node) bool {
-		key := lineKeyOf(n)
-		keys = append(keys, key)
-		hasIdentity = hasIdentity || numberOf(key) == number && identityLineKey(n) != ""
-		return numberOf(key) == number
-	}
-	for _, column := range e.columns {
-		if fixedLineKey(column) != "" && isOf(column[0]) {
-			columns = append(columns, column)
-		}
-	}
-	for _, n := range e.old {
-		if isOf(n) {
-			old = append(old, n)
-		}
-	}
-	if hasIdentity || !isOneOfMany(of, keys) {
-		return true
-	}
-	for i, column := range columns {
-		if len(old) != len(columns) || !fits(column, old[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one:
@@ -316,15 +284,23 @@ var userInSQL = lazyregexp.New(`(?i)^\s*(?:create|alter)\s+(?:user|role|login)\s
 var digitsIn = lazyregexp.New(`\d+`)
 
 // numberOf is the number in a key, label or name, which is a position: other entries with it say whose it is.
-func numberOf(key string) string { return strings.Join(digitsIn().FindAllString(key, -1), "-") }
+func numberOf(key string) string {
+	return strings.Join(strings.FieldsFunc(key, func(r rune) bool { return r < '0' || r > '9' }), "-")
+}
 
+// lineKeyOf is the key that a line or argument begins with; empty if it has none.
 func lineKeyOf(n *node) string {
+	if n.key != nil {
+		return *n.key
+	}
+	n.key = new(string)
 	for _, pattern := range lineKeys {
 		if m := pattern().FindStringSubmatch(n.text); n.kind == scalar && m != nil {
-			return m[1]
+			*n.key = m[1]
+			break
 		}
 	}
-	return ""
+	return *n.key
 }
 
 // fixedLineKey is lineKeyOf of a line that has the same key in all renderings; otherwise it is empty.
@@ -398,7 +374,7 @@ func identitiesFit(versions []*node, old *node) bool {
 	isEntry := func(n *node) bool {
 		return n.isLine() && slices.ContainsFunc(lines, func(column []*node) bool { return fits(column, n) })
 	}
-	now, before := identities(versions[0]), identities(old)
+	now, before := maps.Clone(identities(versions[0])), maps.Clone(identities(old))
 	for key, n := range now {
 		if isEntry(n) {
 			delete(now, key)
@@ -508,7 +484,7 @@ func aligned(versions []*node) (columns [][]*node, reordered bool) {
 // orderOf returns for each item the position of its counterpart in another rendering: of the one with its label, if all
 // have different ones, or of the equal one; otherwise its own position.
 func orderOf(list, other []*node) []int {
-	for _, key := range append(slices.Clone(labelKeys), "line", "text") {
+	for _, key := range append(slices.Clone(labelKeys), anyLine, "text") {
 		labels, ok := distinctLabels(list, key)
 		if !ok {
 			continue
@@ -550,7 +526,7 @@ func distinctLabels(list []*node, key string) (labels []string, ok bool) {
 
 func alignmentLabel(n *node, key string) string {
 	switch key {
-	case "line":
+	case anyLine:
 		return lineKeyOf(n)
 	case "text":
 		return n.text

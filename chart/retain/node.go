@@ -24,6 +24,12 @@ type node struct {
 	isHeader bool       // it is the line that begins a block
 	comment  string     // of a field in YAML: what stands in comments above it and behind it
 
+	// What has been found out about it; see child, lineKeyOf and identities.
+	index   map[string]int // positions of the first indexed keys
+	indexed int
+	key     *string
+	owners  map[string]*node
+
 	opened bool // inner is set, or there is nothing to open
 	inner  *layer
 
@@ -47,7 +53,15 @@ func (n *node) child(key string) *node {
 	if n == nil || n.kind != fields {
 		return nil
 	}
-	if i := slices.Index(n.keys, key); i >= 0 {
+	if n.index == nil {
+		n.index = map[string]int{}
+	}
+	for ; n.indexed < len(n.keys); n.indexed++ {
+		if _, repeated := n.index[n.keys[n.indexed]]; !repeated {
+			n.index[n.keys[n.indexed]] = n.indexed
+		}
+	}
+	if i, found := n.index[key]; found {
 		return n.children[i]
 	}
 	return nil

@@ -222,7 +222,7 @@ func isOwnerKey(key string) bool {
 
 // ownersIn are the identities in a branch of a map.
 func ownersIn(branch *node) map[string]*node {
-	out := identities(branch)
+	out := maps.Clone(identities(branch))
 	maps.DeleteFunc(out, func(path string, _ *node) bool { return !isOwnerKey(path[strings.LastIndexByte(path, '.')+1:]) })
 	return out
 }
@@ -260,10 +260,14 @@ func identities(n *node) map[string]*node {
 			}
 		}
 	}
-	if n != nil {
-		collect(n, "", "")
+	if n == nil {
+		return nil
 	}
-	return out
+	if n.owners == nil {
+		collect(n, "", "")
+		n.owners = out
+	}
+	return n.owners
 }
 
 // asField are the surroundings of one of the items of a list that are recognised by a label, as if it were a field of a map: for items with a
@@ -277,6 +281,8 @@ func (e *entries) asField(key, label string) *surroundings {
 				name, value = contentOfElement(name), v
 			} else if n.header() != nil {
 				name, value = n.header().text, n
+			} else if n.kind == scalar && key == anyLine {
+				name, value = lineKeyOf(n), n
 			} else if n.kind == scalar {
 				name, value = identityLineKey(n), n
 			}
@@ -286,12 +292,24 @@ func (e *entries) asField(key, label string) *surroundings {
 		}
 		return out
 	}
-	f := &surroundings{old: toMap(e.old), key: contentOfElement(label), inText: true}
-	for k := range e.columns[0] {
-		list := mapped(e.columns, func(column []*node) *node { return column[k] })
-		f.versions = append(f.versions, toMap(list))
+	of := e.fields[key]
+	if of == nil {
+		of = &surroundings{old: toMap(e.old), inText: true}
+		columns := e.columns
+		if key == anyLine {
+			columns = slices.DeleteFunc(slices.Clone(columns), func(column []*node) bool { return fixedLineKey(column) == "" })
+		}
+		for k := range e.columns[0] {
+			of.versions = append(of.versions, toMap(mapped(columns, func(column []*node) *node { return column[k] })))
+		}
+		if e.fields == nil {
+			e.fields = map[string]*surroundings{}
+		}
+		e.fields[key] = of
 	}
-	return f
+	f := *of
+	f.key = contentOfElement(label)
+	return &f
 }
 
 // element matches an element of XML in one line.

@@ -280,6 +280,16 @@ func (l segments) hasWords() bool {
 
 // match returns the texts that a recorded line has in place of the generated segments; nil if the fixed text differs.
 func (l segments) match(text string) []string {
+	rest := text
+	for _, s := range l {
+		_, behind, found := strings.Cut(rest, s.node.text)
+		if !s.isGenerated && !found {
+			return nil // which is found out faster
+		}
+		if !s.isGenerated {
+			rest = behind
+		}
+	}
 	pattern := ""
 	for _, s := range l {
 		if s.isGenerated {

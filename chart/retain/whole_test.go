@@ -1,8 +1,11 @@
 package retain
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 )
 
 // TestValuesAreKeptWholeOrNotAtAll: characters of random text that are the same in all
@@ -34,5 +37,24 @@ func TestValuesAreKeptWholeOrNotAtAll(t *testing.T) {
 		if kept != recorded {
 			t.Fatalf("%q was recorded and %q is kept, for %q and %q", recorded, kept, text, rerendered)
 		}
+	}
+}
+
+// TestTheOrderOfALongTextIsFoundInTime fails if the work grows with the square of the number of lines: that takes minutes.
+func TestTheOrderOfALongTextIsFoundInTime(t *testing.T) {
+	const lines = 20_000
+	var list []*node
+	for i := range lines {
+		list = append(list, &node{text: fmt.Sprintf("setting_%d = value", i)})
+	}
+	other := slices.Clone(list)
+	slices.Reverse(other)
+	began := time.Now()
+	order := orderOf(list, other)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("%d lines took %s", lines, took)
+	}
+	if order[0] != lines-1 || order[lines-1] != 0 {
+		t.Errorf("the first line is at %d, and the last one at %d", order[0], order[lines-1])
 	}
 }
