@@ -89,6 +89,14 @@ func TestMemberPutInByHandIsAConflict(t *testing.T) {
 		"ingress":           {fmt.Sprintf(ingress, "service: {name: a, port: {number: 80}}"), `{"spec":{"defaultBackend":{"service":null,"resource":{"apiGroup":"g.example.com","kind":"B","name":"b"}}}}`},
 		"affinity":          {service("sessionAffinity: None, ports: [{port: 80}]"), `{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}}}}`},
 		"service":           {service("type: ClusterIP, ports: [{port: 80}]"), `{"spec":{"type":"LoadBalancer","loadBalancerClass":"example.com/x","loadBalancerSourceRanges":["10.0.0.0/8"]}}`},
+		"stated strategy":   {strategy(", strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}"), `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`},
+		"stated affinity":   {service("sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}, ports: [{port: 80}]"), `{"spec":{"sessionAffinity":"None","sessionAffinityConfig":null}}`},
+		"stated ranges":     {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerSourceRanges: [10.0.0.0/8], ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"loadBalancerSourceRanges":null}}`},
+		"stated class":      {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerClass: example.com/x, ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"loadBalancerClass":null}}`},
+		"stated policy":     {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, externalTrafficPolicy: Cluster, ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"externalTrafficPolicy":null}}`},
+		"named port":        {fmt.Sprintf(ingress, "service: {name: a, port: {number: 80}}"), `{"spec":{"defaultBackend":{"service":{"port":{"number":null,"name":"http"}}}}}`},
+		"seccomp profile":   {pod("", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}"), template("", `"securityContext":{"seccompProfile":{"type":"RuntimeDefault","localhostProfile":null}}`)},
+		"profile by hand":   {pod("", ", securityContext: {seccompProfile: {type: RuntimeDefault}}"), template("", `"securityContext":{"seccompProfile":{"type":"Localhost","localhostProfile":"a"}}`)},
 		"webhook":           {fmt.Sprintf(webhooks, "url: 'https://x.example.com/'"), `{"webhooks":[{"name":"x.example.com","clientConfig":{"url":null,"service":{"name":"s","namespace":"NS"}}}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,9 @@ type Union struct {
 	allowed       map[string][]string // by value of the discriminator
 	otherwise     string              // its value by default; empty if it has none
 
+	// Pruned says that the API server removes what others have left of the members that may not be there.
+	Pruned bool
+
 	// Default is the member that the API server sets if there is none; empty if it sets none.
 	Default string
 }
@@ -37,9 +40,10 @@ var unions = map[string][]Union{
 	"core.SeccompProfile":   {{Discriminator: "type", members: []string{"localhostProfile"}, allowed: map[string][]string{"Localhost": {"localhostProfile"}}}},
 	"core.ServiceSpec": {
 		{Discriminator: "sessionAffinity", members: []string{"sessionAffinityConfig"}, allowed: map[string][]string{"ClientIP": {"sessionAffinityConfig"}}, otherwise: "None"},
-		// The API server drops other fields itself that don't go with a type: dropTypeDependentFields of
-		// k8s.io/kubernetes/pkg/registry/core/service/strategy.go.
 		{Discriminator: "type", members: []string{"loadBalancerSourceRanges"}, allowed: map[string][]string{"LoadBalancer": {"loadBalancerSourceRanges"}}, otherwise: "ClusterIP"},
+		// dropTypeDependentFields of k8s.io/kubernetes/pkg/registry/core/service/strategy.go
+		{Discriminator: "type", members: []string{"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"}, Pruned: true, otherwise: "ClusterIP",
+			allowed: map[string][]string{"LoadBalancer": {"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"}, "NodePort": {"externalTrafficPolicy"}}},
 	},
 	"core.Volume":      {{others: []string{"name"}, Default: "emptyDir"}},
 	"core.VolumeMount": {{members: []string{"subPath", "subPathExpr"}}},

@@ -19,12 +19,15 @@ func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now m
 	stated := u.MembersOf(desired)
 	at := func(name string) fieldpath.Path { return extended(path, fieldpath.FieldNameElement(name)) }
 	discriminator := u.Discriminator
+	isExcluded := func(member string) bool { return !u.Allows(member, now[discriminator]) }
 	switch {
-	case discriminator != "" && desired[discriminator] == nil && len(stated) > 0 && !u.Allows(stated[0], now[discriminator]):
-		f.addLeftover(at(discriminator), at(stated[0]), false) // the value of another member; its default is that of the chart's
+	case discriminator != "" && desired[discriminator] == nil && slices.ContainsFunc(stated, isExcluded):
+		// The value of another member, whose default is that of the chart's, or which was left to others.
+		f.addLeftover(at(discriminator), at(stated[slices.IndexFunc(stated, isExcluded)]), false)
+	case u.Pruned:
 	case discriminator != "":
 		for _, member := range u.MembersOf(now) {
-			if !u.Allows(member, now[discriminator]) && !slices.Contains(stated, member) {
+			if isExcluded(member) && !slices.Contains(stated, member) {
 				f.addLeftover(at(member), at(discriminator), f.p.allowedLast(u, path, member))
 			}
 		}
@@ -64,12 +67,13 @@ func (f *collisionFinder) mapIn(obj map[string]any, path fieldpath.Path) map[str
 	return m
 }
 
-// addLeftover adds a member of a union that has to go. If others have put it in, and not the release, the policy for conflicts decides.
+// addLeftover adds a member of a union that has to go. If others have put it in, and not the release, or it was
+// left to them, the policy for conflicts decides.
 func (f *collisionFinder) addLeftover(theirs, ours fieldpath.Path, released bool) {
 	col := Collision{Theirs: theirs.Copy(), Ours: ours, Relinquishable: ours, Why: "can't be combined with"}
 	var owns bool
 	owns, col.Owners = f.p.ownersWithin(theirs)
-	if released || owns || len(col.Owners) == 0 {
+	if released || owns && !f.p.relinquished.Has(theirs) || len(col.Owners) == 0 {
 		f.settled = append(f.settled, col)
 		return
 	}
