@@ -92,11 +92,11 @@ func (p *planning) unsettled(targets []*target) []*target {
 func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, error) {
 	lookups := make([]lookup, len(changes))
 	for i, c := range changes {
-		m, err := a.cluster.Mapping(ctx, c.Applied.GroupVersionKind(), true)
-		if err != nil && !errors.As(err, new(*kube.NoKindMatchError)) {
+		m, isServed, err := a.stillServed(ctx, c.Applied.GroupVersionKind())
+		if err != nil {
 			return nil, &ObjectError{ID: c.ID, Source: c.Source, Doing: "looking once more at", Err: err}
 		}
-		lookups[i] = lookup{collection{mapping: m, namespace: c.ID.Namespace}, c.ID.Name, err != nil}
+		lookups[i] = lookup{collection{mapping: m, namespace: c.ID.Namespace}, c.ID.Name, !isServed}
 	}
 	o := &observer{a: a, prerequisites: &prerequisites{}, warnings: &warnings{}}
 	never := func(int, bool) bool { return false }

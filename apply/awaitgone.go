@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,10 +10,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
 )
+
+// stillServed returns how the kind of an object that was there is served. If it isn't, the kind is gone, and its objects with it.
+func (a *Applier) stillServed(ctx context.Context, gvk schema.GroupVersionKind) (m kube.Mapping, isServed bool, err error) {
+	m, err = a.cluster.Mapping(ctx, gvk, true)
+	if errors.As(err, new(*kube.NoKindMatchError)) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
 
 // awaitGone waits until an object is gone or was replaced by another one. It polls: the
 // wait takes from milliseconds to minutes, and a watch needs a permission that the

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -192,11 +191,8 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 	if id.IsCRD() {
 		return nil
 	}
-	mapping, err := a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
-	switch {
-	case errors.As(err, new(*kube.NoKindMatchError)):
-		return nil // the kind is gone, and its objects with it
-	case err != nil:
+	mapping, isServed, err := a.stillServed(ctx, obj.GroupVersionKind())
+	if !isServed {
 		return err
 	}
 	return a.deleteHook(ctx, &target{id: id, mapping: mapping}, precondition{uid: obj.GetUID()}, metav1.DeletePropagationBackground)

@@ -3,7 +3,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,14 +135,14 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 	}
 	var out []orphan
 	for _, o := range candidates {
-		mapping, err := p.a.cluster.Mapping(ctx, o.ID.GroupKind().WithVersion(""), true)
+		mapping, isServed, err := p.a.stillServed(ctx, o.ID.GroupKind().WithVersion(""))
 		switch {
-		case errors.As(err, new(*kube.NoKindMatchError)):
-			continue // the kind is gone, and its objects with it
 		case err != nil && p.resolver.isUnlisted(o.ID.Group):
 			o.obstacle.reason = "the API server can't list " + strings.Join(p.resolver.unlistedGroupVersions, ", ") + ", so it can't be checked"
 		case err != nil:
 			return nil, &ObjectError{ID: o.ID, Source: o.source, Doing: "looking for objects of earlier revisions:", Err: err}
+		case !isServed:
+			continue
 		case !mapping.Namespaced:
 			o.ID.Namespace = "" // was not known when its kind could not be looked up
 		}

@@ -198,11 +198,8 @@ func (d *deletionRun) awaitGone(ctx context.Context, ids []kube.ID) {
 	errs := make([]error, len(ids))
 	end := d.a.forEach(ctx, len(ids), func(i int) error {
 		live := d.changes[ids[i]].Live
-		switch mapping, err := d.a.cluster.Mapping(ctx, live.GroupVersionKind(), true); {
-		case errors.As(err, new(*kube.NoKindMatchError)): // the kind is gone, and its objects with it
-		case err != nil:
-			errs[i] = err
-		default:
+		mapping, isServed, err := d.a.stillServed(ctx, live.GroupVersionKind())
+		if errs[i] = err; isServed {
 			errs[i] = d.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
 		}
 		return nil
