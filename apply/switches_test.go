@@ -2,11 +2,14 @@ package apply_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply"
 )
 
 // pod is a Deployment around a container, volumes and the like.
@@ -227,6 +230,10 @@ func TestStaysHeadless(t *testing.T) {
 		}
 		if got := warnings(s.deploy(plain)); got != "" {
 			t.Errorf("helm3=%v: told again: %s", legacy, got)
+		}
+		var broken *apply.ImmutableError
+		if err := s.refuse(service("type: NodePort, ports: [{port: 80}]")); !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "--allow-recreate") {
+			t.Errorf("helm3=%v: a type that needs an address: %v", legacy, err)
 		}
 	}
 }

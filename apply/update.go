@@ -182,8 +182,13 @@ func (u *updateDecision) staysHeadless() bool {
 	}
 	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")
 	kind, _, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "type")
+	return live == "None" && !u.statesAddress() && kind != "ExternalName"
+}
+
+// statesAddress reports whether the chart states the address of a Service, which may be none.
+func (u *updateDecision) statesAddress() bool {
 	_, stated, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "clusterIP")
-	return live == "None" && !stated && kind != "ExternalName"
+	return stated
 }
 
 // decideByDryRun wants to know from the server what the update comes to, unless the prediction says
@@ -206,7 +211,7 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 			return u.handleAnswer(result)
 		case verify.FailedToPrune(refusal) && u.ownersFirst():
 			return u.handleAnswer(u.prediction.Predicted)
-		case verify.NeedsAddress(refusal) && u.staysHeadless(): // a type that a Service without an address can't get
+		case verify.NeedsAddress(refusal) && !u.statesAddress(): // a type that a Service without an address can't get
 			return u.decideRecreation(refusal, []string{"spec.clusterIP"})
 		}
 		return ask(u.p.definitions.fieldsCalledImmutable(u.t, refusal), func(immutable []string) (verdict, error) {
