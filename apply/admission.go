@@ -458,9 +458,7 @@ func (p parameters) include(obj *unstructured.Unstructured) bool {
 // isBoundToUs reports whether the release binds a role to the account that deployer runs as.
 func (a *admission) isBoundToUs(role kube.ID) bool {
 	for id, t := range a.p.targetsByID {
-		kind, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "kind")
-		name, _, _ := unstructured.NestedString(t.obj.Object, "roleRef", "name")
-		if id.Group == rbacGroup && kind == role.Kind && name == role.Name && bindsAccount(a.us, t.obj) {
+		if isBinding(id) && roleOf(t.obj) == role && bindsAccount(a.us, t.obj) {
 			return true
 		}
 	}

@@ -99,6 +99,7 @@ type Change struct {
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
 	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
 	orphan       *orphan                 // what is deleted or given back; nil for other changes, and when it is carried out
+	takesAccess  bool                    // from the account that deployer runs as: it comes last
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 

@@ -27,6 +27,8 @@ type Wave struct {
 	// begins. Objects that only have to be applied first aren't in it. No object is
 	// listed twice, not even in different waves.
 	Await []ordering.Dependency
+	// Last says that the wave comes when all else is done and recorded: it takes permissions by which the run acts.
+	Last bool
 }
 
 // releaseOrder is the order of a release's objects.
@@ -358,17 +360,27 @@ func (o *releaseOrder) rejectHook(t *target) {
 func (o *releaseOrder) waves() []Wave {
 	changes := func(i int) bool {
 		c := o.targets[i].decided
-		return c != nil && c.Action != Unchanged
+		return c != nil && c.Action != Unchanged && !c.takesAccess
 	}
 	var out []Wave
+	last := Wave{Last: true}
 	for _, wave := range ordering.Waves(o.nodes, changes) {
 		targets := make([]*target, len(wave.Nodes))
 		for n, i := range wave.Nodes {
 			targets[n] = o.targets[i]
 		}
-		if decided := changesOf(o.p.unsettled(targets)); len(decided) > 0 {
+		decided := slices.DeleteFunc(changesOf(o.p.unsettled(targets)), func(c Change) bool {
+			if c.takesAccess {
+				last.Changes = append(last.Changes, c)
+			}
+			return c.takesAccess
+		})
+		if len(decided) > 0 {
 			out = append(out, Wave{Changes: decided, Await: wave.Await})
 		}
+	}
+	if len(last.Changes) > 0 {
+		out = append(out, last)
 	}
 	return out
 }

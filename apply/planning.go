@@ -92,6 +92,9 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if rejections = slices.Concat(p.resolver.rejected, order.rejected, rejections); len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections), HooksFirst: len(p.prerequisites.hooks) > 0}
 	}
+	if err := p.takeAccess(ctx, order, orphans); err != nil {
+		return nil, err
+	}
 	plan := &Plan{CRDs: changesOf(p.crds), Waves: order.waves(), Hooks: changesOf(p.hooks)}
 	if err := p.placeOrphans(ctx, plan, orphans, list); err != nil {
 		return nil, err

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/decide"
 	"deployer/apply/definition"
@@ -136,57 +133,4 @@ func holdForFinalizers(changes []Change) {
 func helpsFinalizers(c Change) bool {
 	return c.Action == Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !kube.IsBuiltinGroup(c.ID.Group) ||
 		c.ID.Group == "" && (c.ID.Kind == "Secret" || c.ID.Kind == "ServiceAccount"))
-}
-
-// splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and
-// accounts that they name.
-func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
-	isOurs := map[kube.ID]bool{}
-	var us *authenticationv1.UserInfo
-	for _, c := range changes {
-		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) {
-			continue
-		}
-		binding := c.orphan.Declared
-		if binding == nil { // a run has ended before it could delete it
-			if binding, err = p.a.get(ctx, c.orphan.mapping, c.ID); err != nil || binding == nil {
-				continue // it is deleted with the others
-			}
-		}
-		if us == nil {
-			found, err := p.permissions.account(ctx)
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-				return nil, nil, fmt.Errorf("asking which account this is: %w", err)
-			}
-			us = &found // nobody where the API server can't say
-		}
-		if !bindsAccount(*us, binding) {
-			continue
-		}
-		role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
-		namespace := c.ID.Namespace
-		if role["kind"] == "ClusterRole" {
-			namespace = ""
-		}
-		isOurs[c.ID], isOurs[kube.ID{Group: rbacGroup, Kind: role["kind"], Namespace: namespace, Name: role["name"]}] = true, true
-		if account, ok := strings.CutPrefix(us.Username, "system:serviceaccount:"); ok {
-			namespace, name, _ := strings.Cut(account, ":")
-			isOurs[kube.ID{Kind: "ServiceAccount", Namespace: namespace, Name: name}] = true
-		}
-	}
-	if len(isOurs) == 0 {
-		return changes, nil, nil
-	}
-	for _, c := range changes {
-		if c.Action == Delete && isOurs[c.ID] {
-			c.deletion = ordering.Deletion{Node: c.deletion.Node} // at once: without one of them the others can't be deleted any more
-			c.Reason += "; at the very end: the run acts by it"
-			c.RevisitNextRelease = true // the release is recorded by then
-			own = append(own, c)
-			continue
-		}
-		c.deletion.WaitsForGone = slices.DeleteFunc(slices.Clone(c.deletion.WaitsForGone), func(id kube.ID) bool { return isOurs[id] })
-		others = append(others, c)
-	}
-	return others, own, nil
 }

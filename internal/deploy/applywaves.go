@@ -14,7 +14,7 @@ import (
 // the release.
 func (r *run) applyWaves(ctx context.Context) error {
 	done, looked := 0, 0 // waves that are applied, and that were when the plan was made
-	for done < len(r.op.Plan.Waves) {
+	for done < len(r.op.Plan.Waves) && !r.op.Plan.Waves[done].Last {
 		if err := r.awaitDependencies(ctx, r.op.Plan.Waves[done].Await); err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func (r *run) applyWaves(ctx context.Context) error {
 		}
 		rest := r.op.Plan.Waves[done:]
 		n, total := 1, len(rest[0].Changes)
-		for n < len(rest) && len(rest[n].Await) == 0 && len(rest[n].PruneFirst) == 0 {
+		for n < len(rest) && !rest[n].Last && len(rest[n].Await) == 0 && len(rest[n].PruneFirst) == 0 {
 			total += len(rest[n].Changes)
 			n++
 		}

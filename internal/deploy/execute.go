@@ -66,7 +66,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	switch r.op.Verb {
 	case Uninstall:
 		record, err := r.uninstall(ctx)
-		return record, cmp.Or(err, r.pruneLast(ctx, err))
+		return record, cmp.Or(err, r.giveUpAccess(ctx, err))
 	case Test:
 		return r.test(ctx)
 	}
@@ -77,7 +77,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	}
 	r.tell(Recorded, Event{Record: r.op.Next})
 	record, err := r.finish(ctx, r.deployObjects(ctx))
-	return record, cmp.Or(err, r.pruneLast(ctx, err))
+	return record, cmp.Or(err, r.giveUpAccess(ctx, err))
 }
 
 // deployObjects carries out the operation's plan and runs its hooks.
@@ -163,12 +163,19 @@ func (r *run) prune(ctx context.Context) error {
 	})
 }
 
-// pruneLast deletes the permissions by which the run acts, if all else has succeeded and is recorded.
-func (r *run) pruneLast(ctx context.Context, failure error) error {
-	if failure != nil || len(r.op.Plan.PruneLast) == 0 {
+// giveUpAccess takes away the permissions by which the run acts, if all else has succeeded and is recorded.
+func (r *run) giveUpAccess(ctx context.Context, failure error) error {
+	plan := r.op.Plan
+	if failure != nil {
 		return nil
 	}
-	return r.applier.Prune(ctx, r.op.Plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune))
+	if n := len(plan.Waves); n > 0 && plan.Waves[n-1].Last {
+		failure = r.applyChanges(ctx, StepApply, plan.Waves[n-1].Changes)
+	}
+	if len(plan.PruneLast) == 0 {
+		return failure
+	}
+	return errors.Join(failure, r.applier.Prune(ctx, plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune)))
 }
 
 // finish records how the run ended. A deployed revision stays deployed until

@@ -369,3 +369,24 @@ func TestLooksAgainAfterAJob(t *testing.T) {
 		t.Errorf("ConfigMap/late has key = %v, want the chart's", got)
 	}
 }
+
+// TestWhatPostHooksDeleteIsGone: what a post-hook deletes or changes it does on purpose, so the run ends well, as with Helm, and the
+// next one applies the chart again.
+func TestWhatPostHooksDeleteIsGone(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("tidy", "post-upgrade", "before-hook-creation", false)
+	chart := func(value string) string { return w.chart(configMap("a", value), configMap("once", "1"), configMap("tls", "1"), hook) }
+	w.ok("install", "x", chart("1"))
+	w.whenHookRuns(func() {
+		w.remove("configmaps", "once", metav1.DeleteOptions{})
+		w.patch("configmaps", "tls", "hook", `{"data":{"key":"hook"}}`)
+	})
+	w.ok("upgrade", "x", chart("2"))
+	w.there("configmaps", map[string]bool{"once": false})
+	w.says(w.ok("plan", "x", chart("2")), "stdout", `ConfigMap/\S+/once\s+create`, `ConfigMap/\S+/tls\s+update`)
+	w.ok("upgrade", "x", chart("2"), "--no-hooks")
+	w.there("configmaps", map[string]bool{"once": true})
+	if got := field(w.must("configmaps", "tls"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/tls has key = %v, want the chart's", got)
+	}
+}

@@ -140,3 +140,48 @@ func TestReleaseRemovesItsOwnAccountLast(t *testing.T) {
 	w.kubeconfig = w.user.Kubeconfig(t, w.ns)
 	w.nothingLeft()
 }
+
+// TestReleaseNarrowsItsOwnAccessLast: what the account loses by an upgrade, it has until that is done.
+func TestReleaseNarrowsItsOwnAccessLast(t *testing.T) {
+	const rbac = "apiVersion: rbac.authorization.k8s.io/v1\nkind: "
+	role := func(kind, name, resources string) string {
+		return rbac + kind + "\nmetadata: {name: \"" + name + "\"}\nrules: [{apiGroups: [\"\"], resources: [" + resources + "], verbs: [\"*\"]}]\n"
+	}
+	binding := func(name, kind, role, user string) string {
+		return rbac + "RoleBinding\nmetadata: {name: " + name + "}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: " + kind + ", name: \"" + role + "\"}\n" +
+			"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: \"" + user + "\"}]\n"
+	}
+	for name, c := range map[string]func(w *world, user string) (from, to []string){
+		"role": func(w *world, user string) (from, to []string) {
+			return []string{role("Role", "a", "configmaps, services"), binding("a", "Role", "a", user)}, []string{role("Role", "a", "services"), binding("a", "Role", "a", user)}
+		},
+		"binding": func(w *world, user string) (from, to []string) {
+			return []string{role("Role", "a", "configmaps"), binding("a", "Role", "a", user)}, []string{role("Role", "a", "configmaps"), binding("a", "Role", "a", "somebody")}
+		},
+		"cluster role": func(w *world, user string) (from, to []string) {
+			return []string{role("ClusterRole", w.ns, "configmaps, pods"), binding("a", "ClusterRole", w.ns, user)}, []string{role("ClusterRole", w.ns, "pods"), binding("a", "ClusterRole", w.ns, user)}
+		},
+		"role whose binding goes": func(w *world, user string) (from, to []string) {
+			return []string{role("Role", "a", "configmaps, services"), binding("a", "Role", "a", user)}, []string{role("Role", "a", "services")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets"), kubetest.Rule("coordination.k8s.io", "*", "leases"),
+				kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"))
+			user.AllowEverywhere(t, kubetest.Rule("rbac.authorization.k8s.io", "*", "clusterroles"))
+			from, to := c(w, user.Name)
+			w.ok("install", "x", "--wait=false", w.chart(append(from, configMap("z", "1"), configMap("gone", "1"))...))
+			w.kubeconfig = user.Kubeconfig(t, w.ns)
+			next := w.chart(append(to, configMap("z", "2"))...)
+			w.says(w.ok("plan", "x", next), "stdout", `(?s)ConfigMap/\S+/z.*ConfigMap/\S+/gone\s+delete.*(Role|RoleBinding)/\S+\s+update: at the very end`)
+			w.ok("upgrade", "x", next)
+			w.kubeconfig = w.user.Kubeconfig(t, w.ns)
+			if got := field(w.must("configmaps", "z"), "data.key"); got != "2" {
+				t.Errorf("the ConfigMap has %v", got)
+			}
+			w.there("configmaps", map[string]bool{"gone": false})
+			w.says(w.ok("plan", "x", next), "stdout", "No changes")
+		})
+	}
+}

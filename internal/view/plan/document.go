@@ -148,6 +148,9 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d.add(string(deploy.StepPrune)+" first", deploy.StepPrune, objectsOf(plan.PruneFirst, describe))
 	for i, wave := range plan.Waves {
 		d.add(fmt.Sprintf("%s for apply %d", deploy.StepPrune, i+1), deploy.StepPrune, objectsOf(wave.PruneFirst, describe))
+		if wave.Last {
+			continue
+		}
 		d.add("apply "+strconv.Itoa(i+1), deploy.StepApply, objectsOf(wave.Changes, describe))
 		d.Steps[len(d.Steps)-1].After = dependenciesOf(wave.Await)
 	}
@@ -159,6 +162,9 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		d.addWait(op)
 	}
 	d.addHooks(op, plan, after, op.Hooks.After)
+	if n := len(plan.Waves); n > 0 && plan.Waves[n-1].Last {
+		d.add(string(deploy.StepApply)+" last", deploy.StepApply, objectsOf(plan.Waves[n-1].Changes, describe))
+	}
 	d.add(string(deploy.StepPrune)+" last", deploy.StepPrune, objectsOf(plan.PruneLast, describe))
 	d.countObjects()
 	for _, v := range op.Rendered.Generated {
