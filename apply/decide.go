@@ -41,7 +41,19 @@ func (p *planning) decideObject(t *target, f facts) (verdict, error) {
 	case f.forbidden && isDefinition && f.isServed:
 		return verdict{change: p.keepAsItIs(t, nil, f.desired, "there is no permission to read the definition; the API server has its kind", "")}, nil
 	case d != nil:
-		return p.checkedBefore(t, p.deferChange(t, p.newCreation(t, f.desired), d)), nil
+		return ask(p.lookInOtherVersion(t), func(live *metav1.PartialObjectMetadata) (verdict, error) {
+			c := p.newCreation(t, f.desired)
+			if live != nil && live.DeletionTimestamp == nil {
+				switch p.claims.DecideExisting(p.existing(t, live)).Action {
+				case Update:
+					c.Action = Update
+				case Create, Keep, GiveBack:
+				default:
+					return verdict{}, p.notOurs(t, live)
+				}
+			}
+			return p.checkedBefore(t, p.deferChange(t, c, d)), nil
+		}), nil
 	case f.deferral != nil:
 		return p.updateLater(t, f), nil
 	case f.full == nil:
@@ -109,7 +121,7 @@ func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
 }
 
 // notOurs rejects a target that exists and belongs to others.
-func (p *planning) notOurs(t *target, live *unstructured.Unstructured) error {
+func (p *planning) notOurs(t *target, live metav1.Object) error {
 	return t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 

@@ -26,6 +26,7 @@ type Deferral struct {
 // The reasons that don't name the object.
 const (
 	unconvertedKind = "its kind's conversion webhook doesn't answer yet; it comes with this release"
+	unconvertedNow  = "its kind's conversion webhook doesn't answer; the release changes its CustomResourceDefinition, which names the webhook"
 	changingKind    = "its CustomResourceDefinition changes with this release"
 )
 
@@ -196,7 +197,11 @@ func (p *prerequisites) kindChanges(t *target) bool { return p.anyMissing(t.defi
 // conversionDeferral returns the deferral of an object whose conversion webhook doesn't
 // answer yet.
 func (t *target) conversionDeferral() *Deferral {
-	return &Deferral{Reason: unconvertedKind, Until: t.ordering.converter}
+	reason := unconvertedKind
+	if slices.Contains(t.ordering.converter, t.definition()) {
+		reason = unconvertedNow
+	}
+	return &Deferral{Reason: reason, Until: t.ordering.converter}
 }
 
 // markPrerequisitesPresent notes that a target's turn has come: everything that it waits

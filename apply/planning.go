@@ -19,6 +19,7 @@ import (
 
 	"deployer/apply/builtin"
 	"deployer/apply/decide"
+	"deployer/apply/fields"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -120,7 +121,7 @@ func (p *planning) decideTemplates(ctx context.Context) error {
 	for _, entry := range p.claims.UnusedAdoptions(slices.Collect(maps.Keys(p.targetsByID))) {
 		p.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
 	}
-	p.prerequisites.expectFrom(p.unsettled(p.crds))
+	p.expectFrom(p.crds)
 	isPrerequisite := func(t *target) bool { return t.id.IsCRD() || t.id.IsNamespace() }
 	others := slices.DeleteFunc(slices.Clone(p.mains), isPrerequisite)
 	first := slices.DeleteFunc(slices.Clone(p.mains), func(t *target) bool { return !isPrerequisite(t) })
@@ -128,9 +129,29 @@ func (p *planning) decideTemplates(ctx context.Context) error {
 		if err := p.decideAll(ctx, targets); err != nil {
 			return err
 		}
-		p.prerequisites.expectFrom(p.unsettled(targets))
+		p.expectFrom(targets)
 	}
 	return p.decideEach(ctx, p.hooks, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, observation{}) })
+}
+
+// expectFrom notes which definitions and Namespaces of targets others may have to wait for. If a definition gets another
+// converter, custom resources that nobody converts now wait for it.
+func (p *planning) expectFrom(targets []*target) {
+	targets = p.unsettled(targets)
+	p.prerequisites.expectFrom(targets)
+	for _, crd := range targets {
+		c := crd.decided
+		if !crd.id.IsCRD() || c == nil || c.Action != Update || c.Live == nil {
+			continue
+		}
+		was, isConverted, _ := unstructured.NestedMap(c.Live.Object, "spec", "conversion", "webhook")
+		willBe, _, _ := unstructured.NestedMap(c.willBe().Object, "spec", "conversion", "webhook")
+		for _, t := range p.mains {
+			if isConverted && t.definition() == crd.id && !fields.Equal(was, willBe) {
+				t.ordering.converter = append(slices.Clone(t.ordering.converter), crd.id)
+			}
+		}
+	}
 }
 
 // remember keeps what it takes to decide again while the plan is carried out.

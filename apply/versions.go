@@ -174,6 +174,21 @@ func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func
 	}
 }
 
+// lookInOtherVersion asks what there is of a target whose version comes with the release, if its kind was there before.
+func (p *planning) lookInOtherVersion(t *target) func(context.Context) (*metav1.PartialObjectMetadata, error) {
+	return func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		if !t.deferral.waitsFor(t.definition()) || p.prerequisites.isNew(t) {
+			return nil, nil
+		}
+		m, isServed, err := p.a.stillServed(ctx, t.id.GroupKind().WithVersion(""))
+		if !isServed {
+			return nil, err
+		}
+		s, err := p.observer.observeMeta(ctx, m, t.id, t.source)
+		return s.meta, err
+	}
+}
+
 // metaInAnyVersion reads the metadata of an object, which is the same in all versions of its kind, in another one if
 // nobody converts to that of the mapping.
 func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,7 +54,12 @@ func beginMove(t *testing.T, stored string) *mover {
 // define makes the definition as it is to be, by somebody else.
 func (m *mover) define(stored, url, ca string) {
 	m.t.Helper()
-	crd := m.manifests(fmt.Sprintf(`
+	crd := m.manifests(moveDefinition(stored, url, ca))[0].Object
+	m.patch(crd.GetAPIVersion(), crd.GetKind(), crd.GetName(), types.ApplyPatchType, string(marshal(m.t, crd)), "somebody")
+}
+
+func moveDefinition(stored, url, ca string) string {
+	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: moves.NS.example.com}
@@ -65,8 +71,7 @@ spec:
   versions:
   - {name: v1beta1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {host: {type: string}, port: {type: integer}, backends: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}}}
   - {name: v1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {address: {type: string}, endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, weight: {type: integer}}}}}}}}}}
-`, url, ca, stored == "v1beta1", stored == "v1"))[0].Object
-	m.patch(crd.GetAPIVersion(), crd.GetKind(), crd.GetName(), types.ApplyPatchType, string(marshal(m.t, crd)), "somebody")
+`, url, ca, stored == "v1beta1", stored == "v1")
 }
 
 // convertMove converts between v1beta1, which has host, port and names, and v1, which has an address and endpoints.
@@ -263,6 +268,46 @@ spec: {selector: {matchLabels: {app: converter}}, template: {metadata: {labels: 
 `)
 	if c := change(t, p, "Move", "m"); c.Deferral == nil || !strings.Contains(c.Unverified, "conversion webhook") {
 		t.Errorf("%s %s: %s", c.Action, c.ID, c.Unverified)
+	}
+}
+
+// TestConverterThatTheDefinitionReplaces fails if custom resources can't be changed because of a dead converter that their definition
+// names no more.
+func TestConverterThatTheDefinitionReplaces(t *testing.T) {
+	m := beginMove(t, "v1")
+	m.deploy(move("v1beta1", oldMove))
+	m.up.Store(false)
+	m.opts.RetryTimeout, m.opts.TakeOwnership = 2*time.Second, true
+	cert, ca := localCertificate(t)
+	other := kubetest.Converter(t, cert, func() bool { return true }, convertMove)
+	chart := moveDefinition("v1", other.URL, ca) + "\n---\n" + move("v1", smallerMove)
+	p := m.plan(chart)
+	if c := change(t, p, "Move", "m"); c.Deferral == nil || !strings.Contains(c.Unverified, "the release changes its CustomResourceDefinition") {
+		t.Errorf("%s %s: %s", c.Action, c.ID, c.Unverified)
+	}
+	m.opts.RetryTimeout = time.Minute
+	m.deploy(chart)
+	if got := fmt.Sprint(at(m.get(m.ns+".example.com/v1", "Move", "m"), "spec.address")); !strings.Contains(got, ":") {
+		t.Errorf("spec.address is %s", got)
+	}
+}
+
+// TestVersionThatTheReleaseAdds fails if a plan takes an object in a version that its definition gets with the release for a new
+// one, and finds out whose it is when the definition has changed already.
+func TestVersionThatTheReleaseAdds(t *testing.T) {
+	s := newStory(t)
+	s.dropCRDs(1)
+	old := definition(0, "")
+	s.deploy(old + "---" + foo(0, "size: 1"))
+	added := strings.Replace(old, "  versions:", "  versions:\n  - {name: v9, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}", 1)
+	next := added + "---" + strings.Replace(foo(0, "size: 2"), "/v1\n", "/v9\n", 1)
+	if c := change(t, s.plan(next), "Foo0", "f"); c.Action != apply.Update || c.Deferral == nil {
+		t.Errorf("%s %s: %s", c.Action, c.ID, c.Unverified)
+	}
+	s.patch(s.ns+".example.com/v1", "Foo0", "f", merge, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, "somebody")
+	var theirs *apply.OwnershipError
+	if err := s.refuse(next); !errors.As(err, &theirs) {
+		t.Errorf("got %v", err)
 	}
 }
 
