@@ -19,15 +19,6 @@ import (
 
 // This file lets what takes permissions from the account that deployer runs as come at the very end.
 
-// ourselves is the account that deployer runs as; nobody where the API server can't or won't say.
-func (p *planning) ourselves(ctx context.Context) (authenticationv1.UserInfo, error) {
-	us, err := p.permissions.account(ctx)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return us, fmt.Errorf("asking which account this is: %w", err)
-	}
-	return us, nil
-}
-
 // roleOf is the role that a binding grants.
 func roleOf(binding *unstructured.Unstructured) kube.ID {
 	ref, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
@@ -36,6 +27,42 @@ func roleOf(binding *unstructured.Unstructured) kube.ID {
 		id.Namespace = binding.GetNamespace()
 	}
 	return id
+}
+
+// ownAccess is what the run acts by: the bindings of the release for the account that deployer runs as, their roles, and the
+// account; nothing where the API server can't or won't say which that is.
+func (p *planning) ownAccess(ctx context.Context, orphans []Change) (us authenticationv1.UserInfo, isOurs map[kube.ID]bool, err error) {
+	us, err = p.permissions.account(ctx)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return us, nil, fmt.Errorf("asking which account this is: %w", err)
+	}
+	isOurs = map[kube.ID]bool{}
+	note := func(id kube.ID, binding *unstructured.Unstructured) {
+		if binding != nil && bindsAccount(us, binding) {
+			isOurs[id], isOurs[roleOf(binding)] = true, true
+		}
+	}
+	for id, t := range p.targetsByID {
+		if isBinding(id) {
+			note(id, t.obj)
+			note(id, p.asItIs(id, t.decided))
+		}
+	}
+	for _, c := range orphans {
+		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) {
+			continue
+		}
+		binding := c.orphan.Declared
+		if binding == nil { // a run has ended before it could delete it
+			binding, _ = p.a.get(ctx, c.orphan.mapping, c.ID) // without it, it is deleted with the others
+		}
+		note(c.ID, binding)
+	}
+	if account, ok := strings.CutPrefix(us.Username, "system:serviceaccount:"); ok {
+		namespace, name, _ := strings.Cut(account, ":")
+		isOurs[kube.ID{Kind: "ServiceAccount", Namespace: namespace, Name: name}] = true
+	}
+	return us, isOurs, nil
 }
 
 // takeAccess marks the updates by which the release takes permissions from the account that deployer runs as. What another
@@ -53,35 +80,14 @@ func (p *planning) takeAccess(ctx context.Context, o *releaseOrder, orphans []Ch
 	if len(found) == 0 {
 		return nil
 	}
-	us, err := p.ourselves(ctx)
-	if err != nil {
-		return err
-	}
-	isOurs := map[kube.ID]bool{}
-	note := func(binding *unstructured.Unstructured) {
-		if binding != nil && bindsAccount(us, binding) {
-			isOurs[roleOf(binding)] = true
-		}
-	}
-	for _, t := range o.targets {
-		if isBinding(t.id) {
-			note(t.obj)
-			note(p.asItIs(t.id, t.decided))
-		}
-	}
-	for _, c := range orphans {
-		if c.orphan != nil && isBinding(c.ID) {
-			note(c.orphan.Declared)
-		}
-	}
+	us, isOurs, err := p.ownAccess(ctx, orphans)
 	for _, t := range found {
-		c := t.decided
-		if isOurs[t.id] || isBinding(t.id) && bindsAccount(us, c.Live) && !bindsAccount(us, c.willBe()) {
+		if c := t.decided; isOurs[t.id] && !(isBinding(t.id) && bindsAccount(us, c.willBe())) {
 			c.takesAccess = true
 			c.Reason = strings.TrimPrefix(c.Reason+"; "+atVeryEnd, "; ")
 		}
 	}
-	return nil
+	return err
 }
 
 // atVeryEnd is the reason of changes that come when all else is done and recorded.
@@ -123,38 +129,17 @@ func rulesOf(obj *unstructured.Unstructured) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
-// splitOwnAccess splits off what goes at the very end: the bindings by which this very run acts, with the roles and
-// accounts that they name.
+// splitOwnAccess splits off the deletions that come at the very end, of what this very run acts by.
 func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
-	isOurs := map[kube.ID]bool{}
-	for _, c := range changes {
-		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) {
-			continue
-		}
-		binding := c.orphan.Declared
-		if binding == nil { // a run has ended before it could delete it
-			if binding, err = p.a.get(ctx, c.orphan.mapping, c.ID); err != nil || binding == nil {
-				continue // it is deleted with the others
-			}
-		}
-		us, err := p.ourselves(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !bindsAccount(us, binding) {
-			continue
-		}
-		isOurs[c.ID], isOurs[roleOf(binding)] = true, true
-		if account, ok := strings.CutPrefix(us.Username, "system:serviceaccount:"); ok {
-			namespace, name, _ := strings.Cut(account, ":")
-			isOurs[kube.ID{Kind: "ServiceAccount", Namespace: namespace, Name: name}] = true
-		}
+	mayBeOurs := func(c Change) bool {
+		return c.Action == Delete && len(c.writes) > 0 && (c.ID.Group == rbacGroup || c.ID.Group == "" && c.ID.Kind == "ServiceAccount")
 	}
-	if len(isOurs) == 0 {
+	if !slices.ContainsFunc(changes, mayBeOurs) {
 		return changes, nil, nil
 	}
+	_, isOurs, err := p.ownAccess(ctx, changes)
 	for _, c := range changes {
-		if c.Action == Delete && isOurs[c.ID] {
+		if isOurs[c.ID] && mayBeOurs(c) {
 			c.deletion = ordering.Deletion{Node: c.deletion.Node} // at once: without one of them the others can't be deleted any more
 			c.Reason += "; " + atVeryEnd
 			c.RevisitNextRelease = true // the release is recorded by then
@@ -164,5 +149,5 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 		c.deletion.WaitsForGone = slices.DeleteFunc(slices.Clone(c.deletion.WaitsForGone), func(id kube.ID) bool { return isOurs[id] })
 		others = append(others, c)
 	}
-	return others, own, nil
+	return others, own, err
 }

@@ -375,7 +375,9 @@ func TestLooksAgainAfterAJob(t *testing.T) {
 func TestWhatPostHooksDeleteIsGone(t *testing.T) {
 	w := newWorld(t)
 	hook := hookJob("tidy", "post-upgrade", "before-hook-creation", false)
-	chart := func(value string) string { return w.chart(configMap("a", value), configMap("once", "1"), configMap("tls", "1"), hook) }
+	chart := func(value string) string {
+		return w.chart(configMap("a", value), configMap("once", "1"), configMap("tls", "1"), hook)
+	}
 	w.ok("install", "x", chart("1"))
 	w.whenHookRuns(func() {
 		w.remove("configmaps", "once", metav1.DeleteOptions{})

@@ -161,6 +161,10 @@ func TestReleaseNarrowsItsOwnAccessLast(t *testing.T) {
 		"cluster role": func(w *world, user string) (from, to []string) {
 			return []string{role("ClusterRole", w.ns, "configmaps, pods"), binding("a", "ClusterRole", w.ns, user)}, []string{role("ClusterRole", w.ns, "pods"), binding("a", "ClusterRole", w.ns, user)}
 		},
+		"account": func(w *world, user string) (from, to []string) {
+			account := "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + user[strings.LastIndex(user, ":")+1:] + "}\n"
+			return []string{role("Role", "a", "configmaps"), binding("a", "Role", "a", user), account}, []string{role("Role", "a", "configmaps"), binding("a", "Role", "a", "somebody")}
+		},
 		"role whose binding goes": func(w *world, user string) (from, to []string) {
 			return []string{role("Role", "a", "configmaps, services"), binding("a", "Role", "a", user)}, []string{role("Role", "a", "services")}
 		},
@@ -168,13 +172,17 @@ func TestReleaseNarrowsItsOwnAccessLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets"), kubetest.Rule("coordination.k8s.io", "*", "leases"),
-				kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"))
+				kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"), kubetest.Rule("", "*", "serviceaccounts"))
 			user.AllowEverywhere(t, kubetest.Rule("rbac.authorization.k8s.io", "*", "clusterroles"))
 			from, to := c(w, user.Name)
-			w.ok("install", "x", "--wait=false", w.chart(append(from, configMap("z", "1"), configMap("gone", "1"))...))
+			w.ok("install", "x", "--wait=false", "--take-ownership", w.chart(append(from, configMap("z", "1"), configMap("gone", "1"))...))
 			w.kubeconfig = user.Kubeconfig(t, w.ns)
 			next := w.chart(append(to, configMap("z", "2"))...)
-			w.says(w.ok("plan", "x", next), "stdout", `(?s)ConfigMap/\S+/z.*ConfigMap/\S+/gone\s+delete.*(Role|RoleBinding)/\S+\s+update: at the very end`)
+			plan := w.ok("plan", "x", next)
+			w.says(plan, "stdout", `(?s)ConfigMap/\S+/z.*ConfigMap/\S+/gone\s+delete.*(Role|RoleBinding)/\S+\s+update: at the very end`)
+			if name == "account" {
+				w.says(plan, "stdout", `ServiceAccount/\S+\s+delete: [^\n]*at the very end`)
+			}
 			w.ok("upgrade", "x", next)
 			w.kubeconfig = w.user.Kubeconfig(t, w.ns)
 			if got := field(w.must("configmaps", "z"), "data.key"); got != "2" {
