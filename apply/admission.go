@@ -264,7 +264,7 @@ func namesClass(o refusedObject, r readByAdmission, field string) bool {
 func covers(rules []map[string]any, o refusedObject) bool {
 	has := func(rule map[string]any, field, value string) bool {
 		list, _, _ := unstructured.NestedStringSlice(rule, field)
-		return slices.Contains(list, "*") || slices.Contains(list, value)
+		return hasOrAll(list, value)
 	}
 	return slices.ContainsFunc(rules, func(rule map[string]any) bool {
 		return has(rule, "apiGroups", o.gvr.Group) && (has(rule, "resources", o.gvr.Resource) || has(rule, "resources", "*/*"))
@@ -471,10 +471,12 @@ func grants(role *unstructured.Unstructured, o refusedObject) bool {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &typed) != nil {
 		return false
 	}
-	has := func(list []string, value string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, value)
-	}
 	return typed.AggregationRule != nil || slices.ContainsFunc(typed.Rules, func(r rbacv1.PolicyRule) bool {
-		return has(r.APIGroups, o.gvr.Group) && has(r.Resources, o.gvr.Resource)
+		return hasOrAll(r.APIGroups, o.gvr.Group) && hasOrAll(r.Resources, o.gvr.Resource)
 	})
+}
+
+// hasOrAll reports whether a list of a rule has a value, or stands for all.
+func hasOrAll(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
 }

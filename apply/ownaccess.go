@@ -99,12 +99,9 @@ func (c *Change) willBe() *unstructured.Unstructured { return cmp.Or(c.Predicted
 // losesRule reports whether a role loses a permission.
 func losesRule(old, next *unstructured.Unstructured) bool {
 	was, is := rulesOf(old), rulesOf(next)
-	has := func(list []string, value string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, value)
-	}
 	isGranted := func(verb, group, resource string, names []string) bool {
 		return slices.ContainsFunc(is, func(r rbacv1.PolicyRule) bool {
-			return has(r.Verbs, verb) && has(r.APIGroups, group) && has(r.Resources, resource) &&
+			return hasOrAll(r.Verbs, verb) && hasOrAll(r.APIGroups, group) && hasOrAll(r.Resources, resource) &&
 				(len(r.ResourceNames) == 0 || len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(r.ResourceNames, name) }))
 		})
 	}

@@ -9,8 +9,8 @@ import (
 
 // A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs and then
 // the changes of each wave to Run, and what is pruned to Applier.Prune: PruneFirst before the first wave,
-// that of a wave before the wave, and Prune at the end. Before each wave the caller
-// waits until the objects in its Await are ready. Between them it may run hooks and wait
+// that of a wave before the wave, and Prune at the end. Last and PruneLast come when the run is recorded. Before each wave the
+// caller waits until the objects in its Await are ready. Between them it may run hooks and wait
 // for objects.
 type Plan struct {
 	CRDs       []Change // of the crds/ directory
@@ -42,6 +42,14 @@ func (p *Plan) Declares(id kube.ID) bool {
 	isIt := func(c Change) bool { return c.ID == id }
 	return slices.ContainsFunc(p.CRDs, isIt) || slices.ContainsFunc(p.Hooks, isIt) ||
 		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })
+}
+
+// Last are the changes of the last wave if that comes when all else is done and recorded; none if there is no such wave.
+func (p *Plan) Last() []Change {
+	if n := len(p.Waves); n > 0 && p.Waves[n-1].Last {
+		return p.Waves[n-1].Changes
+	}
+	return nil
 }
 
 // lists returns the lists of changes in the order in which they are made.

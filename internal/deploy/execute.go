@@ -166,16 +166,10 @@ func (r *run) prune(ctx context.Context) error {
 // giveUpAccess takes away the permissions by which the run acts, if all else has succeeded and is recorded.
 func (r *run) giveUpAccess(ctx context.Context, failure error) error {
 	plan := r.op.Plan
-	if failure != nil {
+	if failure != nil || len(plan.Last())+len(plan.PruneLast) == 0 {
 		return nil
 	}
-	if n := len(plan.Waves); n > 0 && plan.Waves[n-1].Last {
-		failure = r.applyChanges(ctx, StepApply, plan.Waves[n-1].Changes)
-	}
-	if len(plan.PruneLast) == 0 {
-		return failure
-	}
-	return errors.Join(failure, r.applier.Prune(ctx, plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune)))
+	return errors.Join(r.applyChanges(ctx, StepApply, plan.Last()), r.applier.Prune(ctx, plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune)))
 }
 
 // finish records how the run ended. A deployed revision stays deployed until

@@ -162,9 +162,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		d.addWait(op)
 	}
 	d.addHooks(op, plan, after, op.Hooks.After)
-	if n := len(plan.Waves); n > 0 && plan.Waves[n-1].Last {
-		d.add(string(deploy.StepApply)+" last", deploy.StepApply, objectsOf(plan.Waves[n-1].Changes, describe))
-	}
+	d.add(string(deploy.StepApply)+" last", deploy.StepApply, objectsOf(plan.Last(), describe))
 	d.add(string(deploy.StepPrune)+" last", deploy.StepPrune, objectsOf(plan.PruneLast, describe))
 	d.countObjects()
 	for _, v := range op.Rendered.Generated {
