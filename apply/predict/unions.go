@@ -21,7 +21,7 @@ func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now m
 	discriminator := u.Discriminator
 	isExcluded := func(member string) bool { return !u.Allows(member, now[discriminator]) }
 	switch {
-	case discriminator != "" && desired[discriminator] == nil && slices.ContainsFunc(stated, isExcluded):
+	case discriminator != "" && desired[discriminator] == nil && slices.ContainsFunc(stated, isExcluded) && (!u.Pruned || f.p.relinquished.Has(at(discriminator))):
 		// The value of another member, whose default is that of the chart's, or which was left to others.
 		f.addLeftover(at(discriminator), at(stated[slices.IndexFunc(stated, isExcluded)]), false)
 	case u.Pruned:
