@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/internal/annotation"
@@ -246,6 +248,47 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 		return false
 	}
 	return true
+}
+
+// tightenLater puts a ResourceQuota that leaves less room after what is created in its namespace: until what the chart drops is
+// gone, the quota counts both.
+func (o *releaseOrder) tightenLater(orphans []Change) {
+	for i, t := range o.targets {
+		drops := func(c Change) bool {
+			moment, _ := decide.MomentOf(c.ID.GroupKind())
+			return c.Action == Delete && len(c.writes) > 0 && c.ID.Namespace == t.id.Namespace && moment == decide.After
+		}
+		if t.id.Group != "" || t.id.Kind != "ResourceQuota" || o.nodes[i].Weight != nil || !leavesLess(t.decided) || !slices.ContainsFunc(orphans, drops) {
+			continue
+		}
+		before := o.nodes[i].Edges
+		o.nodes[i].Edges = slices.Clone(before)
+		for j, other := range o.targets {
+			if c := other.decided; j != i && c != nil && c.Action == Create && c.ID.Namespace == t.id.Namespace && !other.deferral.waitsFor(t.id) {
+				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is created while it leaves more room"})
+			}
+		}
+		if len(ordering.Cycles(o.nodes)) > 0 {
+			o.nodes[i].Edges = before
+		}
+	}
+}
+
+// leavesLess reports whether a ResourceQuota is new or gets a lower limit.
+func leavesLess(c *Change) bool {
+	if c == nil || c.Action != Create && c.Action != Update {
+		return false
+	}
+	was, _, _ := unstructured.NestedStringMap(objectOf(c.Live), "spec", "hard")
+	willBe, _, _ := unstructured.NestedStringMap(objectOf(c.willBe()), "spec", "hard")
+	for name, text := range willBe {
+		old, errOfOld := resource.ParseQuantity(was[name])
+		limit, err := resource.ParseQuantity(text)
+		if err == nil && (errOfOld != nil || limit.Cmp(old) < 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // runsBefore reports whether a hook that makes an object runs before another one.

@@ -96,6 +96,7 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if err := p.takeAccess(ctx, order, orphans); err != nil {
 		return nil, err
 	}
+	order.tightenLater(orphans)
 	plan := &Plan{CRDs: changesOf(p.crds), Waves: order.waves(), Hooks: changesOf(p.hooks)}
 	if err := p.placeOrphans(ctx, plan, orphans, list); err != nil {
 		return nil, err

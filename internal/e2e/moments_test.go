@@ -215,3 +215,24 @@ func TestDroppedJudgeDoesNotHoldUpDeletions(t *testing.T) {
 		})
 	}
 }
+
+// TestQuotaThatIsLoweredCountsNoMoreWhatIsDropped: a quota that gets lower, or is new, comes after what is created beside what the
+// chart drops.
+func TestQuotaThatIsLoweredCountsNoMoreWhatIsDropped(t *testing.T) {
+	quota := func(n int) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: '%d', services.nodeports: '%d'}}\n", n, n)
+	}
+	service := func(name string) string {
+		return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"
+	}
+	for name, before := range map[string]string{"lowered": quota(9), "new": configMap("none", "")} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok("install", "x", w.chart(before, service("a"), service("old"), service("older")))
+			next := w.chart(quota(2), service("a"), service("next"))
+			w.says(w.ok("plan", "x", next), "stdout", `(?s)Service/\S+/next\s+create.*ResourceQuota/\S+/q\s+(create|update)`)
+			w.ok("upgrade", "x", next)
+			w.there("services", map[string]bool{"a": true, "next": true, "old": false, "older": false})
+		})
+	}
+}
