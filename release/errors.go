@@ -31,9 +31,9 @@ func (e *NotFoundError) Error() string {
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
 	if e.Revision == 0 {
-		return fmt.Sprintf("to see the releases there: "+program.Name+" list -a -n %s", e.Namespace)
+		return fmt.Sprintf("to see the releases there: "+program.OnCluster+" list -a -n %s", e.Namespace)
 	}
-	return fmt.Sprintf("to see the revisions: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("to see the revisions: "+program.OnCluster+" history -n %s %s", e.Namespace, e.Name)
 }
 
 // NoDeployedError says that there is no deployed revision to upgrade from.
@@ -48,7 +48,7 @@ func (e *NoDeployedError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoDeployedError) Hint() string {
-	install := program.Name + " upgrade --install"
+	install := program.OnCluster + " upgrade --install"
 	if e.NoNamespace {
 		install += " --create-namespace"
 	}
@@ -118,7 +118,7 @@ func (e *HistoryChangedError) Error() string {
 
 // Hint says what to do about it.
 func (e *HistoryChangedError) Hint() string {
-	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("see what was done, then run again: "+program.OnCluster+" history -n %s %s", e.Namespace, e.Name)
 }
 
 // LockLostError says that this run may no longer change the release: it couldn't renew
@@ -134,7 +134,7 @@ func (e *LockLostError) Error() string {
 
 // Hint says what to do about it.
 func (e *LockLostError) Hint() string {
-	return fmt.Sprintf("see who has it now: "+program.Name+" status -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("see who has it now: "+program.OnCluster+" status -n %s %s", e.Namespace, e.Name)
 }
 
 // CorruptError says that a Secret looks like a release's record and can't be
@@ -157,5 +157,5 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *CorruptError) Hint() string {
-	return fmt.Sprintf("restore it from a backup; or, to forget this revision: kubectl -n %s delete secret %s", e.Namespace, e.Secret)
+	return fmt.Sprintf("restore it from a backup; or, to forget this revision: "+program.Kubectl+" -n %s delete secret %s", e.Namespace, e.Secret)
 }

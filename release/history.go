@@ -189,7 +189,7 @@ func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, er
 		}
 	}
 	return nil, program.WithHint(fmt.Errorf("release %s/%s has no successful revision before the current one", h.Namespace, h.Name),
-		fmt.Sprintf("to go to a revision anyway, name it: "+program.Name+" rollback -n %s %s REVISION", h.Namespace, h.Name))
+		fmt.Sprintf("to go to a revision anyway, name it: "+program.OnCluster+" rollback -n %s %s REVISION", h.Namespace, h.Name))
 }
 
 func mayHaveSucceeded(s *Summary) bool {

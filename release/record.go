@@ -152,7 +152,7 @@ func (rec *Record) CheckStoredInPlace() error {
 	return program.WithHint(
 		fmt.Errorf("revision %d of release %s is stored in namespace %s, but its objects are in namespace %s, as of a HelmRelease of Flux with targetNamespace or storageNamespace, or of a backup that was restored elsewhere",
 			rec.Version, rec.Name, stored, rec.Namespace),
-		fmt.Sprintf("change the release with the tool that has it: kubectl -n %s get helmreleases; a record that belongs to namespace %s can be moved there", stored, rec.Namespace))
+		fmt.Sprintf("change the release with the tool that has it: "+program.Kubectl+" -n %s get helmreleases; a record that belongs to namespace %s can be moved there", stored, rec.Namespace))
 }
 
 // isUnfinished reports whether a run is working on a revision of this status, or was when it

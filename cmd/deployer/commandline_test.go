@@ -115,7 +115,7 @@ func TestParseRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("parse(%s) accepts it, want: %s", test.line, test.want)
 			}
-			if err.Error() != test.want || program.InsertName(output.Hint(err), "deployer") != test.hint {
+			if err.Error() != test.want || program.CalledAs("deployer").Insert(output.Hint(err)) != test.hint {
 				t.Errorf("parse(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, output.Hint(err), test.want, test.hint)
 			}
 		})

@@ -55,6 +55,8 @@ func (e *env) connect() (*kube.Cluster, error) {
 	if err := release.ValidateDriver(os.Getenv("HELM_DRIVER")); err != nil {
 		return nil, err
 	}
+	e.streams.ChooseCluster([]output.ClusterFlag{{Own: "kubeconfig", Kubectl: "kubeconfig", Value: e.kube.Kubeconfig},
+		{Own: "kube-context", Kubectl: "context", Value: e.kube.Context}, {Own: "kube-apiserver", Kubectl: "server", Value: e.kube.APIServer}})
 	opts := e.kube
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
 	opts.Warn = e.warn

@@ -104,7 +104,7 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 	}
 	unready := func(l deploy.LiveObject) bool { return l.Status.State != track.Ready && l.Object != nil }
 	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
-		e.warn(fmt.Sprintf("the pods weren't read; to see why objects aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
+		e.warn(fmt.Sprintf("the pods weren't read; to see why objects aren't ready: "+program.OnCluster+" status %s -n %s --watch", record.Name, record.Namespace))
 	}
 	return helm.Status(e.streams.Out, record, options)
 }

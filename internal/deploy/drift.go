@@ -98,7 +98,7 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 	case deployed != nil:
 		return history.Load(ctx, deployed.Revision)
 	case latest.Status == helmrelease.StatusUninstalled:
-		return nil, uninstalledError(history.Name, latest.Revision)
+		return nil, uninstalledError(history.Namespace, history.Name, latest.Revision)
 	}
 	return nil, &release.NoDeployedError{Namespace: history.Namespace, Name: history.Name}
 }

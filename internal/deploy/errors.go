@@ -10,7 +10,7 @@ import (
 )
 
 // A NameInUseError says that an install isn't possible because the release exists.
-type NameInUseError struct{ Name, Status string }
+type NameInUseError struct{ Namespace, Name, Status string }
 
 func (e *NameInUseError) Error() string {
 	return fmt.Sprintf("cannot re-use a name that is still in use: release %s is %s", e.Name, e.Status)
@@ -18,12 +18,12 @@ func (e *NameInUseError) Error() string {
 
 // Hint says what to do about it.
 func (e *NameInUseError) Hint() string {
-	return fmt.Sprintf("to deploy over it:      "+program.Name+" upgrade --install %s CHART\nto start from nothing:  "+program.Name+" uninstall %s", e.Name, e.Name)
+	return fmt.Sprintf("to deploy over it:      "+program.OnCluster+" upgrade --install -n %s %s CHART\nto start from nothing:  "+program.OnCluster+" uninstall -n %s %s", e.Namespace, e.Name, e.Namespace, e.Name)
 }
 
 // uninstalledError says that a release is uninstalled, so there is nothing to work on.
-func uninstalledError(name string, revision int) error {
-	return program.WithHint(fmt.Errorf("release %s is uninstalled and has no objects", name), fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", name, revision))
+func uninstalledError(namespace, name string, revision int) error {
+	return program.WithHint(fmt.Errorf("release %s is uninstalled and has no objects", name), fmt.Sprintf("to restore it:  "+program.OnCluster+" rollback -n %s %s %d", namespace, name, revision))
 }
 
 // A NoNamespaceError says that the namespace of a release isn't there.

@@ -49,7 +49,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		revision, op.Release, op.Namespace, strings.Join(slices.Compact(objects), "\n  "))
 	if op.undoes == nil {
 		return program.WithHint(err, fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
-			program.Name, op.Release, op.Namespace, revision, without))
+			program.OnCluster, op.Release, op.Namespace, revision, without))
 	}
 	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refused, h) }
 	op.Hooks = Hooks{Before: slices.DeleteFunc(op.Hooks.Before, isRefused), After: slices.DeleteFunc(op.Hooks.After, isRefused)}

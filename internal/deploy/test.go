@@ -31,7 +31,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	}
 	latest := history.Latest()
 	if latest.Status == helmrelease.StatusUninstalled {
-		return nil, uninstalledError(req.Name, latest.Revision)
+		return nil, uninstalledError(history.Namespace, req.Name, latest.Revision)
 	}
 	record, err := history.Load(ctx, latest.Revision)
 	if err != nil {

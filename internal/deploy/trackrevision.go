@@ -33,7 +33,7 @@ func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, on
 func (r *run) trackRevision(ctx context.Context) error {
 	record := r.op.Next
 	if record.Info.Status == helmrelease.StatusUninstalled {
-		return uninstalledError(record.Name, record.Version)
+		return uninstalledError(record.Namespace, record.Name, record.Version)
 	}
 	reading, done := LimitStep(ctx, StepObserve, r.Settings.Timeout)
 	objects, err := r.readLiveObjects(reading, r.tracker, record)
@@ -57,7 +57,7 @@ func (r *run) trackRevision(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		return program.WithHint(fmt.Errorf("release %s lacks %d of its objects:%s", record.Name, len(missing), strings.Join(missing, "")),
-			fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", record.Name))
+			fmt.Sprintf("to put them back, deploy it again: "+program.OnCluster+" upgrade -n %s %s CHART", record.Namespace, record.Name))
 	}
 	return r.waitFor(ctx, targets)
 }

@@ -106,7 +106,7 @@ func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	case !isInstalled && req.Install == InstallNever:
 		return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
 	case latest != nil && req.Install == InstallOnly && !(req.Replace && (!isInstalled || latest.Status == helmrelease.StatusFailed)):
-		return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
+		return "", &NameInUseError{Namespace: history.Namespace, Name: req.Name, Status: latest.Status.String()}
 	case isInstalled && wasEverDeployed(history):
 		return Upgrade, nil
 	}

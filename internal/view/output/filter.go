@@ -14,11 +14,11 @@ import (
 
 // A filter cleans all text for a terminal or a log. It removes escape sequences for terminals
 // and defuses commands of CI systems, except those marked with the nonce of this run. It also
-// replaces the program's name by the one it was called by. It is safe for concurrent use.
+// puts in how the program was called. It is safe for concurrent use.
 type filter struct {
-	to      io.Writer
-	program string
-	nonce   int // a number that nobody can guess, in all sequences of ours
+	to    io.Writer
+	call  *program.Call
+	nonce int // a number that nobody can guess, in all sequences of ours
 
 	mu      sync.Mutex
 	midLine bool // the current line has text other than blanks
@@ -39,7 +39,7 @@ func (f *filter) endMark() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) 
 
 // clean returns the filtered text.
 func (f *filter) clean(text string) string {
-	text = program.InsertName(text, f.program)
+	text = f.call.Insert(text)
 	var out strings.Builder
 	for text != "" {
 		foreign, rest, found := strings.Cut(text, f.beginMark())

@@ -25,13 +25,13 @@ type Streams struct {
 	console *os.File  // what Err writes to, when that is a file
 	sinks   []*stream // of Out and Err
 
-	nonce   int    // of what is passed on as it is; 0 without a filter
-	program string // the name that the program was called by
+	nonce int           // of what is passed on as it is; 0 without a filter
+	call  *program.Call // how the program was called
 }
 
 // NewStreams looks at what the streams are connected to, and filters what is
-// written to them. The program is the name that it was called by.
-func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
+// written to them. The name is the one that the program was called by.
+func NewStreams(in io.Reader, out, errOut io.Writer, name string) Streams {
 	s := Streams{In: in, Out: out, Err: errOut, Width: 80, Height: 24}
 	s.OutTTY, s.ErrTTY = IsTerminal(out), IsTerminal(errOut)
 	for _, w := range []io.Writer{errOut, out} {
@@ -45,14 +45,14 @@ func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 	s.console, _ = errOut.(*os.File)
 	s.sinks = []*stream{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
 	s.Out, s.Err = s.sinks[0], s.sinks[1]
-	return s.Filtered(program)
+	return s.Filtered(name)
 }
 
 // Filtered puts filters in front of the streams.
-func (s Streams) Filtered(program string) Streams {
-	s.program, s.nonce = program, 1_000_000+rand.IntN(1_000_000_000)
-	s.Out = &filter{to: s.Out, program: program, nonce: s.nonce}
-	s.Err = &filter{to: s.Err, program: program, nonce: s.nonce}
+func (s Streams) Filtered(name string) Streams {
+	s.call, s.nonce = program.CalledAs(name), 1_000_000+rand.IntN(1_000_000_000)
+	s.Out = &filter{to: s.Out, call: s.call, nonce: s.nonce}
+	s.Err = &filter{to: s.Err, call: s.call, nonce: s.nonce}
 	return s
 }
 
@@ -96,7 +96,7 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 		env = os.Getenv
 	}
 	if textfmt.GlyphsFor(env) == textfmt.ASCIIGlyphs {
-		text = textfmt.ASCII(program.InsertName(text, s.program))
+		text = textfmt.ASCII(s.WithCall(text))
 	}
 	if s.OutTTY {
 		text = textfmt.Wrap(text, s.Width)
@@ -115,6 +115,22 @@ func (s Streams) Size() (width, height int) {
 	return max(s.Width, 20), max(s.Height, 4)
 }
 
-// WithProgramName is a text of ours, such as a command line, with the name that the program
-// was called by.
-func (s Streams) WithProgramName(text string) string { return program.InsertName(text, s.program) }
+// WithCall is a text of ours, such as a command line, with the name that the program was called by, and the flags that
+// chose the cluster.
+func (s Streams) WithCall(text string) string { return s.call.Insert(text) }
+
+// ChooseCluster sets these flags, by their names: those of ours, and of kubectl for the same. Flags without a value are
+// left out.
+func (s Streams) ChooseCluster(flags []ClusterFlag) {
+	own, kubectl := "", ""
+	for _, f := range flags {
+		if f.Value != "" {
+			own += " --" + f.Own + " " + textfmt.ShellWord(f.Value)
+			kubectl += " --" + f.Kubectl + " " + textfmt.ShellWord(f.Value)
+		}
+	}
+	s.call.ChooseCluster(own, kubectl)
+}
+
+// A ClusterFlag is a flag that chooses the cluster, as we and as kubectl call it.
+type ClusterFlag struct{ Own, Kubectl, Value string }

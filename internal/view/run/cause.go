@@ -166,6 +166,7 @@ func (c *causeCollector) add(of class.Class, title string, id kube.ID, source st
 	}
 	cause := causeOf(of, title, err)
 	cause.Objects, cause.Source = []kube.ID{id}, source
+	cause.Changed = c.state.changesToBlame(cause.Finding)
 	c.append(cause)
 }
 
@@ -246,8 +247,7 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 // cause completes a cause of tracking by what the release changed in the object.
 func (t *runState) cause(from track.Finding) Cause {
 	watching := t.op.Verb == deploy.Watch // nothing is being released
-	id := from.Objects[0]
-	change, changed := t.changes[id], t.changesToBlame(from.Objects[0], from.Container, from.Class)
+	change, changed := t.changes[from.Objects[0]], t.changesToBlame(from)
 	from.BeforeRelease = from.BeforeRelease && !watching && len(changed) == 0 // its pods may read what has changed
 	out := Cause{Finding: inUTC(from), Source: change.Source, Impact: t.impact(from, change), Changed: changed}
 	if watching && out.Impact == newObject {

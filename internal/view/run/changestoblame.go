@@ -19,6 +19,7 @@ import (
 	"deployer/internal/view/diff"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
+	"deployer/track"
 	"deployer/track/class"
 )
 
@@ -72,6 +73,9 @@ var podKinds = map[schema.GroupKind]bool{
 // refused by rules that nobody here knows.
 var ofTemplate = sets.New(class.AdmissionDenied, class.InvalidPod)
 
+// ofObject are the classes of problems that any field of the object may cause: the API server has refused it as a whole.
+var ofObject = sets.New(classApplyFailed, classRejected, classStayed)
+
 // scaleFields are the fields of a workload itself that may cause a class of problems.
 var scaleFields = map[string]bool{"spec.replicas": true, "spec.minReadySeconds": true, "spec.progressDeadlineSeconds": true, "spec.parallelism": true,
 	"spec.completions": true, "spec.backoffLimit": true, "spec.activeDeadlineSeconds": true}
@@ -91,19 +95,23 @@ var ofConfiguration = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMK
 // changesToBlame lists what the release changed that may cause a failure of an object: in the container that fails, in
 // those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods read, also if the
 // object itself is unchanged. An unknown container means all of them.
-func (t *runState) changesToBlame(id kube.ID, container string, of class.Class) []string {
+func (t *runState) changesToBlame(failure track.Finding) []string {
+	id, of := failure.Objects[0], failure.Class
 	c := t.changes[id]
 	if hide.IsSecretKind(id.GroupKind()) {
 		return nil
 	}
 	hasPods := podKinds[id.GroupKind()]
 	fields := t.changedFields(c, func(path string) (string, bool) {
-		if hasPods {
-			return relativePath(path, strings.TrimPrefix(container, "init:"), of)
+		switch {
+		case ofObject.Has(of):
+			return path, true
+		case hasPods:
+			return relativePath(path, strings.TrimPrefix(failure.Container, "init:"), of)
 		}
 		return path, !strings.HasPrefix(path, "metadata.")
 	})
-	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
+	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(failure, fields[i].Path) && !isSuspect(failure, fields[j].Path) })
 	if hasPods && ofConfiguration.Has(of) {
 		for _, config := range t.configurationOf(id) {
 			fields = append(fields, t.changedFields(t.changes[config], func(path string) (string, bool) {
@@ -180,9 +188,11 @@ func (t *runState) configurationOf(id kube.ID) []kube.ID {
 	return slices.SortedFunc(maps.Keys(found), func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// isSuspect reports whether a field is the first to look at for a class.
-func isSuspect(of class.Class, path string) bool {
-	switch of {
+// isSuspect reports whether a field is the first to look at for a failure.
+func isSuspect(failure track.Finding, path string) bool {
+	switch failure.Class {
+	case classApplyFailed, classRejected, classStayed:
+		return strings.Contains(failure.Message, path)
 	case class.InvalidImageName, class.ImageNeverPull, class.ImagePullPermanent, class.ImagePullTransient:
 		return strings.HasPrefix(path, "image")
 	case class.OOMKilled, class.Unschedulable, class.QuotaExceeded, class.LimitRangeViolated, class.QuotaDeadlock:

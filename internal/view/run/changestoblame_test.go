@@ -61,7 +61,7 @@ func TestWhatPodsReadIsToBlame(t *testing.T) {
 		class.CrashLoop:     {`ConfigMap/conf data.key: "before" -> "after"`, "Secret/conf stringData.key: changed (hidden)"},
 		class.Unschedulable: nil,
 	} {
-		if got := state.changesToBlame(kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, "app", of); !slices.Equal(got, want) {
+		if got := state.changesToBlame(track.Finding{Class: of, Container: "app", Objects: []kube.ID{viewtest.WebID()}}); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", of, got, want)
 		}
 	}

@@ -72,7 +72,7 @@ func (n *jsonRenderer) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(textfmt.RewriteTagged(e, n.display.hideText, n.display.streams.WithProgramName))
+	n.outputs.writeJSON(textfmt.RewriteTagged(e, n.display.hideText, n.display.streams.WithCall))
 }
 
 func (n *jsonRenderer) handle(e deploy.Event) {

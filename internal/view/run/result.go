@@ -81,7 +81,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return textfmt.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithProgramName)
+	return textfmt.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithCall)
 }
 
 // summedUp sums up everything that happened.

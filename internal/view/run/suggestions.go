@@ -169,6 +169,9 @@ func filled(command string, names map[string]string) (string, bool) {
 	if names["ns"] == "" {
 		command = strings.ReplaceAll(command, " -n {ns}", "") // an object of cluster scope
 	}
+	if arguments, ok := strings.CutPrefix(command, "kubectl "); ok {
+		command = program.Kubectl + " " + arguments
+	}
 	for name, value := range names {
 		place := "{" + name + "}"
 		if value == "" && strings.Contains(command, place) {
@@ -191,7 +194,7 @@ func (t *runState) undoSuggestion() []Suggestion {
 	target := textfmt.ShellWord(t.op.Release) + "%s -n " + textfmt.ShellWord(t.op.Namespace)
 	switch {
 	case t.op.Verb == deploy.Install && t.op.Basis.Latest == nil:
-		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.Name+" uninstall "+target, "")}}
+		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.OnCluster+" uninstall "+target, "")}}
 	case t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback:
 		return nil
 	}
@@ -202,5 +205,5 @@ func (t *runState) undoSuggestion() []Suggestion {
 		}
 		revision = fmt.Sprintf(" %d", t.op.Basis.Latest.Revision)
 	}
-	return []Suggestion{{What: "roll back", Command: fmt.Sprintf(program.Name+" rollback "+target, revision)}}
+	return []Suggestion{{What: "roll back", Command: fmt.Sprintf(program.OnCluster+" rollback "+target, revision)}}
 }

@@ -1,13 +1,43 @@
 package run
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"deployer/apply"
 	"deployer/internal/kube"
+	"deployer/internal/program"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 	"deployer/track"
 	"deployer/track/class"
 	"deployer/track/finding"
 )
+
+// pasted is a command as it is shown where no flag has chosen the cluster.
+func pasted(s Suggestion) string { return program.CalledAs("deployer").Insert(s.Command) }
+
+// TestSuggestionsNameTheCluster: a command that is pasted elsewhere must not reach whatever cluster is the default there.
+func TestSuggestionsNameTheCluster(t *testing.T) {
+	var written strings.Builder
+	streams := output.Streams{Out: &written}.Filtered("deployer")
+	streams.ChooseCluster([]output.ClusterFlag{{Own: "kubeconfig", Kubectl: "kubeconfig", Value: "my clusters.yaml"}, {Own: "kube-context", Kubectl: "context", Value: "prod-eu"}, {Own: "kube-apiserver", Kubectl: "server"}})
+	state := newState(time.Now)
+	state.op = viewtest.Upgrade(t)
+	state.actions[apply.Update] = 1
+	for _, s := range append(suggestions(class.Unschedulable, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{}), state.undoSuggestion()...) {
+		fmt.Fprintln(streams.Out, s.Command)
+	}
+	want := `kubectl --kubeconfig 'my clusters.yaml' --context prod-eu -n prod describe pod web
+kubectl --kubeconfig 'my clusters.yaml' --context prod-eu get nodes --show-labels
+deployer --kubeconfig 'my clusters.yaml' --kube-context prod-eu rollback web 6 -n prod
+`
+	if written.String() != want {
+		t.Errorf("it suggests\n%swant\n%s", written.String(), want)
+	}
+}
 
 // TestWhatIsMissingIsCreated: describing a Secret that isn't there only answers that it isn't there.
 func TestWhatIsMissingIsCreated(t *testing.T) {
@@ -16,13 +46,13 @@ func TestWhatIsMissingIsCreated(t *testing.T) {
 		"ConfigMap": "kubectl -n prod create configmap shop-db --from-literal=KEY=VALUE",
 	} {
 		got := suggestions(class.ConfigError, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{Missing: &finding.Missing{Kind: kind, Name: "shop-db"}})
-		if got[0].Command != want {
-			t.Errorf("it suggests %s, want %s", got[0].Command, want)
+		if pasted(got[0]) != want {
+			t.Errorf("it suggests %s, want %s", pasted(got[0]), want)
 		}
 	}
 	got := suggestions(class.ConfigError, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{Missing: &finding.Missing{Kind: "Secret", Name: "shop-db", Key: "user"}})
-	if want := "kubectl -n prod describe secret shop-db"; got[0].Command != want {
-		t.Errorf("it suggests %s for a missing key, want %s", got[0].Command, want)
+	if want := "kubectl -n prod describe secret shop-db"; pasted(got[0]) != want {
+		t.Errorf("it suggests %s for a missing key, want %s", pasted(got[0]), want)
 	}
 }
 
@@ -33,8 +63,8 @@ func TestRuleThatRefusesIsShown(t *testing.T) {
 		`admission webhook "x.example.com" denied the request: no`:                                           "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		`pods "web-1" is forbidden`: "kubectl -n prod describe pod web",
 	} {
-		if got := suggestions(class.AdmissionDenied, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{Message: message}); got[0].Command != want {
-			t.Errorf("for %q it suggests %s, want %s", message, got[0].Command, want)
+		if got := suggestions(class.AdmissionDenied, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{Message: message}); pasted(got[0]) != want {
+			t.Errorf("for %q it suggests %s, want %s", message, pasted(got[0]), want)
 		}
 	}
 }
