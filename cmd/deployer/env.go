@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"deployer/internal/kube"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
+	"deployer/internal/view/run"
 	"deployer/release"
 )
 
@@ -146,7 +148,12 @@ func (e *env) printError(err error) {
 	if e.cluster != nil {
 		err = withAccountHint(err)
 	}
-	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
+	err = e.call.inHelmWords(err)
+	if e.reportsEnd() {
+		text, hints := output.ErrorLines(err, e.hidden)
+		fmt.Fprint(e.streams.Err, run.AnnotateError(e.streams, os.Getenv, e.call.name+" "+e.call.command(), append(text, hints...)...))
+	}
+	output.PrintError(e.streams.Err, e.palette(), err, e.hidden)
 }
 
 // errorLine is the line that follows the report of an error; empty for none.

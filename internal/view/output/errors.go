@@ -15,12 +15,19 @@ import (
 // PrintError writes an error, and below it the hints of its Hint methods, without confidential
 // texts.
 func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
-	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(cleanLines(hidden.Hide(err.Error())), "\n"))
-	for _, hint := range hints(err) {
-		for _, line := range cleanLines(hidden.Hide(hint)) {
-			fmt.Fprintf(w, "  %s\n", line)
-		}
+	text, hints := ErrorLines(err, hidden)
+	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(text, "\n"))
+	for _, line := range hints {
+		fmt.Fprintf(w, "  %s\n", line)
 	}
+}
+
+// ErrorLines are the lines of an error and those of its hints, as PrintError writes them.
+func ErrorLines(err error, hidden *hide.Texts) (text, advice []string) {
+	for _, hint := range hints(err) {
+		advice = append(advice, cleanLines(hidden.Hide(hint))...)
+	}
+	return cleanLines(hidden.Hide(err.Error())), advice
 }
 
 // cleanLines returns the lines of a text without passwords and control characters.

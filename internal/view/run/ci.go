@@ -74,6 +74,14 @@ func (c ci) annotation(title string, lines ...string) string {
 	return c.markTrusted("::error title=" + title + "::" + strings.Join(lines, "%0A") + "\n")
 }
 
+// AnnotateError is what marks lines of an error that no run has reported where the CI system lists errors; empty elsewhere.
+func AnnotateError(s output.Streams, env func(string) string, title string, lines ...string) string {
+	for i := range lines {
+		lines[i] = s.WithCall(lines[i])
+	}
+	return ciOf(env, s.MarkTrusted).annotation(title, lines...)
+}
+
 func githubText(s string) string {
 	s = output.Inline(s)
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
