@@ -114,7 +114,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 	if o.writesAsHelm(e) {
 		shown = output.FormatTable
 	}
-	o.startView(ctx, e, shown, e.isQuiet())
+	o.startView(ctx, e, page.Subject{Release: name, Namespace: d.Namespace, Place: d.Place()}, shown, e.isQuiet())
 	var done deploy.Outcome
 	write := func() error {
 		if done.Operation == nil {
@@ -141,9 +141,9 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 }
 
 // startView begins to show the run that follows.
-func (o *operationFlags) startView(ctx context.Context, e *env, format output.Format, quiet bool) {
+func (o *operationFlags) startView(ctx context.Context, e *env, of page.Subject, format output.Format, quiet bool) {
 	e.view = run.New(e.streams, run.Options{
-		Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
+		Subject: of, Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
 		ExitCode:     func(err error) int { return e.exitCode(ctx, err) },
 		ErrorFollows: func(err error) bool { return e.errorLine(err) != "" },

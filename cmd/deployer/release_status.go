@@ -75,7 +75,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}
-	q.startView(ctx, e, format, false)
+	q.startView(ctx, e, page.Subject{Release: record.Name, Namespace: d.Namespace, Place: d.Place()}, format, false)
 	err = d.TrackRevision(ctx, record, e.view.HandleEvent)
 	err = errors.Join(err, e.view.Close(err))
 	if format != output.FormatTable || ctx.Err() != nil {

@@ -33,7 +33,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	op := &Operation{
-		Verb: verb, Release: history.Name, Namespace: d.Namespace, Place: d.place(), history: history, wait: d.Settings.Wait,
+		Verb: verb, Release: history.Name, Namespace: d.Namespace, Place: d.Place(), history: history, wait: d.Settings.Wait,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
 	if text := op.pendingWarning(); text != "" {

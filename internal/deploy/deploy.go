@@ -143,7 +143,8 @@ func (p Place) InTitle() string {
 	return ""
 }
 
-func (d *Deployer) place() Place {
+// Place is the cluster that the deployer works in.
+func (d *Deployer) Place() Place {
 	if d.Cluster == nil {
 		return Place{}
 	}

@@ -54,7 +54,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error)
 			return nil, err
 		}
 	}
-	return &Drift{Release: name, Namespace: d.Namespace, Place: d.place(), Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
+	return &Drift{Release: name, Namespace: d.Namespace, Place: d.Place(), Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }
 
 // upgradeOperation returns an upgrade that is never carried out, to ask what it would do.

@@ -50,7 +50,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	}
 	op.Rendered.Generated = recordedGenerated(record)
 	return &Explanation{
-		Release: name, Namespace: d.Namespace, Place: d.place(), Record: record, Explanation: found,
+		Release: name, Namespace: d.Namespace, Place: d.Place(), Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,
 	}, nil
 }

@@ -19,7 +19,7 @@ import (
 // onEvent with the same events as the wait of an upgrade. The error is that of
 // track.Tracker.Wait, or says which objects are missing.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
-	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.place(), Next: record, Plan: &apply.Plan{}}
+	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.Place(), Next: record, Plan: &apply.Plan{}}
 	r := &run{Deployer: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
 	r.tell(Began, Event{Operation: op})
 	err := r.trackRevision(ctx)

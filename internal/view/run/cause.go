@@ -16,6 +16,7 @@ import (
 	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 // A Cause is one root cause of a failure: what was found, and what the run knows about it.
@@ -238,8 +239,14 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
-		cause := c.state.cause(track.Finding{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []kube.ID{s.ID}, Message: message})
-		cause.Impact = "" // nobody has looked at its pods
+		unexplained := track.Finding{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []kube.ID{s.ID}, Message: message}
+		if log := c.state.logs[s.ID]; log != nil {
+			unexplained.Pods, unexplained.Container, unexplained.Logs = []string{log.Pod}, log.Container, []finding.Log{*log}
+		}
+		cause := c.state.cause(unexplained)
+		if cause.Impact != beforeChange || of != class.Timeout {
+			cause.Impact = "" // nobody has looked at its pods
+		}
 		c.append(cause)
 	}
 }

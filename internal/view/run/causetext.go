@@ -167,7 +167,9 @@ func logLines(l finding.Log) []string {
 func suggestionLines(suggestions []Suggestion) []string {
 	longest := 0
 	for _, s := range suggestions {
-		longest = max(longest, textfmt.Width(s.What))
+		if s.Command != "" {
+			longest = max(longest, textfmt.Width(s.What))
+		}
 	}
 	var out []string
 	for _, s := range suggestions {

@@ -52,7 +52,7 @@ func writeJUnit(path string, r Result) error {
 }
 
 func junitOf(r Result) junitSuites {
-	suite := junitSuite{Name: strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release)), Time: r.Seconds, Timestamp: r.Began}
+	suite := junitSuite{Name: strings.Trim(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release), " /"), Time: r.Seconds, Timestamp: r.Began}
 	causes := map[string]Cause{}
 	for _, c := range r.Causes {
 		for _, o := range c.Objects.Names() {

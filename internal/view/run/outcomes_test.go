@@ -2,7 +2,10 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 	"deployer/track"
 	"deployer/track/class"
@@ -174,5 +178,58 @@ func TestWantedEvents(t *testing.T) {
 	}
 	if got := s.err.String(); !strings.Contains(got, "event     Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {
 		t.Errorf("it wrote %q", got)
+	}
+}
+
+// TestLogOfWhatIsNotReadyInTime: nobody has found why the Job of a hook isn't ready; what it wrote last may say so.
+func TestLogOfWhatIsNotReadyInTime(t *testing.T) {
+	s := newStudio(Options{}, false)
+	op := viewtest.Upgrade(t)
+	migrate := viewtest.ID("batch", "Job", "migrate")
+	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: deploy.StepHook, Change: &apply.Change{ID: migrate, Action: apply.Create}}))
+	for i := range 30 {
+		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: migrate}, Log: &track.LogLine{
+			Pod: "migrate-x7k2p", Container: "app", Text: fmt.Sprint("waiting for the database, attempt ", i),
+		}}})
+	}
+	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: &track.TimeoutError{
+		NotReady: []track.Status{{ID: migrate, State: track.Progressing, Message: "0 of 1 succeeded, 1 active", Waited: 15 * time.Second}}, Total: 1, Goal: track.Ready,
+	}}
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Err: err}))
+	_ = s.Close(err)
+	for _, want := range []string{
+		"impact   it failed before the release changed anything\n", "where    migrate-x7k2p, container app\n", "last 20 lines:\n            | waiting for the database, attempt 10\n",
+		"show its full log:    kubectl -n prod logs migrate-x7k2p -c app\n", "; its log ends with: waiting for the database, attempt 29\n",
+	} {
+		if !strings.Contains(s.err.String(), want) {
+			t.Errorf("%s\ndoesn't have %s", s.err.String(), want)
+		}
+	}
+}
+
+// TestRunThatNeverBeganIsNamed: of a run that is rejected, all that is known is where it would have been.
+func TestRunThatNeverBeganIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{
+		Subject:    page.Subject{Release: "web", Namespace: "prod", Place: deploy.Place{Context: "prod-eu", Server: "https://k8s.example.com"}},
+		ResultFile: filepath.Join(dir, "result.json"), JUnitFile: filepath.Join(dir, "junit.xml"),
+		Getenv: viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": filepath.Join(dir, "summary.md")}),
+	}
+	if err := newStudio(o, false).Close(errors.New("UPGRADE FAILED: no")); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"result.json": `"release": "web",
+  "namespace": "prod",
+  "context": "prod-eu",
+  "server": "https://k8s.example.com",`,
+		"junit.xml":  `<testsuite name="prod/web"`,
+		"summary.md": "### ✗ web → prod (prod-eu) FAILED after",
+	} {
+		got, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s doesn't have %s: %v\n%s", file, want, err, got)
+		}
 	}
 }

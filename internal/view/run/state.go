@@ -14,11 +14,12 @@ import (
 	"deployer/internal/kube"
 	"deployer/internal/view/plan"
 	"deployer/track"
+	"deployer/track/finding"
 )
 
 // A runState sums up the events of a run so far. All renderers read it.
 type runState struct {
-	op       *deploy.Operation // an empty one until it has begun
+	op       *deploy.Operation // until it has begun, only what is known before
 	hasBegun bool
 	began    time.Time // when it was first heard of
 	now      func() time.Time
@@ -30,7 +31,8 @@ type runState struct {
 	progress progress
 
 	tracked  map[kube.ID]*awaitedObject
-	order    []kube.ID // of tracked, as first seen
+	logs     map[kube.ID]*finding.Log // the last lines that were followed, of the container that has written last
+	order    []kube.ID                // of tracked, as first seen
 	warnings []string
 	ended    *deploy.Event
 }
@@ -59,7 +61,7 @@ func (o *awaitedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}}
+	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}, logs: map[kube.ID]*finding.Log{}}
 }
 
 // handle takes an event in.
@@ -89,6 +91,8 @@ func (t *runState) handle(e deploy.Event) {
 			t.finish(false, t.goal())
 		}
 		t.step = deploy.StepRecord
+	case track.LogWritten:
+		t.recordLog(e.Status.ID, e.Log)
 	case track.Warned:
 		t.warnings = append(t.warnings, e.Text)
 	case deploy.Ended:
@@ -178,6 +182,16 @@ func (t *runState) recordStatus(s track.Status) {
 		o.took = cmp.Or(max(s.Waited, 0), t.now().Sub(o.began))
 	}
 	o.status = s
+}
+
+func (t *runState) recordLog(id kube.ID, line *track.LogLine) {
+	log := t.logs[id]
+	if log == nil || log.Pod != line.Pod || log.Container != line.Container {
+		log = &finding.Log{Pod: line.Pod, Container: line.Container}
+		t.logs[id] = log
+	}
+	log.Lines = append(log.Lines, line.Text)
+	log.Lines = log.Lines[max(0, len(log.Lines)-maxLog):]
 }
 
 // goal is the state that the awaited objects are expected to reach.

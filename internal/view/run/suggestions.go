@@ -58,7 +58,12 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 		return []suggestionRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
 	case class.ReadinessProbeFailed, class.StartupProbeFailed:
 		return []suggestionRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
-	case class.Unschedulable, class.NoNodeFits:
+	case class.Unschedulable:
+		return []suggestionRule{describePod, {"see what the nodes have left", "kubectl describe nodes"}}
+	case class.NoNodeFits:
+		if strings.Contains(p.Message, "persistentvolumeclaim") {
+			return []suggestionRule{describePod, {"list the claims", "kubectl -n {ns} get pvc"}}
+		}
 		return []suggestionRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
 		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
@@ -66,7 +71,9 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 		return []suggestionRule{describeObject, listStorageClasses}
 	case class.AdmissionDenied:
 		return []suggestionRule{{"show the rule", "kubectl get {rule}"}, describeObject}
-	case class.QuotaExceeded, class.QuotaDeadlock, class.LimitRangeViolated:
+	case class.QuotaDeadlock:
+		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}, {"raise the quota, or let old pods go first: maxSurge: 0", ""}}
+	case class.QuotaExceeded, class.LimitRangeViolated:
 		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
 		return []suggestionRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
@@ -74,6 +81,8 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 		return []suggestionRule{describePod, {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
 		return []suggestionRule{wholeLog(false), describeObject}
+	case class.Timeout:
+		return []suggestionRule{wholeLog(false), describePod, describeObject}
 	case class.Deleted, class.Replaced:
 		return []suggestionRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
 	}
@@ -142,7 +151,7 @@ func suggestions(of class.Class, id kube.ID, problem track.Finding, gone ...stri
 	var out []Suggestion
 	for _, rule := range suggestionRules(of, problem) {
 		isTold := func(command string) bool {
-			return slices.ContainsFunc(out, func(s Suggestion) bool { return s.Command == command })
+			return command != "" && slices.ContainsFunc(out, func(s Suggestion) bool { return s.Command == command })
 		}
 		if command, ok := filled(rule.command, names); ok && !isTold(command) {
 			out = append(out, Suggestion{What: rule.what, Command: command})

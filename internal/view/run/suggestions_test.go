@@ -27,7 +27,7 @@ func TestSuggestionsNameTheCluster(t *testing.T) {
 	state := newState(time.Now)
 	state.op = viewtest.Upgrade(t)
 	state.actions[apply.Update] = 1
-	for _, s := range append(suggestions(class.Unschedulable, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{}), state.undoSuggestion()...) {
+	for _, s := range append(suggestions(class.NoNodeFits, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{}), state.undoSuggestion()...) {
 		fmt.Fprintln(streams.Out, s.Command)
 	}
 	want := `kubectl --kubeconfig 'my clusters.yaml' --context prod-eu -n prod describe pod web

@@ -12,6 +12,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/output"
+	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -28,6 +29,8 @@ type Options struct {
 	Colour output.Colour
 	// Timeout is that of the wait, to be shown; 0 for none.
 	Timeout time.Duration
+	// Subject is what is known of the run before it has begun.
+	Subject page.Subject
 	// ResultFile and JUnitFile are written by Close; empty for none.
 	ResultFile, JUnitFile string
 	// Hidden is taken out of all text from elsewhere; nil for nothing.
@@ -121,6 +124,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	}
 	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv, s.MarkTrusted), now: now, began: now()}
 	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}, stopTicking: func() {}}
+	v.runs.current.op = &deploy.Operation{Release: o.Subject.Release, Namespace: o.Subject.Namespace, Place: o.Subject.Place}
 	switch {
 	case o.Format == output.FormatJSON:
 		v.renderer = &jsonRenderer{display: d, runs: v.runs, outputs: out}
