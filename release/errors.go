@@ -31,7 +31,7 @@ func (e *NotFoundError) Error() string {
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
 	if e.Revision == 0 {
-		return fmt.Sprintf("to see the releases there: "+program.OnCluster+" list -a -n %s", e.Namespace)
+		return fmt.Sprintf("to see the releases there: "+program.OnCluster+" list -a -n %s; everywhere: "+program.OnCluster+" list -a -A", e.Namespace)
 	}
 	return fmt.Sprintf("to see the revisions: "+program.OnCluster+" history -n %s %s", e.Namespace, e.Name)
 }

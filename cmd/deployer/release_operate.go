@@ -116,14 +116,14 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 	}
 	o.startView(ctx, e, page.Subject{Release: name, Namespace: d.Namespace, Place: d.Place()}, shown, e.isQuiet())
 	var done deploy.Outcome
-	write := func() error {
-		if done.Operation == nil {
-			return nil // there was nothing to do
+	write := func(err error) error {
+		if done.Operation == nil || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
+			return nil // nothing was done, or the report says why
 		}
 		return o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
 	}
 	if shown == output.FormatTable && !e.call.asHelm {
-		e.view.BeforeSuccess(write)
+		e.view.BeforeReport(write)
 	}
 	defer context.AfterFunc(ctx, func() {
 		if signal := signalOf(ctx); signal != nil {
@@ -132,12 +132,11 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 	})()
 	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
-	written := err == nil && shown == output.FormatTable && !e.call.asHelm
 	err = errors.Join(err, e.view.Close(err))
-	if written || done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
+	if shown != output.FormatTable || !e.call.asHelm {
 		return err
 	}
-	return errors.Join(err, write())
+	return errors.Join(err, write(err)) // Helm's order
 }
 
 // startView begins to show the run that follows.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"deployer/internal/deploy"
 	"deployer/internal/program"
 	"deployer/internal/view/helm"
@@ -93,7 +95,7 @@ func (q *statusQuery) limitReadingBeforeWatch(ctx context.Context) (context.Cont
 }
 
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
-	options := helm.StatusOptions{Format: format, Palette: e.outPalette(), Description: q.description}
+	options := helm.StatusOptions{Format: format, Palette: e.outPalette(), Description: q.description || !e.call.asHelm && record.Info.Status == helmrelease.StatusFailed}
 	if q.resources {
 		ctx, done := q.limitReadingBeforeWatch(ctx)
 		var err error

@@ -233,3 +233,17 @@ func TestRunThatNeverBeganIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestReportIsLast: what the chart's tests and notes say stands before it.
+func TestReportIsLast(t *testing.T) {
+	s := newStudio(Options{}, false)
+	s.BeforeReport(func(ended error) error {
+		_, err := fmt.Fprintf(&s.err, "POD LOGS: web-test, %t\n", ended != nil)
+		return err
+	})
+	s.fail(t, failedError())
+	s.closed(t)
+	if logs, report := strings.Index(s.err.String(), "POD LOGS: web-test, true\n"), strings.Index(s.err.String(), "\nFAILED  release web"); logs < 0 || logs > report {
+		t.Errorf("logs at %d, the report at %d:\n%s", logs, report, s.err.String())
+	}
+}

@@ -194,15 +194,15 @@ func filled(command string, names map[string]string) (string, bool) {
 	return command, true
 }
 
-// undoSuggestion suggests how to go back: to the last working revision, or, of a first one, by an uninstall. It suggests
-// nothing if the release changed nothing.
+// undoSuggestion suggests how to go back: to the last working revision, or by an uninstall if there never was one. It suggests
+// nothing if the release changed nothing, or has an uninstalled revision, whose history an uninstall would delete.
 func (t *runState) undoSuggestion() []Suggestion {
 	if t.neverBegan() || t.onlyRecordFailed() {
 		return nil
 	}
 	target := textfmt.ShellWord(t.op.Release) + "%s -n " + textfmt.ShellWord(t.op.Namespace)
 	switch {
-	case t.op.Verb == deploy.Install && t.op.Basis.Latest == nil:
+	case t.op.Verb == deploy.Install && (t.op.Basis.Latest == nil || t.op.Basis.Latest.Status != helmrelease.StatusUninstalled):
 		return []Suggestion{{What: "remove it again", Command: fmt.Sprintf(program.OnCluster+" uninstall "+target, "")}}
 	case t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback:
 		return nil

@@ -6,11 +6,15 @@ import (
 	"testing"
 	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"deployer/apply"
+	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/program"
 	"deployer/internal/view/output"
 	"deployer/internal/view/viewtest"
+	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
 	"deployer/track/finding"
@@ -36,6 +40,25 @@ deployer --kubeconfig 'my clusters.yaml' --kube-context prod-eu rollback web 6 -
 `
 	if written.String() != want {
 		t.Errorf("it suggests\n%swant\n%s", written.String(), want)
+	}
+}
+
+// TestWayBackFromAnInstall: where nothing was ever deployed, it is an uninstall, which must not delete a history that was kept.
+func TestWayBackFromAnInstall(t *testing.T) {
+	for status, want := range map[helmrelease.Status]string{"": "uninstall", helmrelease.StatusFailed: "uninstall", helmrelease.StatusUninstalled: ""} {
+		state := newState(time.Now)
+		state.op = viewtest.Upgrade(t)
+		state.op.Verb, state.op.Basis.Latest, state.actions[apply.Create] = deploy.Install, nil, 1
+		if status != "" {
+			state.op.Basis.Latest = &release.Summary{Revision: 1, Status: status}
+		}
+		got := ""
+		for _, s := range state.undoSuggestion() {
+			got = strings.Fields(pasted(s))[1]
+		}
+		if got != want {
+			t.Errorf("after a revision that is %q it suggests %q, want %q", status, got, want)
+		}
 	}
 }
 

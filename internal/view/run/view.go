@@ -54,8 +54,8 @@ type View struct {
 	renderer renderer
 	outcome  outcome
 	closed   bool
-	// beforeSuccess writes what stands before the last line of a success; nil for nothing.
-	beforeSuccess func() error
+	// beforeReport writes what stands before the report of the end; nil for nothing.
+	beforeReport func(ended error) error
 
 	stopTicking func() // waits for its end
 }
@@ -196,11 +196,12 @@ func (v *View) Warn(text string) {
 	v.HandleEvent(warned(text))
 }
 
-// BeforeSuccess sets what writes the text before the last line of a success, such as the chart's notes.
-func (v *View) BeforeSuccess(write func() error) {
+// BeforeReport sets what writes the text before the report of the end, such as the chart's notes. It gets the error of Close,
+// and must not warn.
+func (v *View) BeforeReport(write func(ended error) error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.beforeSuccess = write
+	v.beforeReport = write
 }
 
 // stopping is the kind of event that only a view makes: a signal has come. Its text says what the run does now.
@@ -239,9 +240,9 @@ func (v *View) Close(ended error) error {
 	v.outputs.waitForRoom()
 	v.renderer.close()
 	v.outcome.err = ended
-	if ended == nil && v.beforeSuccess != nil {
+	if v.beforeReport != nil {
 		v.outputs.flush()
-		v.outputs.check(v.beforeSuccess())
+		v.outputs.check(v.beforeReport(ended))
 	}
 	if ended != nil || v.runs.current.ended != nil {
 		v.conclude()
