@@ -56,7 +56,7 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
-	why := fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lost)
+	why := fmt.Sprintf("the definition%s in the cluster has what is not in the chart and was not added by this release: %s", whose, lost)
 	way := "; to replace it anyway: --crds upgrade"
 	switch {
 	case len(stored) > 0 && len(lost) == 0:
