@@ -24,7 +24,8 @@ func ShowDrift(s output.Streams, drift *deploy.Drift, o page.Options) error {
 	case page.FormatMarkdown:
 		return page.Write(s, o, d.page(o.Context).Markdown())
 	case page.FormatHTML:
-		return page.HTMLPage{Page: d.page(o.Context)}.Write(s.Out)
+		signs := []string{"~ changed", "- missing", "+ extra", "= taken", "? unknown"}
+		return page.HTMLPage{Page: d.page(o.Context), Signs: signs}.Write(s.Out)
 	}
 	return page.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
 }

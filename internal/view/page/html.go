@@ -17,7 +17,8 @@ var pageTemplate string
 type HTMLPage struct {
 	Page   Page
 	Counts []Count
-	Boxes  []Box // the picture of the order of work; none draws none
+	Boxes  []Box    // the picture of the order of work; none draws none
+	Signs  []string // what the signs of entries mean: "+ create"
 }
 
 // A Count is a number at the head of the page.

@@ -1,13 +1,19 @@
 package plan
 
 import (
+	"strings"
+
 	"deployer/apply"
 	"deployer/internal/view/page"
 )
 
 // html is the plan as one page that needs nothing else.
 func (d Document) html(o page.Options) page.HTMLPage {
-	p := page.HTMLPage{Page: d.page(), Counts: d.Summary.counts(), Boxes: d.boxes()}
+	p := page.HTMLPage{
+		Page: d.page(), Counts: d.Summary.counts(), Boxes: d.boxes(),
+		Signs: []string{"+ create", "~ update", "! delete and create again", "- delete", "< give back", "= keep", "> hook"},
+	}
+	p.Page.Title = strings.ReplaceAll(p.Page.Title, " -> ", " → ") // browsers break lines within ->
 	for _, s := range d.Steps {
 		section := page.Section{Title: s.Name}
 		for _, object := range s.Objects {
