@@ -239,11 +239,10 @@ func (c *causeCollector) timeout(e *track.TimeoutError) {
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
-		unexplained := track.Finding{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []kube.ID{s.ID}, Message: message}
-		if log := c.state.logs[s.ID]; log != nil {
-			unexplained.Pods, unexplained.Container, unexplained.Logs = []string{log.Pod}, log.Container, []finding.Log{*log}
+		cause := c.state.cause(track.Finding{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []kube.ID{s.ID}, Message: message})
+		if log := c.state.logs[s.ID]; log != nil { // that its container is to blame isn't known
+			cause.Pods, cause.Container, cause.Logs = []string{log.Pod}, log.Container, []finding.Log{*log}
 		}
-		cause := c.state.cause(unexplained)
 		if cause.Impact != beforeChange || of != class.Timeout {
 			cause.Impact = "" // nobody has looked at its pods
 		}
