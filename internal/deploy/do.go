@@ -49,7 +49,7 @@ func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts 
 	case opts.IgnoreMissing && errors.As(err, new(*release.NotFoundError)):
 		l.warn(NothingToUninstall(name))
 		if opts.OnEvent != nil {
-			op := &Operation{Verb: Uninstall, Release: name, Namespace: d.Namespace, Place: d.place()}
+			op := &Operation{Verb: Uninstall, Release: name, Namespace: d.Namespace, Place: d.Place()}
 			opts.OnEvent(Event{Event: track.Event{Kind: Ended}, Operation: op})
 		}
 		return Outcome{}
