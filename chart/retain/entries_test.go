@@ -298,6 +298,10 @@ var twoIdentities = map[string]string{
 	"settings of Helm":      "--set=NAME.email=ADDRESS\n--set NAME.password=PW\n",
 	"PHP":                   "define('NAME_EMAIL', 'ADDRESS');\ndefine('NAME_PASSWORD', 'PW');\n",
 	"JavaScript":            "const NAME_EMAIL = 'ADDRESS';\nconst NAME_PASSWORD = 'PW';\n",
+	"netrc":                 "machine NAME\nlogin ADDRESS\npassword PW\n",
+	"netrc in a line":       "machine NAME login ADDRESS password PW\n",
+	"properties of Hadoop":  "<property>\n<name>NAME.email</name>\n<value>ADDRESS</value>\n</property>\n<property>\n<name>NAME.password</name>\n<value>PW</value>\n</property>\n",
+	"an element of XML":     "<user>\n<name>NAME</name>\n<email>ADDRESS</email>\n<password>PW</password>\n</user>\n",
 	"XML":                   "<property name=\"NAME.email\" value=\"ADDRESS\"/>\n<property name=\"NAME.password\" value=\"PW\"/>\n",
 }
 

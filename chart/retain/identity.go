@@ -50,7 +50,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		if numberOf(around.key) != "" && !e.lineAboveFits(i, matching[0]) {
 			return nil, missingOwner
 		}
-		if identitiesFit(e.columns[i], matching[0]) && fixedLabel(e.columns[i], header) == labelOf(matching[0], header) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
+		if identitiesFit(e.columns[i], matching[0]) && headersFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
 		return nil, missingOwner
@@ -389,6 +389,15 @@ func identitiesFit(versions []*node, old *node) bool {
 		}
 	}
 	return len(now) == len(before)
+}
+
+// headersFit reports whether a recorded block begins with the same line, in which something may be generated.
+func headersFit(versions []*node, old *node) bool {
+	headers, recorded := mapped(versions, (*node).header), old.header()
+	if recorded == nil || slices.Contains(headers, nil) {
+		return recorded == nil && headers[0] == nil
+	}
+	return fits(headers, recorded)
 }
 
 // fits reports whether a recorded node has everything that is the same in all versions of a rendered one.
