@@ -33,6 +33,8 @@ func TestCorners(t *testing.T) {
 			object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
 		{name: "the user of the same thing", first: secret + `stringData: {db-user: root, db-password: {{ randAlphaNum 16 }}}`, second: secret + `stringData: {db-user: bob, db-password: {{ randAlphaNum 16 }}}`,
 			object: "Secret/s", path: []any{"stringData", "db-password"}, says: "what says whose it is has changed"},
+		{name: "several users above a block", first: text("user a\nuser b\n[db]\nx = 1\npassword = {{ randAlphaNum 16 }}"), second: text("user a\nuser b\n[db]\nx = 2\npassword = {{ randAlphaNum 16 }}"),
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "Secret/s stringData.a kept from 1"},
 		{name: "a block that begins with something generated", first: text("x\ntoken {{ randAlphaNum 16 }}\n  name a"), second: text("y\ntoken {{ randAlphaNum 16 }}\n  name a"),
 			object: "Secret/s", path: []any{"stringData", "a"}, says: "Secret/s stringData.a kept from 1"},
 		{name: "users of several in a field", first: secret + `stringData: {users: "root,", passwords: "{{ randAlphaNum 16 }},"}`, second: secret + `stringData: {users: "bob,", passwords: "{{ randAlphaNum 16 }},"}`,

@@ -275,6 +275,7 @@ func identities(n *node) map[string]*node {
 func (e *entries) asField(key, label string) *surroundings {
 	toMap := func(list []*node) *node {
 		out := &node{kind: fields}
+		times := map[string]int{}
 		for _, n := range list {
 			name, value := labelOf(n, key), n.child("value")
 			if v := n.valueOfElement(); v != nil {
@@ -287,7 +288,8 @@ func (e *entries) asField(key, label string) *surroundings {
 				name, value = identityLineKey(n), n
 			}
 			if name != "" && value != nil {
-				out.keys, out.children = append(out.keys, name), append(out.children, value)
+				out.keys, out.children = append(out.keys, name+strings.Repeat("'", times[name])), append(out.children, value)
+				times[name]++ // of several with a name, each is compared with its counterpart
 			}
 		}
 		return out
