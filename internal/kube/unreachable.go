@@ -32,7 +32,7 @@ func (e *UnreachableError) Hint() string {
 // wrapUnreachable sends a request. The error is an *UnreachableError if there is no connection.
 func wrapUnreachable(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	answer, err := next.RoundTrip(r)
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
 		return nil, &UnreachableError{dial}
 	}
 	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {

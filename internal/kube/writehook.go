@@ -87,7 +87,7 @@ func isWrite(r *http.Request) bool {
 	return !isReview(r) && !slices.Contains(r.URL.Query()["dryRun"], "All")
 }
 
-// isReview reports whether a request asks about permissions or accounts.
+// isReview reports whether a request asks about permissions or accounts. The address of a cluster may have a path of its own.
 func isReview(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") || strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")
+	return strings.Contains(r.URL.Path, "/apis/authorization.k8s.io/") || strings.Contains(r.URL.Path, "/apis/authentication.k8s.io/")
 }

@@ -19,6 +19,7 @@ func TestWhichRequestsWrite(t *testing.T) {
 		{http.MethodDelete, "/apis/apps/v1/namespaces/prod/deployments/web", true},
 		{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false},
 		{http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", false},
+		{http.MethodPost, "/k8s/clusters/c-1/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false},
 	} {
 		if got := isWrite(httptest.NewRequest(c.method, c.path, nil)); got != c.want {
 			t.Errorf("isWrite(%s %s) = %t, want %t", c.method, c.path, got, c.want)
