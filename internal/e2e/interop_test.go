@@ -229,7 +229,9 @@ func TestHookWithoutName(t *testing.T) {
 	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
 	w.helm("upgrade", "x", nameless)
 	w.says(w.exits(1, "test", "x"), "stderr", `Pod has no metadata.name`)
-	w.ok("uninstall", "x")
+	w.ok("apply", w.saved("x", nameless), nameless)
+	w.ok("apply", w.saved("--rollback", "x", "1"))
+	w.ok("apply", w.saved("--uninstall", "x"))
 	w.nothingLeft()
 }
 

@@ -87,16 +87,12 @@ func shownLabels(op *deploy.Operation) map[string]string {
 
 // setContent sets the content, or leaves it out, and returns the key.
 func (f *File) setContent(op *deploy.Operation, encryptTo []age.Recipient, from origin) (key, error) {
-	secret, err := hasConfidential(op)
-	if err != nil {
-		return nil, err
-	}
 	switch {
 	case op.Verb == deploy.Rollback || op.Verb == deploy.Uninstall:
 		f.Content.Mode = ContentStored
 	case len(encryptTo) > 0:
 		f.Content.Mode = ContentEncrypted
-	case secret:
+	case hasConfidential(op):
 		f.Content.Mode = ContentRerendered
 	default:
 		f.Content.Mode = ContentPlain
@@ -113,6 +109,7 @@ func (f *File) setContent(op *deploy.Operation, encryptTo []age.Recipient, from 
 			"leave it out of --labels, or encrypt the plan with --encrypt-to")
 	}
 	var k key
+	var err error
 	if f.Cluster, k, err = newCluster(from.server, from.uids, c.Key); err != nil {
 		return nil, err
 	}

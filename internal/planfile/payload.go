@@ -67,24 +67,19 @@ func unpack(data []byte) (payload, error) {
 
 // hasConfidential reports whether an operation has content that must not be stored in clear
 // text: values of the user that may be confidential, texts that templates have read from Secrets, or objects with
-// confidential fields, also those of hooks.
-func hasConfidential(op *deploy.Operation) (bool, error) {
+// confidential fields, also those of hooks. What can't be read, such as a hook without a name, which only fails when it
+// runs, may have such fields.
+func hasConfidential(op *deploy.Operation) bool {
 	// Helm's records have no journal.
 	if hide.MayBeConfidential(op.Next.Config) || op.Next.Journal != nil && len(op.Next.Journal.Confidential) > 0 {
-		return true, nil
+		return true
 	}
 	manifests, err := chart.Parse(op.Next.Manifest)
-	if err != nil {
-		return false, err
-	}
 	for _, h := range op.Next.Hooks {
-		more, err := chart.ParseHook(h)
-		if err != nil {
-			return false, err
-		}
-		manifests = append(manifests, more...)
+		more, unreadable := chart.ParseHook(h)
+		manifests, err = append(manifests, more...), errors.Join(err, unreadable)
 	}
-	return slices.ContainsFunc(append(manifests, op.Rendered.CRDs...), func(m kube.Manifest) bool { return hide.ConfidentialFields(m.Object).Any() }), nil
+	return err != nil || slices.ContainsFunc(append(manifests, op.Rendered.CRDs...), func(m kube.Manifest) bool { return hide.ConfidentialFields(m.Object).Any() })
 }
 
 // partsOf returns digests of all parts of a record, so that differing parts can be named.
@@ -105,7 +100,7 @@ func partsOf(k key, op *deploy.Operation) map[string]string {
 	for _, h := range next.Hooks {
 		plain := *h
 		plain.LastRun = helmrelease.HookExecution{}
-		put("hook "+h.Name+" ("+h.Path+")", plain)
+		put("hook "+h.Kind+"/"+h.Name+" ("+h.Path+")", plain)
 	}
 	for i, m := range op.Rendered.CRDs {
 		put(fmt.Sprintf("crd %d (%s)", i+1, m.Source), m.Object.Object)

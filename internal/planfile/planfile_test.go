@@ -188,6 +188,32 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 
 const secretManifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter22}\n"
 
+func hooked(verb deploy.Verb, hooks ...string) *deploy.Operation {
+	op := operation(nil, "")
+	op.Verb = verb
+	for _, manifest := range hooks {
+		op.Next.Hooks = append(op.Next.Hooks, &helmrelease.Hook{Kind: kindOf(manifest), Name: "job", Path: "web/templates/job.yaml", Manifest: manifest})
+	}
+	return op
+}
+
+func kindOf(manifest string) string {
+	_, after, _ := strings.Cut(manifest, "kind: ")
+	kind, _, _ := strings.Cut(after, "\n")
+	return kind
+}
+
+// Prevents that of hooks of one name in one file, such as a Job and its ServiceAccount, only the last is compared.
+func TestHooksOfOneName(t *testing.T) {
+	account, job := "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: job}\n", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job}\n"
+	k := testKey()
+	planned := partsOf(k, hooked(deploy.Upgrade, account, job))
+	got := differingParts(planned, partsOf(k, hooked(deploy.Upgrade, account+"automountServiceAccountToken: false\n", job)))
+	if !slices.Equal(got, []string{"hook ServiceAccount/job (web/templates/job.yaml)"}) {
+		t.Errorf("differences %v, want the ServiceAccount", got)
+	}
+}
+
 func TestWhereContentIs(t *testing.T) {
 	known := clusterUIDs{sourceCluster: "one", sourceNamespace: "two", sourceRevision: ""}
 	id, err := age.GenerateX25519Identity()
@@ -205,6 +231,8 @@ func TestWhereContentIs(t *testing.T) {
 		{"a password", operation(map[string]any{"password": "x"}, ""), nil, ContentRerendered},
 		{"a Secret", operation(nil, secretManifest), nil, ContentRerendered},
 		{"encrypted", operation(nil, secretManifest), []age.Recipient{id.Recipient()}, ContentEncrypted},
+		{"a hook without a name", hooked(deploy.Upgrade, "apiVersion: v1\nkind: Pod\n"), nil, ContentRerendered},
+		{"an uninstall with one", hooked(deploy.Uninstall, "apiVersion: v1\nkind: Pod\n"), nil, ContentStored},
 	}
 	for _, test := range tests {
 		f, err := newFile(test.op, Options{EncryptTo: test.to}, origin{uids: known})
