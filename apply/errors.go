@@ -47,6 +47,9 @@ func (r Rejection) Error() string {
 // Unwrap gives the reason.
 func (r Rejection) Unwrap() error { return r.Err }
 
+// ChangedNothing reports whether the run ends before its first change.
+func (e *RejectedError) ChangedNothing() bool { return e.When == BeforeChanges }
+
 func (e *RejectedError) Error() string {
 	when := map[RejectedWhen]string{
 		BeforeChanges: ", nothing was changed",

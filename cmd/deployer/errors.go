@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"deployer/apply"
 	"deployer/apply/verify"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
@@ -80,7 +79,7 @@ func withAccountHint(err error) error {
 
 // exitCodeOf is the exit code for how a command has ended, whether or not its output could be written.
 func exitCodeOf(ctx context.Context, err error) int {
-	rejected, isRejected := errors.AsType[*apply.RejectedError](err)
+	var rejected interface{ ChangedNothing() bool } // what isn't begun says so
 	rolled, isRolledBack := errors.AsType[*deploy.RolledBackError](err)
 	plugged, isOfPlugin := errors.AsType[*pluginError](err)
 	switch {
@@ -98,7 +97,7 @@ func exitCodeOf(ctx context.Context, err error) int {
 		return exitRollbackFailed
 	case errors.As(err, new(*planfile.StaleError)): // also one that a rejection has made stale
 		return exitStale
-	case errors.Is(err, errUnconfirmed), isRejected && rejected.When == apply.BeforeChanges, errors.As(err, new(*planfile.TamperedError)), errors.As(err, new(*planfile.ContentMismatchError)):
+	case errors.Is(err, errUnconfirmed), errors.As(err, &rejected) && rejected.ChangedNothing():
 		return exitRejected
 	case errors.As(err, new(*release.BusyError)), errors.As(err, new(*release.PendingError)), errors.As(err, new(*release.HistoryChangedError)):
 		return exitBusy

@@ -17,7 +17,7 @@ import (
 // CheckPermissions returns an error if the account lacks a permission that the operation needs, as far as
 // deciding has found that out. Call it before the first change.
 func (o *Operation) CheckPermissions() error {
-	err := o.denied
+	err := refusal(o.denied)
 	if o.Plan != nil {
 		err = errors.Join(o.Plan.CheckPermissions(), err)
 	}

@@ -44,6 +44,23 @@ type inputError struct{ error }
 // Unwrap gives the mistake.
 func (e inputError) Unwrap() error { return e.error }
 
+// A refusedError is why an operation isn't begun.
+type refusedError struct{ error }
+
+// Unwrap gives the reason.
+func (e refusedError) Unwrap() error { return e.error }
+
+// ChangedNothing is true.
+func (e refusedError) ChangedNothing() bool { return true }
+
+// refusal makes err a refusedError; nil for nil.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusedError{err}
+}
+
 // A HookError says which hook failed, and at which event.
 type HookError struct {
 	Event helmrelease.HookEvent

@@ -48,8 +48,8 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	err := fmt.Errorf("revision %d of release %s has hooks that reach outside of namespace %s, which only the record contains:\n  %s",
 		revision, op.Release, op.Namespace, strings.Join(slices.Compact(objects), "\n  "))
 	if op.undoes == nil {
-		return program.WithHint(err, fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
-			program.OnCluster, op.Release, op.Namespace, revision, without))
+		return refusal(program.WithHint(err, fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
+			program.OnCluster, op.Release, op.Namespace, revision, without)))
 	}
 	isRefused := func(h *helmrelease.Hook) bool { return slices.Contains(refused, h) }
 	op.Hooks = Hooks{Before: slices.DeleteFunc(op.Hooks.Before, isRefused), After: slices.DeleteFunc(op.Hooks.After, isRefused)}

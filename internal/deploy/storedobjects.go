@@ -58,5 +58,5 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, histor
 	for _, id := range created {
 		text += "\n  " + id.String()
 	}
-	return program.WithHint(errors.New(text), fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.OnCluster, op.Release, d.Namespace, op.Target))
+	return refusal(program.WithHint(errors.New(text), fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.OnCluster, op.Release, d.Namespace, op.Target)))
 }

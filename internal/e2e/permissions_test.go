@@ -250,7 +250,7 @@ func TestPermissionsSuffice(t *testing.T) {
 
 // TestMissingPermissionIsNamed takes a single permission from each command that changes something:
 // either it isn't needed, or the error says verb, resource and namespace and nothing of the chart
-// has been changed.
+// has been changed. The exit code says so too, if it is a permission to change something.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	documented := documentedPermissions(t)
 	for heading, before := range map[string][]string{
@@ -297,6 +297,9 @@ func (w *world) withoutPermission(all permissions, what, verb string, args []str
 	if r.code == 0 {
 		w.Logf("%s: not needed: %s %s", args[0], verb, what)
 		return false
+	}
+	if changes := verb != "get" && verb != "list"; changes && args[0] != "recover" && r.code != 3 {
+		w.Errorf("without %s %s: want exit code 3\n%s", verb, what, r)
 	}
 	_, resource, _ := strings.Cut(what, "/")
 	w.says(r, "stderr", regexp.QuoteMeta(verb), regexp.QuoteMeta(resource), w.ns)

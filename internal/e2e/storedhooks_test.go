@@ -32,7 +32,7 @@ func TestStoredHooksNeedConsent(t *testing.T) {
 
 	for _, args := range [][]string{{"rollback", "x", "1"}, {"rollback", "x", "1", "--dry-run"}, {"plan", "--rollback", "x", "1"}} {
 		mark := w.mark()
-		r := w.exits(1, args...)
+		r := w.exits(3, args...)
 		w.says(r, "stderr", `revision 1 of release x has hooks that reach outside of namespace `+w.ns,
 			`ClusterRole/`+role+`: is cluster-scoped`, `ConfigMap/`+other.ns+`/c: is in another namespace`, `--allow-stored-hooks`)
 		if strings.Contains(r.err, "Job/") {
@@ -45,8 +45,8 @@ func TestStoredHooksNeedConsent(t *testing.T) {
 	w.statuses("x", "superseded", "deployed")
 	w.ok("rollback", "x", "1", "--allow-stored-hooks")
 
-	w.exits(1, "uninstall", "x")
-	w.exits(1, "plan", "--uninstall", "x")
+	w.exits(3, "uninstall", "x")
+	w.exits(3, "plan", "--uninstall", "x")
 	w.statuses("x", "superseded", "superseded", "deployed")
 	mark := w.mark()
 	w.ok("uninstall", "x", "--allow-stored-hooks")
@@ -67,7 +67,7 @@ func TestStoredTestsNeedConsent(t *testing.T) {
 	role := w.unique()
 	w.ok("install", "x", w.chart(configMap("a", "1"), reachingHook(role, "", "test"), hookJob("own", "test", "before-hook-creation", false)))
 	mark := w.mark()
-	r := w.exits(1, "test", "x")
+	r := w.exits(3, "test", "x")
 	w.says(r, "stderr", `ClusterRole/`+role+`: is cluster-scoped`, `--allow-stored-hooks`, `--filter '!name=TEST'`)
 	if made := w.allWrites(mark); len(made) > 0 {
 		t.Errorf("test wrote %v", made)
@@ -118,7 +118,7 @@ func TestStoredObjectsNeedConsent(t *testing.T) {
 	w.ok("install", "x", w.chart(configMap("a", "1"), role(twice)))
 	w.ok("upgrade", "x", w.chart(configMap("a", "2"), role(twice), role(once)))
 	w.ok("upgrade", "x", w.chart(configMap("a", "3")))
-	r := w.exits(1, "rollback", "x", "2")
+	r := w.exits(3, "rollback", "x", "2")
 	w.says(r, "stderr", "revision 2 of release x would create objects outside of namespace "+w.ns, "ClusterRole/"+once, "--allow-stored-hooks")
 	if strings.Contains(r.err, twice) {
 		t.Errorf("an object that two revisions have is asked about:\n%s", r)

@@ -23,6 +23,9 @@ func (e *TamperedError) Error() string {
 	return fmt.Sprintf("%s is refused: %s", name, e.Why)
 }
 
+// ChangedNothing is true: a plan is read first.
+func (e *TamperedError) ChangedNothing() bool { return true }
+
 // Hint says what to do about it.
 func (e *TamperedError) Hint() string {
 	if e.Foreign {
@@ -89,6 +92,9 @@ func (e *ContentMismatchError) Error() string {
 	}
 	return fmt.Sprintf("%s something else than was planned: %s", from, strings.Join(e.Parts, ", "))
 }
+
+// ChangedNothing is true: contents are compared first.
+func (e *ContentMismatchError) ChangedNothing() bool { return true }
 
 // Hint says what to do about it.
 func (e *ContentMismatchError) Hint() string {
