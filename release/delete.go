@@ -77,6 +77,9 @@ func (l *Lock) markUninstalling(rec *Record, h *History) {
 // ctx has ended; deleting revisions uses ctx. If it is killed in between, the release is
 // uninstalled and has a history.
 func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, description string) error {
+	if !keep && rec.Info.Status == helmrelease.StatusUninstalled { // only records are left
+		return l.deleteRevisions(ctx, rec.Version)
+	}
 	rec.Info.Deleted = helmtime.Now()
 	all, err := l.finish(ctx, rec, helmrelease.StatusUninstalled, description)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// leaseDuration is how long a holder may fail to renew before others take over:
+	// LeaseDuration is how long a holder may fail to renew before others take over:
 	// longer than the restart of an API server.
-	leaseDuration = 30 * time.Second
+	LeaseDuration = 30 * time.Second
 
-	// renewals is the number of heartbeats in leaseDuration. After one heartbeat
+	// renewals is the number of heartbeats in LeaseDuration. After one heartbeat
 	// interval, a second run knows that the first is alive.
 	renewals = 10
 )
@@ -50,7 +50,7 @@ type LockOptions struct {
 }
 
 func (o LockOptions) withDefaults() LockOptions {
-	o.Duration = max(cmp.Or(o.Duration, leaseDuration), time.Second)
+	o.Duration = max(cmp.Or(o.Duration, LeaseDuration), time.Second)
 	o.Renew = cmp.Or(o.Renew, o.Duration/renewals)
 	o.Grace = cmp.Or(o.Grace, time.Hour)
 	if o.OnWaiting == nil {

@@ -415,6 +415,39 @@ func TestNewRevisionIsDeployedBeforeTheOldIsNot(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:superseded 2:superseded 3:deployed")
 }
 
+// Prevents that the records of an uninstalled release stay because the answer to a write is lost: that run can't tell the
+// repeated write from somebody else's.
+func TestRecordsOfAnUninstalledRelease(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", uninstalled)
+	var lost atomic.Bool
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(r)
+			if err == nil && r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/secrets/") && !lost.Swap(true) {
+				answer.Body.Close()
+				return nil, io.EOF
+			}
+			return answer, err
+		})
+	})
+	l := lock(t, store, "web", LockOptions{})
+	defer unlock(t, l)
+	rec, err := s.store.Get(t.Context(), "web", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ConfirmHistory(t.Context(), rec.Version, current(t, s.store, "web")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.FinishUninstall(t.Context(), rec, false, "Uninstallation complete"); err != nil {
+		t.Error(err)
+	}
+	if left := s.secretsWith(t, ""); len(left) > 0 {
+		t.Errorf("Secrets left: %v", left)
+	}
+}
+
 func TestUninstall(t *testing.T) {
 	s := newSite(t)
 	uninstall := func(t *testing.T, keep bool) {

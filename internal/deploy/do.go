@@ -114,15 +114,12 @@ func (l *lifecycle) decisionHolds(history *release.History) bool {
 	return l.op != nil && !l.lock.HadToWait() && l.op.Basis.Records == history.Identity()
 }
 
-// leaseDuration is how long a run observes the Lease of a dead one before it takes it over.
-const leaseDuration = 30 * time.Second
-
 // lockAndRecover takes the lock and recovers what dead runs have left, within the time
 // limit of a step plus what it takes to wait for other runs, living or dead.
 func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err error) {
 	limit := l.Settings.Timeout
 	if limit > 0 {
-		limit += l.opts.LockTimeout + leaseDuration
+		limit += l.opts.LockTimeout + release.LeaseDuration
 	}
 	ctx, done := LimitStep(ctx, StepLock, limit)
 	defer func() { err = done(err) }()
@@ -181,7 +178,7 @@ func (l *lifecycle) otherRunInterfered(ctx context.Context, op *Operation) bool 
 
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	opts := release.LockOptions{
-		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Duration: leaseDuration, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
+		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
 		TakeoverPending: l.Settings.TakeoverPending, NoLease: l.Settings.NoLock, MaxHistory: l.Settings.MaxHistory,
 		OnWaiting: func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
 	}

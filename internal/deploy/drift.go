@@ -84,11 +84,14 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	return req, nil
 }
 
-// hooksThatRan returns the hooks that ran successfully with a revision. Objects of other
-// hooks may be left by an earlier revision, or may not exist.
+// hooksThatRan returns the hooks that ran successfully with a revision, or with the killed run that it continues. Objects of
+// other hooks may be left by an earlier revision, or may not exist.
 func hooksThatRan(record *release.Record) []*helmrelease.Hook {
+	ranBefore := func(h *helmrelease.Hook) bool {
+		return record.Journal != nil && slices.ContainsFunc(h.Events, func(event helmrelease.HookEvent) bool { return record.Journal.Hooks[hookKey(event, h)] != "" })
+	}
 	return slices.DeleteFunc(slices.Clone(record.Hooks), func(h *helmrelease.Hook) bool {
-		return h.LastRun.Phase != helmrelease.HookPhaseSucceeded || h.LastRun.StartedAt.Before(record.Info.LastDeployed)
+		return h.LastRun.Phase != helmrelease.HookPhaseSucceeded || h.LastRun.StartedAt.Before(record.Info.LastDeployed) && !ranBefore(h)
 	})
 }
 

@@ -215,6 +215,22 @@ func TestHooksOfAKilledRunAreDeleted(t *testing.T) {
 	}
 }
 
+// TestDriftAfterAKilledRun fails if what a hook has made isn't missed because the hook had finished in a run that was killed.
+func TestDriftAfterAKilledRun(t *testing.T) {
+	w := newWorld(t)
+	made := replaceOnce(configMap("made", "1"), "name: made", "name: made\n  annotations: {helm.sh/hook: pre-install}")
+	chart := w.chart(configMap("a", "1"), made)
+	killed := w.hold(applies("a"), "install", "x", chart).must()
+	if err := killed.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed.rest()
+	w.says(w.ok("upgrade", "x", chart, "--install"), "stderr", "hook .* finished in the killed run and is not run again")
+	w.ok("plan", "--drift", "x")
+	w.patch("configmaps", "made", "somebody", `{"data":{"key":"other"}}`)
+	w.says(w.exits(2, "plan", "--drift", "x"), "stdout", "ConfigMap/"+w.ns+"/made")
+}
+
 // TestRollbackOfADefinitionThatMoved fails if nobody gets back from a chart that moves a definition from
 // its templates to crds/, where objects carry no ownership.
 func TestRollbackOfADefinitionThatMoved(t *testing.T) {
