@@ -3,8 +3,14 @@ package apply
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -116,4 +122,198 @@ func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, e
 		}
 	}
 	return gone, nil
+}
+
+// RedecideDeferred decides again, in place, about the deferred changes of p whose
+// prerequisites are all present, also about hooks. Run does the same for the changes that it is given.
+// Calling this when the new namespaces, the CRDs and the other prerequisites exist
+// reports all rejections before the first workload changes. Other changes stay as they
+// are. It changes nothing in the cluster. The error is like that of Plan, but late.
+func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
+	return a.redecideDeferred(ctx, p.lists(), p.Hooks, false)
+}
+
+// redecideDeferred decides again, in place, about the deferred changes of the plan that its planning stands for whose
+// prerequisites are present; if itsTurn is set, about all of them, because their turn has come. A
+// change that is rejected stays as it is. Unless the gate is strict, that is no error: the object is
+// tried when its turn comes. Nor is a kind that isn't served before the object's turn.
+func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks []Change, itsTurn bool) error {
+	p := a.planning
+	if p == nil {
+		return nil // everything is decided
+	}
+	p.prerequisites.markPresent(namespaceIDs(p.req.NewNamespaces)...) // made before the first change
+	var due []*Change
+	var targets []*target
+	add := func(t *target, c *Change) {
+		if c.Deferral == nil || t.isHook && c.Deferral.waitsFor(t.definition()) { // webhooks of its kind may come with the release, too: its own turn tells
+			return
+		}
+		if itsTurn {
+			t.markPrerequisitesPresent(p.prerequisites)
+		}
+		if itsTurn || len(c.Deferral.Until) > 0 && !p.prerequisites.anyMissing(c.Deferral.Until...) {
+			due, targets = append(due, c), append(targets, t)
+		}
+	}
+	for _, list := range lists {
+		for i := range list {
+			if t := p.target(list[i].ID); t != nil {
+				add(t, &list[i])
+			}
+		}
+	}
+	ran := len(hooks) - len(p.hooks) // before the plan was made again
+	for i, t := range p.hooks {
+		if ran >= 0 {
+			add(t, &hooks[ran+i])
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	if err := p.definitions.readGenerations(ctx, targets); err != nil {
+		return err
+	}
+	if err := p.decideUntilAdmitted(ctx, targets); err != nil {
+		return err
+	}
+	var bad []Rejection
+	for i, c := range due {
+		t := targets[i]
+		err := t.rejected
+		if err == nil {
+			*c, t.decided = *t.decided, nil
+			if c.denied != nil {
+				err = c.denied
+			}
+		}
+		if err != nil && !p.leaveBehind(t, c, err) && (itsTurn || !errors.As(err, new(*kube.NoKindMatchError))) {
+			bad = append(bad, *t.reject(err))
+		}
+	}
+	if len(bad) > 0 && a.opts.Gate == GateStrict {
+		return &RejectedError{Rejections: sorted(bad), When: AfterChanges}
+	}
+	return nil
+}
+
+// AdmissionLag is how long the API server may take to heed an object that decides what it admits: most by a watch, policies
+// a second later, and a ResourceQuota when a controller has counted.
+const AdmissionLag = 10 * time.Second
+
+// decideUntilAdmitted decides about deferred targets, about those that waited for what admission reads until they are admitted, or
+// the API server has had the time to heed that.
+func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) error {
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, time.Second) {
+		p.permissions.asked.forget()
+		if err := p.decideEach(ctx, targets, p.redecideTarget); err != nil {
+			return err
+		}
+		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
+			isDenied := t.rejected == nil && t.decided.denied != nil
+			return t.rejected == nil && !isDenied || !t.deferral.awaitsAdmission()
+		})
+		if len(targets) == 0 || time.Since(began) > AdmissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
+			return nil
+		}
+		if err := kube.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// isSettling reports whether a controller hasn't dealt yet with a ResourceQuota or policy that a target waits for.
+func (p *planning) isSettling(ctx context.Context, targets []*target) bool {
+	for _, t := range targets {
+		if t.rejected != nil && verify.IsUnsettled(t.rejected) {
+			return true
+		}
+		for _, id := range t.deferral.Until {
+			quota := p.targetsByID[id]
+			if quota == nil || id.Group != "" || id.Kind != "ResourceQuota" {
+				continue
+			}
+			live, err := p.a.get(ctx, quota.mapping, id)
+			hard, _, _ := unstructured.NestedMap(objectOf(live), "spec", "hard")
+			counted, _, _ := unstructured.NestedMap(objectOf(live), "status", "hard")
+			if err == nil && live != nil && !reflect.DeepEqual(hard, counted) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// redecideTarget decides again about a deferred target whose prerequisites are present. An object whose kind
+// or namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
+// wouldn't do: the API server refuses lists of a new kind for about a second.
+func (p *planning) redecideTarget(ctx context.Context, t *target) (Change, error) {
+	if err := p.resolver.refresh(ctx, t); err != nil {
+		return Change{}, err
+	}
+	if t.isHook || p.a.opts.Gate != GateOff && p.prerequisites.isNew(t) {
+		return p.decide(ctx, t, observation{})
+	}
+	return p.lookAndDecide(ctx, t)
+}
+
+// redecide decides again about a change after a try. sent says that its writes were made.
+func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, error) {
+	r.written = r.written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
+	if sent && len(c.writes) > 0 && c.writes[0].verb == patchObject {
+		r.repaired = c
+	}
+	next, err := r.decideNow(ctx, c)
+	if rejected, ok := errors.AsType[*Rejection](err); ok {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[c.Action], Err: rejected.Err}
+	}
+	if err != nil {
+		return c, err
+	}
+	if next.Action == Keep && !next.MayWrite() && r.t != nil {
+		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+	}
+	if len(next.Conflicts)+len(next.Fields) == 0 {
+		next.Conflicts, next.Fields = r.repaired.Conflicts, r.repaired.Fields
+	}
+	return next, nil
+}
+
+// decideNow decides again about a change whose turn has come.
+func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
+	if r.t == nil {
+		return r.p.redecideOrphan(ctx, c)
+	}
+	r.t.markPrerequisitesPresent(r.p.prerequisites)
+	if err := r.p.resolver.refresh(ctx, r.t); err != nil {
+		return c, err
+	}
+	if err := r.p.definitions.readGenerations(ctx, []*target{r.t}); err != nil {
+		return c, err
+	}
+	return r.p.lookAndDecide(ctx, r.t)
+}
+
+// redecideOrphan decides again about an orphan that has changed since it was decided.
+func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
+	meta, err := p.a.getMeta(ctx, p.mappingOf(ctx, c), c.ID)
+	if err != nil {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
+	}
+	if meta == nil {
+		c.writes = nil // gone
+		return c, nil
+	}
+	return p.decideOrphanNow(ctx, c, meta), nil
+}
+
+// decideOrphanNow decides again about an orphan by what has its name now. What was made without ownership since the plan is
+// somebody's own.
+func (p *planning) decideOrphanNow(ctx context.Context, c Change, meta *metav1.PartialObjectMetadata) Change {
+	o := *c.orphan
+	o.mapping = p.mappingOf(ctx, c)
+	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID()
+	return p.decideOrphan(o, meta)
 }

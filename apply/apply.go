@@ -22,11 +22,12 @@
 //
 // The rules decide by facts (facts.go), and say what else they want to know; one loop asks and goes on with the answers (ask.go).
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
-// between the decision and the write, is decided again: see redecide.go.
+// between the decision and the write, is decided again: see again.go.
 package apply
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -60,4 +61,40 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	r := &requester{cluster: c, opts: opts, interner: kube.NewInterner()}
 	r.budget.Store(32 * int64(opts.RetryTimeout))
 	return &Applier{requester: r, owner: owner, builtin: sync.OnceValues(builtin.TypeConverter)}
+}
+
+// Check tells without a dry run whether the objects of a release can be applied: the cluster has their kinds, they fit the
+// schemas of these, and with ownership none of them belongs to others. crds are of crds/, whose kinds count as served. It only
+// reads the cluster, and needs no permission to write. The error is a *RejectedError that lists all that can't be applied.
+func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, ownership bool) ([]Warning, error) {
+	p, err := a.prepare(ctx, Request{CRDs: crds, Objects: objects})
+	if err != nil {
+		return nil, err
+	}
+	err = p.decideEach(ctx, p.mains, func(ctx context.Context, t *target) (Change, error) {
+		if _, err := p.predictor.normalise(ctx, t); err != nil || !ownership || p.prerequisites.deferralOf(t) != nil {
+			return Change{}, err
+		}
+		live, err := a.get(ctx, t.mapping, t.id)
+		if err != nil || live == nil {
+			return Change{}, objectError(t, "reading", err)
+		}
+		if p.claims.DecideExisting(p.existing(t, live)).Action == "" {
+			err = p.notOurs(t, live)
+		}
+		return Change{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	rejections := slices.Clone(p.resolver.rejected)
+	for _, t := range p.mains {
+		if t.rejected != nil {
+			rejections = append(rejections, *t.reject(t.rejected))
+		}
+	}
+	if len(rejections) > 0 {
+		return nil, &RejectedError{Rejections: sorted(rejections), When: WhenChecked}
+	}
+	return p.warnings.sorted(), nil
 }

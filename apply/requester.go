@@ -239,3 +239,105 @@ func listError(at collection, err error) error {
 	}
 	return fmt.Errorf("listing %s in %s: %w", at.mapping.Resource.Resource, where, err)
 }
+
+// checkedBefore is the verdict of a deferred creation, of which is checked what can be now: its permissions, and what the
+// server says about it in another namespace.
+func (p *planning) checkedBefore(t *target, c Change) verdict {
+	return ask(func(ctx context.Context) (Change, error) {
+		if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, &c, t); err != nil || c.denied != nil {
+			return c, err
+		}
+		valid, err := p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral)
+		if valid {
+			c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
+		}
+		return c, err
+	}, decided)
+}
+
+// validateElsewhere asks the server to validate an object whose namespace doesn't exist yet, as if
+// it were one of the namespace default, which can't be deleted
+// (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle). The error is a *Rejection if the
+// validation fails; valid is false if nothing was learnt. What webhooks, policies, quotas and
+// permissions say about one namespace needn't be true of another one, so it is ignored. Pods aren't
+// asked about, because admission completes them by what their namespace has.
+func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *unstructured.Unstructured, d *Deferral) (valid bool, err error) {
+	if r.opts.Gate == GateOff || len(d.Until) != 1 || !d.waitsFor(namespaceID(t.id.Namespace)) || t.id.GroupKind() == kube.PodKind {
+		return false, nil
+	}
+	client, err := r.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault)
+	if err != nil {
+		return false, err
+	}
+	ctx = kube.WithWarnings(ctx, func(string) bool { return true }) // they may be about that namespace
+	elsewhere := kube.ShallowCopy(desired)
+	elsewhere.SetNamespace(metav1.NamespaceDefault)
+	_, err = client.Create(ctx, elsewhere, metav1.CreateOptions{
+		FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: asDryRun.dryRun(),
+	})
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case verify.FailsValidation(err):
+		return false, t.reject(verify.AsServerError(t.obj, err))
+	}
+	return err == nil || kube.IsAlreadyExists(err), nil // the name is compared after the validation
+}
+
+// forEach calls f for 0 to n-1, at most as many at once as requests may be made. It returns when all
+// calls have returned, with their errors joined in order. When ctx ends, no call is begun any more, and
+// its cause is one of the errors.
+func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
+	errs := make([]error, n+1) // all are wanted, and not only the first
+	done := make(chan struct{})
+	running := 0
+	for i := range n {
+		for ; running >= r.cluster.RequestsAtOnce(); running-- {
+			<-done
+		}
+		if ctx.Err() != nil {
+			errs[n] = context.Cause(ctx)
+			break
+		}
+		running++
+		go func() {
+			errs[i] = f(i)
+			done <- struct{}{}
+		}()
+	}
+	for range running {
+		<-done
+	}
+	return errors.Join(errs...)
+}
+
+// A memo calls a function once per key and keeps its result. Different keys don't block
+// each other. An error isn't kept: the next caller tries again. The zero value is ready
+// to use.
+type memo[K comparable, V any] struct {
+	found sync.Map // of *finding[V] by K
+}
+
+type finding[V any] struct {
+	mu    sync.Mutex
+	known bool
+	value V
+}
+
+func (m *memo[K, V]) get(key K, ask func() (V, error)) (V, error) {
+	known, _ := m.found.LoadOrStore(key, &finding[V]{})
+	f := known.(*finding[V])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known {
+		return f.value, nil
+	}
+	value, err := ask()
+	if err == nil {
+		f.value, f.known = value, true
+	}
+	return value, err
+}
+
+// forget makes the memo call its function again.
+func (m *memo[K, V]) forget() { m.found.Clear() }
