@@ -2,11 +2,20 @@ package deploy
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/track"
+	"deployer/track/class"
+	"deployer/track/finding"
 )
 
 // applyWaves applies the plan wave by wave. If a wave awaits objects, they are tracked
@@ -88,4 +97,129 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 		}
 	}
 	return nil
+}
+
+// patience is how long an object has to lack something before what the chart dropped goes for it: much of that passes by itself.
+const patience = 5 * time.Second
+
+// nodePatience is the patience with nodes that lack resources: a new node may be on its way, and is announced after some time.
+const nodePatience = 30 * time.Second
+
+// trackAndMakeRoom tracks targets. What the chart dropped goes while they are stuck for something that it has.
+func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stuck := &stuckObjects{lacks: map[kube.ID]track.Finding{}}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- r.trackBy(ctx, targets, func(e track.Event) {
+			stuck.note(e)
+			r.emit(Event{Event: e})
+		})
+	}()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-ticker.C:
+		}
+		for id, lack := range stuck.overdue() {
+			changes := r.op.Plan.TakeWhatIsShort(id, lack)
+			if err := r.applier.Prune(ctx, changes, apply.UntilNotBack, r.reportApplied(StepPrune)); err != nil && ctx.Err() == nil {
+				cancel()
+				<-ended
+				return err
+			}
+		}
+	}
+}
+
+// stuckObjects are the objects that lack something that others may have, and why.
+type stuckObjects struct {
+	mu    sync.Mutex
+	lacks map[kube.ID]track.Finding
+}
+
+// note takes in what has happened to an object.
+func (s *stuckObjects) note(e track.Event) {
+	id, f := e.Status.ID, e.Status.Finding
+	shortages := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !e.Kind.IsStatus():
+	case f == nil || e.Status.State.IsFinal() || !slices.Contains(shortages, f.Class):
+		delete(s.lacks, id)
+	default:
+		s.lacks[id] = *f
+	}
+}
+
+// overdue returns what objects lack that have been stuck for long enough.
+func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[kube.ID]decide.Shortage{}
+	for id, f := range s.lacks {
+		lack, limit := decide.Shortage{Message: f.Message}, patience
+		if lack.IsOfNodes() {
+			limit = nodePatience
+		}
+		if time.Since(f.Since) > limit {
+			out[id] = lack
+		}
+	}
+	return out
+}
+
+// lookAgain makes the plan again for what comes after its first done waves: hooks have run, or the run has waited, so
+// that the objects may not be any more what they were when the plan was made. The error is a late rejection.
+func (r *run) lookAgain(ctx context.Context, done int) (err error) {
+	ctx, end := LimitStep(ctx, StepDecide, r.Settings.Timeout)
+	defer func() { err = end(err) }()
+	if err := r.applier.PlanAgain(ctx, *r.op.request, r.op.Plan, done); err != nil {
+		return err
+	}
+	r.tell(Replanned, Event{Operation: r.op})
+	return nil
+}
+
+// lookAgainAfterHooks looks again if hooks have run before the first object's turn.
+func (r *run) lookAgainAfterHooks(ctx context.Context) error {
+	if len(r.op.Hooks.Before) == 0 {
+		return nil
+	}
+	return r.lookAgain(ctx, 0)
+}
+
+// ranProgram reports whether waves have made something that runs and comes to its end: it may have changed other objects.
+func ranProgram(waves []apply.Wave) bool {
+	for _, wave := range waves {
+		for _, c := range wave.Changes {
+			if c.Action != apply.Unchanged && c.Action != apply.Keep && kube.RunsToEnd(c.ID.GroupKind()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
+func (r *run) lookOnceMore(ctx context.Context) (err error) {
+	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
+		return c.Applied == nil || kube.IsDeletedWhenFinished(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
+	})
+	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
+		return nil
+	}
+	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)
+	defer func() { err = end(err) }()
+	gone, err := r.applier.Vanished(ctx, applied)
+	if err == nil && len(gone) > 0 {
+		err = program.WithHint(fmt.Errorf("another client has deleted %s since it was applied", strings.Join(finding.IDs(gone).Names(), ", ")),
+			"find out who deletes it (the audit log of the API server says so), then deploy again: that creates it")
+	}
+	return err
 }

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
+	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/kube"
 	"deployer/release"
 )
 
@@ -69,4 +75,94 @@ func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.H
 		err = &release.NotFoundError{Namespace: d.Namespace, Name: name}
 	}
 	return history, err
+}
+
+// newRecord returns the record of a new revision.
+func newRecord(content helmrelease.Release, notes, description string) *release.Record {
+	content.Info = &helmrelease.Info{Notes: notes, Description: description}
+	content.Hooks = withoutLastRuns(content.Hooks)
+	return &release.Record{Release: content, Journal: &release.Journal{}}
+}
+
+// withoutLastRuns copies hooks without the outcomes of an earlier run.
+func withoutLastRuns(hooks []*helmrelease.Hook) []*helmrelease.Hook {
+	out := make([]*helmrelease.Hook, 0, len(hooks))
+	for _, h := range hooks {
+		hook := *h
+		hook.LastRun = helmrelease.HookExecution{}
+		out = append(out, &hook)
+	}
+	return out
+}
+
+// prefetchForShow begins to read all records of the release while the plan is made, because showing a plan
+// with changes takes them: see hideStoredRevisions. The function that it returns waits for them. Call it
+// before history is used again.
+func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
+	deployed := history.Deployed()
+	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
+		return func() {}
+	}
+	if record, err := history.Load(ctx, deployed.Revision); err != nil || record.Manifest == op.Next.Manifest {
+		return func() {} // there is hardly anything to show
+	}
+	var loading sync.WaitGroup
+	loading.Go(func() { history.LoadRemaining(ctx) })
+	return loading.Wait
+}
+
+// resumeAttempt continues the attempt of an interrupted run with the same manifest:
+// finished hooks don't run again, and running hooks are awaited. After a run recorded as
+// failed, all hooks run again, as in Helm.
+func (o *Operation) resumeAttempt(latest *release.Record) {
+	var dead *release.Journal // of the run that died
+	if latest != nil && latest.Journal != nil && latest.Journal.Interrupted {
+		dead = latest.Journal
+	}
+	switch {
+	case o.Verb == Uninstall && o.Next.Journal != nil && (dead == nil || latest.Info.Deleted.IsZero()):
+		// It is the journal of the run that deployed the revision, or that died doing so.
+		o.Next.Journal.Attempt, o.Next.Journal.Hooks = "", nil
+	case o.Verb != Uninstall && dead != nil && latest.Manifest == o.Next.Manifest:
+		o.Next.Journal.Attempt, o.Next.Journal.Hooks = dead.Attempt, maps.Clone(dead.Hooks)
+		succeeded := slices.DeleteFunc(slices.Clone(latest.Hooks), func(h *helmrelease.Hook) bool { return h.LastRun.Phase != helmrelease.HookPhaseSucceeded })
+		copyRuns(succeeded, o.Next.Hooks)
+	}
+}
+
+// stepGrace is added to the timeout for each step before the first change: reading the
+// chart, deciding, locking. A short timeout is meant for waits, and planning on a busy
+// cluster must not fail because of it.
+const stepGrace = 10 * time.Second
+
+// LimitStep limits a step before the first change to timeout plus stepGrace; 0 means no
+// limit. Call the returned function at the end of the step: it turns an error caused by
+// the limit into a *StepTimeoutError.
+func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.Context, func(error) error) {
+	if timeout <= 0 {
+		return kube.WithLimit(ctx, 0, nil)
+	}
+	limit := timeout + stepGrace
+	return kube.WithLimit(ctx, limit, func(err error) error {
+		return &StepTimeoutError{Step: step, Limit: limit, Err: err}
+	})
+}
+
+// A StepTimeoutError says that a step that only reads took too long. Before the first change, nothing has been changed then.
+type StepTimeoutError struct {
+	Step  Step
+	Limit time.Duration
+	Err   error // the step's error
+}
+
+func (e *StepTimeoutError) Error() string {
+	return fmt.Sprintf("%s took more than %s: %s", e.Step, e.Limit, e.Err)
+}
+
+// Unwrap gives what was under way.
+func (e *StepTimeoutError) Unwrap() error { return e.Err }
+
+// Hint says what decides how long it may take.
+func (e *StepTimeoutError) Hint() string {
+	return fmt.Sprintf("a server answers slowly or not at all; give it more time with a longer --timeout: each step before the first change may take that plus %s", stepGrace)
 }

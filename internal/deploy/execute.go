@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -192,4 +193,108 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	}
 	r.tell(Recorded, Event{Record: next})
 	return next, err
+}
+
+// A Step is one of the steps of an operation, by the name that events, records, plan
+// files and messages have for it.
+type Step string
+
+// The steps, in the order of an upgrade. Those of hooks are named by HookStep.
+const (
+	StepReadChart Step = "reading the chart"
+	StepDecide    Step = "planning"
+	StepLock      Step = "locking the release"
+	StepObserve   Step = "reading the live objects" // before they are watched
+	StepCRDs      Step = "crds"
+	StepApply     Step = "apply"
+	StepWait      Step = "wait"
+	StepPrune     Step = "prune"
+	StepRecord    Step = "record" // before, between and after the others: the run writes its record
+
+	StepNamespace Step = "namespace" // in plans: the release's namespace, created before the others
+
+	StepHooks Step = "hooks" // of any event, in plan files
+	StepHook  Step = "hook"  // of an Applied event: an object of a hook
+)
+
+// HookStep is the step that runs the hooks of an event.
+func HookStep(event helmrelease.HookEvent) Step { return Step(event) + " " + StepHooks }
+
+// inSequence runs one step after the other until one fails or the run is ended from
+// outside.
+func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return r.stoppedError(ctx, nil)
+		}
+		if err := step(); err != nil {
+			return r.stoppedError(ctx, err)
+		}
+	}
+	return nil
+}
+
+// writesIn reports whether a step may change something in the cluster.
+func (o *Operation) writesIn(step Step) bool {
+	switch step {
+	case StepWait:
+		return false
+	case StepCRDs:
+		return slices.ContainsFunc(o.Plan.CRDs, apply.Change.MayWrite)
+	case StepApply:
+		return slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return slices.ContainsFunc(w.Changes, apply.Change.MayWrite) })
+	case StepPrune:
+		return slices.ContainsFunc(o.Plan.Orphans(), func(list []apply.Change) bool { return slices.ContainsFunc(list, apply.Change.MayWrite) })
+	}
+	return true
+}
+
+// runStep runs one step of the operation between its two events. A step without objects
+// is skipped silently.
+func (r *run) runStep(ctx context.Context, step Step, objects int, body func() error) error {
+	if objects == 0 {
+		return nil
+	}
+	began := time.Now()
+	r.tell(StepBegan, Event{Step: step, Objects: objects})
+	err := r.recordStep(ctx, step)
+	if err == nil {
+		err = body()
+	}
+	r.tell(StepEnded, Event{Step: step, Objects: objects, Took: time.Since(began), Err: err})
+	return err
+}
+
+// recordStep records the step that the run has reached, for whoever finds the record if the run dies.
+// Before the first change it records nothing.
+func (r *run) recordStep(ctx context.Context, step Step) error {
+	r.step = step
+	r.hasWritten = r.hasWritten || r.op.writesIn(step)
+	if !r.op.notesProgress() || !r.hasWritten {
+		return nil
+	}
+	r.op.Next.Journal.Step = string(step)
+	r.journal.update(false)
+	return r.untilHeeded(ctx, func() error { return r.lock.Save(ctx, r.op.Next) })
+}
+
+// cleanupTimeout limits, from the moment that a run is stopped, the wait for pending
+// answers and the deletion of hooks. Two seconds later the end has to be recorded.
+const cleanupTimeout = 8 * time.Second
+
+type cleanupKey struct{}
+
+// withCleanup gives ctx a cleanupContext, which ends a little later.
+func withCleanup(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	after, cancel := kube.WithGracePeriod(ctx, by)
+	return context.WithValue(ctx, cleanupKey{}, after), cancel
+}
+
+// cleanupContext returns the context for cleaning up after the run was stopped; ctx
+// itself while it runs.
+func cleanupContext(ctx context.Context) context.Context {
+	if after, ok := ctx.Value(cleanupKey{}).(context.Context); ok && ctx.Err() != nil {
+		return after
+	}
+	return ctx
 }

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/chart"
 	"deployer/internal/hide"
@@ -266,4 +269,72 @@ func labelsFor(given map[string]string, latest *release.Record) map[string]strin
 		}
 	}
 	return labels
+}
+
+// replaceRemovedAPIs replaces API versions that the cluster has removed in the manifest
+// and hooks of op, if the settings say so, and warns of each. The result is recorded, so
+// that the next rollback has served versions.
+func (d *Deployer) replaceRemovedAPIs(ctx context.Context, op *Operation) {
+	if !d.Settings.MapRemovedAPIs {
+		return
+	}
+	newer := func(obj *unstructured.Unstructured) string {
+		next := kube.ReplacementAPI(obj)
+		if next == "" || !d.isRemoved(ctx, obj.GroupVersionKind()) || d.isRemoved(ctx, schema.FromAPIVersionAndKind(next, obj.GetKind())) {
+			return ""
+		}
+		return next
+	}
+	var changes []string
+	op.Next.Manifest, changes = chart.ReplaceAPIVersions(op.Next.Manifest, newer)
+	op.Warnings = append(op.Warnings, changes...)
+	for _, h := range op.Next.Hooks {
+		h.Manifest, changes = chart.ReplaceAPIVersions(h.Manifest, newer)
+		op.Warnings = append(op.Warnings, changes...)
+	}
+}
+
+// isRemoved says that the cluster certainly doesn't serve a kind.
+func (d *Deployer) isRemoved(ctx context.Context, gvk schema.GroupVersionKind) bool {
+	_, err := d.Cluster.Mapping(ctx, gvk, false)
+	return errors.As(err, new(*kube.NoKindMatchError))
+}
+
+// MarkAsDryRun gives the record of an install or upgrade that is only shown the
+// status, times and words that Helm gives it in a dry run.
+// (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
+func (o *Operation) MarkAsDryRun(now time.Time) {
+	info := o.Next.Info
+	info.Description, info.LastDeployed = "Dry run complete", helmtime.Time{Time: now}
+	info.Status = helmrelease.StatusPendingUpgrade
+	if o.Verb == Install {
+		info.Status = helmrelease.StatusPendingInstall
+	}
+	if info.FirstDeployed.IsZero() {
+		info.FirstDeployed = info.LastDeployed
+	}
+}
+
+// A RenderedRequest is an install or upgrade whose record was rendered before.
+type RenderedRequest struct {
+	Verb            Verb
+	Next            *release.Record // the complete record; Begin refuses it if it is no longer the next one
+	CRDs            []kube.Manifest // of the chart's crds/ directory
+	CreateNamespace bool
+}
+
+// DeployRendered decides what deploying a record that was rendered before takes now.
+// It only reads.
+func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Operation, error) {
+	history, missing, err := d.readFirst(ctx, req.Next.Name, req.CreateNamespace)
+	if err != nil {
+		return nil, err
+	}
+	op := d.newOperation(req.Verb, history)
+	op.Next, op.NewNamespace = req.Next, missing
+	if err := d.awaitDefaultAccount(ctx, op); err != nil {
+		return nil, err
+	}
+	op.Rendered.Generated = recordedGenerated(req.Next)
+	return op, d.planObjects(ctx, op, history, req.CRDs, nil)
 }

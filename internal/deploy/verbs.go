@@ -1,6 +1,13 @@
 package deploy
 
-import helmrelease "helm.sh/helm/v3/pkg/release"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
 
 // Verb is what an operation does to a release.
 type Verb string
@@ -39,4 +46,39 @@ func (v Verb) HookEvents() (before, after helmrelease.HookEvent) {
 		return helmrelease.HookTest, ""
 	}
 	return verbs[v].before, verbs[v].after
+}
+
+// description returns the description for the record: after success the user's or else
+// Helm's, after a failure Helm's with the reason.
+func (r *run) description(err error) string {
+	op, verb := r.op, verbs[r.op.Verb]
+	given := op.Next.Info.Description
+	if op.Verb == Uninstall {
+		given = op.Removal.Description
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf(verb.failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
+	case given != "":
+		return given
+	case op.Verb == Rollback:
+		return fmt.Sprintf(verb.success, op.Target)
+	}
+	return verb.success
+}
+
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timed out: " + err.Error()
+	}
+	return err.Error()
+}
+
+// oneLine makes one line of a text.
+func oneLine(s string) string {
+	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
