@@ -1,13 +1,21 @@
 package chart
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
+	"time"
 
+	"github.com/Masterminds/sprig/v3"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/chart/internal/yamltext"
 	"deployer/internal/lazyregexp"
 )
 
@@ -137,4 +145,98 @@ func showOnly(text string, patterns []string) (string, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+// GenerateReleaseName is the release name that --generate-name makes of a chart
+// reference, as Helm does: "web-1763718000".
+func GenerateReleaseName(ref string, now time.Time) string {
+	base, _, _ := strings.Cut(filepath.Base(ref), ".")
+	if base == "" {
+		base = "chart"
+	}
+	return fmt.Sprintf("%s-%d", base, now.Unix())
+}
+
+// ReleaseNameFromTemplate is the release name that --name-template gives. The
+// template has the Sprig functions and no data.
+func ReleaseNameFromTemplate(text string) (string, error) {
+	t, err := template.New("--name-template").Funcs(sprig.TxtFuncMap()).Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("reading the release name's %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, nil); err != nil {
+		return "", fmt.Errorf("evaluating the release name's %w", err)
+	}
+	return out.String(), nil
+}
+
+// HideSecrets puts a comment in the place of every Secret of a manifest.
+// (helm.sh/helm/v3/pkg/action/action.go, renderResources, hideSecret)
+func HideSecrets(manifest string) string {
+	var out strings.Builder
+	for _, d := range yamltext.SplitManifest(manifest, "") {
+		if isSecret(d) {
+			out.WriteString("---\n# Source: " + d.Source + "\n# HIDDEN: The Secret output has been suppressed\n")
+			continue
+		}
+		out.WriteString("---\n" + strings.TrimPrefix(d.Text, "\n"))
+	}
+	return out.String()
+}
+
+// isSecret reports whether a document is a Secret, or a list with one. A document that can't be
+// read counts as one, so that it isn't shown.
+func isSecret(d yamltext.Document) bool {
+	objects, err := objectsOf(d)
+	if err != nil && len(objects) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetAPIVersion() == "v1" && o.GetKind() == "Secret"
+	})
+}
+
+// postRenderGrace is how long a post-renderer's children may hold its output
+// open after it has ended or was killed.
+const postRenderGrace = 2 * time.Second
+
+// PostRenderError says that the post-renderer failed.
+type PostRenderError struct {
+	Command string
+	Stderr  string
+	Err     error
+}
+
+func (e *PostRenderError) Error() string {
+	text := fmt.Sprintf("post-renderer %s: %v", e.Command, e.Err)
+	if stderr := strings.TrimSpace(e.Stderr); stderr != "" {
+		text += "\n" + stderr
+	}
+	return text
+}
+
+func (e *PostRenderError) Unwrap() error { return e.Err }
+
+// postRender pipes the manifest, without hooks, through a command. The command is killed when
+// ctx ends.
+func (r *Rendered) postRender(ctx context.Context, command []string) error {
+	if len(command) == 0 {
+		return nil
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(r.Manifest), &stdout, &stderr
+	cmd.WaitDelay = postRenderGrace
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return &PostRenderError{Command: strings.Join(command, " "), Stderr: stderr.String(), Err: err}
+	}
+	if strings.TrimSpace(r.Manifest) != "" && strings.TrimSpace(stdout.String()) == "" {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("post-renderer %s returned nothing: the release has no objects", command[0]))
+	}
+	r.Manifest = stdout.String()
+	return nil
 }

@@ -2,12 +2,15 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -97,4 +100,143 @@ func Items(in map[string]any, path ...string) []map[string]any {
 		}
 	}
 	return out
+}
+
+// The ownership metadata that Helm writes on each object of a release.
+// helm.sh/helm/v3/pkg/action/validate.go
+const (
+	ManagedByLabel             = "app.kubernetes.io/managed-by"
+	ManagedByHelm              = "Helm" // the value of ManagedByLabel
+	ReleaseNameAnnotation      = "meta.helm.sh/release-name"
+	ReleaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+// serverMetadata are the fields of metadata that only the API server writes. It
+// refuses an apply with managedFields, and takes uid and resourceVersion as
+// preconditions.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+var serverMetadata = []string{
+	"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp",
+	"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
+}
+
+// RestartedAtAnnotation is what kubectl rollout restart sets.
+// k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go
+const RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
+
+// LastAppliedAnnotation is where kubectl apply keeps what it has applied.
+const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+
+// bookkeepingAnnotations belong to kubectl and to controllers.
+var bookkeepingAnnotations = []string{
+	LastAppliedAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
+}
+
+// ServerMetadata lists the fields of metadata that only the API server writes.
+func ServerMetadata() []string { return slices.Clone(serverMetadata) }
+
+// IsServerMetadata reports whether only the API server writes a field of metadata.
+func IsServerMetadata(name string) bool { return slices.Contains(serverMetadata, name) }
+
+// IsBookkeeping reports whether a field is maintained by the API server, controllers or
+// kubectl: status, metadata that only the server writes, and some annotations.
+func IsBookkeeping(names []string) bool {
+	switch {
+	case len(names) > 0 && names[0] == "status":
+		return true
+	case len(names) < 2 || names[0] != "metadata":
+		return false
+	case names[1] == "annotations":
+		return len(names) > 2 && slices.Contains(bookkeepingAnnotations, names[2])
+	}
+	return IsServerMetadata(names[1])
+}
+
+// KeyDefault is the value that the API server gives to a key field of a list's
+// item that doesn't state it; empty when it gives none. The protocol of ports is
+// the only such field of the built-in kinds.
+// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#ports
+func KeyDefault(field string) string {
+	if field == "protocol" {
+		return "TCP"
+	}
+	return ""
+}
+
+// An UnservedError says that an API server doesn't serve a kind that it lists, so that nobody knows whether
+// an object of that kind exists. One of several API servers may not know a new definition yet, and the
+// server of an aggregated API, or a proxy, may answer like that when something else is wrong.
+type UnservedError struct {
+	Mapping Mapping // where the cluster lists the kind
+	Answer  string  // of the API server
+}
+
+func (e *UnservedError) Error() string {
+	return fmt.Sprintf("the API server answers as if it didn't serve the kind, but lists %s in %s, so it is unknown whether the object exists: %s",
+		e.Mapping.GVK.Kind, e.Mapping.GVK.GroupVersion(), e.Answer)
+}
+
+// Hint says what to do about it.
+func (e *UnservedError) Hint() string {
+	return "try again in a moment. If that doesn't help, ask the cluster itself: kubectl get " + e.Mapping.Resource.GroupResource().String()
+}
+
+// NamesMissingObject reports whether an answer says that an object, or its namespace, doesn't exist. A 404 for a kind that
+// isn't served has no name in its details, or, if no API server wrote it, a cause that client-go adds.
+// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
+func NamesMissingObject(err error) bool {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsNotFound(err) || IsDenial(err) {
+		return false
+	}
+	details := answer.ErrStatus.Details
+	return details != nil && details.Name != "" && len(details.Causes) == 0
+}
+
+// ConfirmAbsent returns nil if a NotFound answer means that the object certainly isn't there: the answer names it, or the
+// cluster, asked again, doesn't serve its kind. Otherwise the error is an *UnservedError, or why the kinds are unknown.
+func (c *Cluster) ConfirmAbsent(ctx context.Context, m Mapping, answer error) error {
+	if NamesMissingObject(answer) {
+		return nil
+	}
+	gk := m.GVK.GroupKind().WithVersion("")
+	known, err := c.discover(ctx)
+	if err != nil {
+		return err
+	}
+	if _, served := known.preferred[Canonical(gk.GroupKind())]; served {
+		c.forgetKinds(known)
+	}
+	switch served, err := c.Mapping(ctx, gk, true); {
+	case err == nil:
+		return &UnservedError{Mapping: served, Answer: answer.Error()}
+	case !errors.As(err, new(*NoKindMatchError)):
+		return err
+	}
+	return nil
+}
+
+// OldestVersion returns the oldest of some resource versions: a watch from there misses no
+// change of their objects. It is empty if one of them is empty or can't be compared, and if
+// there are none. A watch from an empty version begins with what is there.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+func OldestVersion(versions []string) string {
+	oldest := ""
+	for i, version := range versions {
+		if version == "" {
+			return ""
+		}
+		if i == 0 {
+			oldest = version
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(version, oldest)
+		if err != nil {
+			return ""
+		}
+		if order < 0 {
+			oldest = version
+		}
+	}
+	return oldest
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Sleep waits for d, or returns the cause of ctx's end when that comes first.
@@ -52,4 +54,21 @@ func WithGracePeriod(ctx context.Context, by time.Duration) (context.Context, co
 		stop()
 		cancel()
 	}
+}
+
+// ParallelRequests is the limit for ForEach where each call makes a request.
+const ParallelRequests = 8
+
+// ForEach calls do for 0 to n-1, at most limit at once, and returns all errors joined.
+func ForEach(n, limit int, do func(int) error) error {
+	errs := make([]error, n)
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error {
+			errs[i] = do(i)
+			return nil
+		})
+	}
+	return errors.Join(append(errs, group.Wait())...)
 }

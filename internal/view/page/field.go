@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply/compare"
+	"deployer/apply/ownership"
 	"deployer/internal/lazyregexp"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/textfmt"
@@ -131,4 +132,29 @@ func Inline(v any) string {
 		return "(unreadable)"
 	}
 	return textfmt.CleanLine(b.String())
+}
+
+// A FieldManager is a field manager and how it has written.
+type FieldManager struct {
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Since       string `json:"since,omitempty"`
+}
+
+// String names who has written, as people know them.
+func (w FieldManager) String() string { return w.Described(w.Manager) }
+
+// Described adds to a name of the writer how and since when.
+func (w FieldManager) Described(name string) string {
+	since := ""
+	if w.Since != "" {
+		since = "since " + w.Since
+	}
+	return textfmt.WithNotes(name, w.Operation, w.Subresource, since)
+}
+
+// FieldManagerOf is the writer of a managedFields entry.
+func FieldManagerOf(w ownership.FieldManager) FieldManager {
+	return FieldManager{Manager: w.Manager, Operation: string(w.Operation), Subresource: w.Subresource, Since: Timestamp(w.Time)}
 }

@@ -6,11 +6,16 @@ package page
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fatih/color"
 
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
+	"deployer/release"
 )
 
 // A Page is what people read of a plan or a drift. Its texts may be the cluster's: writing it makes them harmless.
@@ -105,4 +110,84 @@ func Remark(format string, args ...any) Line {
 // Context is a line without a sign.
 func Context(format string, args ...any) Line {
 	return Line{Sign: ' ', Text: fmt.Sprintf(format, args...)}
+}
+
+// A Subject is the release that a document or an event is about, and what is done with it.
+type Subject struct {
+	Verb      deploy.Verb `json:"verb,omitempty"`
+	Release   string      `json:"release,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	deploy.Place
+	Chart    string `json:"chart,omitempty"`
+	Revision int    `json:"revision,omitempty"`
+}
+
+// SubjectOf is the subject of an operation.
+func SubjectOf(op *deploy.Operation) Subject {
+	out := SubjectAt(op.Release, op.Namespace, op.Place, op.Next)
+	out.Verb = op.Verb
+	return out
+}
+
+// SubjectAt is a revision as a subject; its record is nil when it has none.
+func SubjectAt(name, namespace string, place deploy.Place, record *release.Record) Subject {
+	out := Subject{Release: name, Namespace: namespace, Place: place}
+	if record != nil {
+		out.Chart, out.Revision = (&chart.Chart{Helm: record.Chart}).Name(), record.Version
+	}
+	return out
+}
+
+// Where is the namespace, and the context of the kubeconfig where there is one.
+func (s Subject) Where() string { return textfmt.WithNotes(s.Namespace, s.Context) }
+
+// Timestamp is a time in RFC 3339; empty when it isn't known.
+func Timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// A Warning is a warning about an object, or about none.
+type Warning struct {
+	Text   string `json:"text"`
+	Object string `json:"object,omitempty"`
+	Source string `json:"source,omitempty"`
+}
+
+// WarningOf describes a warning of package apply.
+func WarningOf(w apply.Warning) Warning {
+	out := Warning{Text: w.Text, Source: w.Source}
+	if w.ID.Kind != "" {
+		out.Object = w.ID.String()
+	}
+	return out
+}
+
+func (w Warning) String() string {
+	text := w.Text
+	if w.Object != "" {
+		text = w.Object + ": " + text
+	}
+	return textfmt.CleanLine(textfmt.WithNotes(text, w.Source))
+}
+
+// WarningTexts writes warnings for people: the same words about many objects once.
+func WarningTexts(warnings []Warning) []string {
+	var out []string
+	at := map[string]int{}
+	more := map[string]int{}
+	for _, w := range warnings {
+		if _, known := at[w.Text]; known && w.Object != "" {
+			more[w.Text]++
+			continue
+		}
+		at[w.Text] = len(out)
+		out = append(out, w.String())
+	}
+	for text, n := range more {
+		out[at[text]] += fmt.Sprintf("; the same for %s", textfmt.Count(n, "more object"))
+	}
+	return out
 }

@@ -2,12 +2,19 @@ package kube
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // WithWriteHook returns a context that calls begin before each request that writes. If
@@ -90,4 +97,69 @@ func isWrite(r *http.Request) bool {
 // isReview reports whether a request asks about permissions or accounts. The address of a cluster may have a path of its own.
 func isReview(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/apis/authorization.k8s.io/") || strings.Contains(r.URL.Path, "/apis/authentication.k8s.io/")
+}
+
+// maxAnswer is more than any answer that is read as a whole needs: lists are read in pages. An answer without end would take all
+// memory of the machine.
+const maxAnswer = 256 << 20
+
+// limitAnswer makes reading more than maxAnswer of an answer an error, except from watches and logs.
+func limitAnswer(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	answer, err := next.RoundTrip(r)
+	if err == nil && !lastsLong(r) && !strings.HasSuffix(r.URL.Path, "/log") {
+		answer.Body = &limitedBody{ReadCloser: answer.Body, left: maxAnswer, request: r.Method + " " + r.URL.Path}
+	}
+	return answer, err
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	left    int
+	request string
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the API server answers %s with more than %d MiB", b.request, maxAnswer>>20)
+	}
+	return n, err
+}
+
+// unreachable is Helm's message for a cluster that can't be reached. Scripts look for it.
+const unreachable = "Kubernetes cluster unreachable"
+
+// An UnreachableError says that the API server couldn't be connected to, that its
+// certificate isn't trusted, or that there is no usable configuration.
+type UnreachableError struct{ err error }
+
+func (e *UnreachableError) Error() string { return unreachable + ": " + e.err.Error() }
+func (e *UnreachableError) Unwrap() error { return e.err }
+
+// Hint says which settings choose the cluster.
+func (e *UnreachableError) Hint() string {
+	if errors.As(e.err, new(*tls.CertificateVerificationError)) {
+		return "is this the right cluster? Give its certificate authority with --kube-ca-file, or the server name in its certificate with --kube-tls-server-name"
+	}
+	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
+}
+
+// wrapUnreachable sends a request. The error is an *UnreachableError if there is no connection.
+func wrapUnreachable(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	answer, err := next.RoundTrip(r)
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect") {
+		return nil, &UnreachableError{dial}
+	}
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return nil, &UnreachableError{untrusted}
+	}
+	return answer, err
+}
+
+// IsConnectionFailure reports whether a request got no answer because there was no connection, or it broke.
+func IsConnectionFailure(err error) bool {
+	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH)
 }
