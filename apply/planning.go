@@ -246,7 +246,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
 		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs.removesOthers(),
 	}
-	p.predictor = &predictor{a: a, schemas: p.schemas, history: p.history, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
+	p.predictor = &predictor{a: a, schemas: p.schemas, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, settled: settled, warnings: warned}
 	p.crds, err = p.resolver.resolve(ctx, applied, true)
 	return p, err

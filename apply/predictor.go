@@ -22,7 +22,6 @@ import (
 type predictor struct {
 	a        *Applier
 	schemas  *schemas
-	history  *releaseHistory
 	warnings *warnings
 
 	hooksComeFirst bool // they may change what kinds are like
