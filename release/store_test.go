@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"deployer/internal/kube"
+
+	"deployer/internal/program"
 )
 
 // helm is Helm's own storage in the site.
@@ -234,7 +236,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		s.edit(t, SecretName(name, 1), damage)
 		_, err := s.store.Get(t.Context(), name, 1)
 		var corrupt *CorruptError
-		if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), SecretName(name, 1)) || !strings.Contains(corrupt.Hint(), "kubectl -n "+s.namespace+" delete secret") {
+		if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), SecretName(name, 1)) || !strings.Contains(corrupt.Hint(), program.Kubectl+" -n "+s.namespace+" delete secret") {
 			t.Errorf("%s: Get = %v, want a *CorruptError that names the Secret", name, err)
 		}
 	}

@@ -432,7 +432,7 @@ func TestNamespaceMadeInVainGoesWhenNothingCanBeRecorded(t *testing.T) {
 		w.user.AllowEverywhere(t, kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
 			kubetest.Rule("", "*", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
 		w.kubeconfig = w.user.Kubeconfig(t, w.ns)
-		r := w.exits(1, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
+		r := w.exits(3, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
 		w.says(r, "stderr", "no permission to create secrets in namespace "+ns)
 		if w.get("namespaces", ns) != nil {
 			t.Errorf("Namespace/%s was made:\n%s", ns, r)
