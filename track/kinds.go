@@ -60,6 +60,12 @@ func (t *trackedObject) revisionPods() revisionPods {
 	return found
 }
 
+// podsAreOutdated reports whether the pods that are watched are of another revision than the present one, as soon as the workload
+// itself says so: its events and those of its pods come in any order.
+func (t *trackedObject) podsAreOutdated(of revisionPods) bool {
+	return t.newPods.owner != "" && (of.owner != "" && of.owner != t.newPods.owner || t.newPods.revision == "")
+}
+
 func podsOfDeployment(t *trackedObject) revisionPods {
 	if t.newPods.revision == "" {
 		return revisionPods{}

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -52,10 +53,11 @@ type podWatch struct {
 
 // ownerOf returns the workload whose current revision a pod is of; nil when no tracked object's is.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
-	if obj := p.owners[ownerKey(pod.Owner.UID, pod.Owner.Revision)]; obj != nil {
-		return obj
+	obj := cmp.Or(p.owners[ownerKey(pod.Owner.UID, pod.Owner.Revision)], p.owners[replicaSetKey(pod.Namespace, pod.Owner.Name)])
+	if obj == nil || obj.podsAreOutdated(obj.revisionPods()) {
+		return nil
 	}
-	return p.owners[replicaSetKey(pod.Namespace, pod.Owner.Name)]
+	return obj
 }
 
 // request asks for a watch of a workload's pods once its revision is known, and again for each
@@ -65,7 +67,7 @@ func (p *podWatches) request(obj *trackedObject) {
 	if p.allNamespaces && of.query.label != "" && obj.gk != kube.DaemonSetKind {
 		of.query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
-	if of.owner != "" && of.owner != obj.newPods.owner || obj.newPods.revision == "" {
+	if obj.podsAreOutdated(of) {
 		p.forget(obj)
 	}
 	if of.owner == "" || p.owners[of.owner] == obj {
@@ -80,9 +82,6 @@ func (p *podWatches) request(obj *trackedObject) {
 // forget drops the pods of a workload's earlier revision. What their watch, or one that others
 // need, still reports about them doesn't count.
 func (p *podWatches) forget(obj *trackedObject) {
-	if obj.newPods.owner == "" {
-		return
-	}
 	delete(p.owners, obj.newPods.owner)
 	obj.newPods.owner = ""
 	clear(obj.newPods.byUID)

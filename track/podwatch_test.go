@@ -57,6 +57,9 @@ func TestPodsOfAnEarlierRevision(t *testing.T) {
 			s.pods.handle(before, watch.Event{Kind: watch.Unreachable, Err: fmt.Errorf("no answer")})
 
 			obj.update(normalisedYAML(t, fmt.Sprintf(test.manifest, test.revisions[1], 2)), now)
+			if s.pods.handle(before, changed(test.revisions[0])); len(obj.newPods.byUID) != 0 { // told in the same batch
+				t.Errorf("new pods = %v before those of the second revision are asked for, want none", obj.newPods.byUID)
+			}
 			s.pods.request(obj)
 			if obj.clock.isPaused() {
 				t.Error("its timers wait for the watch of the revision before")

@@ -123,13 +123,8 @@ func (e *evaluation) ruleInput() rules.Input {
 	in := rules.Input{Object: e.obj.observed.object, Baseline: e.obj.target.Baseline, Changed: e.obj.target.Changed,
 		MustComplete: (e.obj.target.Until == UntilComplete || e.obj.settings.trackAs == "job") && e.obj.settings.trackAs != "service",
 		MustServe:    e.obj.settings.trackAs == "service", AppliedAt: e.obj.timers.appliedAt, Now: e.now,
-		HasStatus: e.obj.observed.hasStatus, ProgressedAt: e.obj.timers.progressedAt, RolloutRequired: e.obj.settings.rolloutRequired, Events: e.obj.events.counts,
+		HasStatus: e.obj.observed.hasStatus, ProgressedAt: e.obj.timers.progressedAt, RolloutRequired: e.obj.settings.rolloutRequired, NewReady: e.obj.newPods.ready(), Events: e.obj.events.counts,
 		Own: cmp.Or(e.obj.settings.rule, e.obj.kindRule), Workloads: e.workloads()}
-	if e.obj.settings.rolloutRequired != "" {
-		if of := e.obj.revisionPods(); of.owner != "" && of.value == e.obj.newPods.revision {
-			in.NewReady = e.obj.newPods.ready()
-		}
-	}
 	return in
 }
 

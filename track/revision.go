@@ -39,7 +39,6 @@ func (t *trackedObject) updateRevision() {
 	}
 	if t.newPods.revisionNumber != revisionNumberOf(t.observed.object) { // another ReplicaSet is the newest one
 		t.newPods.revision = ""
-		clear(t.newPods.byUID)
 	}
 	if t.newPods.revision == "" {
 		t.setRevision(revisionByMessage(t))

@@ -121,6 +121,9 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		clear(t.timers.failingSince)
 	}
 	t.updateRevision()
+	if t.podsAreOutdated(t.revisionPods()) {
+		clear(t.newPods.byUID)
+	}
 	if t.gk == kube.PodKind {
 		t.updateBarePod(obj)
 	}
