@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -140,8 +141,7 @@ var restingPhases = sets.New("paused", "suspended", "hibernated", "halted", "sto
 // runToEnd matches kinds whose objects aren't ready while they run.
 var runToEnd = lazyregexp.New(`(Backup|Restore|Run|Migration|Experiment|Workflow|BroadcastJob)$`)
 
-// byReplicas evaluates an object that counts its replicas as Kubernetes' own workloads do; false when it doesn't. How many
-// stay old by a partition, it doesn't know.
+// byReplicas evaluates an object that counts its replicas as Kubernetes' own workloads do; false when it doesn't.
 func byReplicas(in Input) (Verdict, bool) {
 	o := in.Object.Object
 	wanted, wants := number(field(o, "spec", "replicas"))
@@ -149,14 +149,39 @@ func byReplicas(in Input) (Verdict, bool) {
 	if !wants || !counts {
 		return Verdict{}, false
 	}
-	if updated, tells := number(field(o, "status", "updatedReplicas")); tells && field(o, "spec", "updateStrategy", "partition") == nil && field(o, "spec", "updateStrategy", "rollingUpdate", "partition") == nil {
-		done = min(done, updated)
+	updated, tells := number(field(o, "status", "updatedReplicas"))
+	if tells {
+		done = min(done, updated+mayStayOld(o, wanted))
 	}
 	v := Verdict{Done: int(min(done, wanted)), Total: int(wanted), Message: fmt.Sprintf("%d of %d replicas ready", min(done, wanted), wanted)}
-	if done >= wanted {
-		v.Phase = Ready
+	if done < wanted {
+		return v, true
+	}
+	if v.Phase = Ready; tells && isUpdatedOnDelete(o) {
+		v.Notes = onDeleteNote(int(max(0, wanted-updated)), false)
 	}
 	return v, true
+}
+
+// isUpdatedOnDelete reports whether a workload of any kind leaves it to others when its pods are replaced.
+func isUpdatedOnDelete(o map[string]any) bool {
+	return text(o, "spec", "updateStrategy", "type") == "OnDelete" || text(o, "spec", "strategy", "type") == "OnDelete"
+}
+
+// mayStayOld returns how many replicas the update strategy of an object lets be of an earlier revision: by a partition, or
+// by one for each part of it, and all of them where it doesn't say how many.
+// https://openkruise.io/docs/user-manuals/cloneset, https://openkruise.io/docs/user-manuals/uniteddeployment
+func mayStayOld(o map[string]any, wanted int64) (old int64) {
+	partitions := []any{field(o, "spec", "updateStrategy", "partition"), field(o, "spec", "updateStrategy", "rollingUpdate", "partition")}
+	byPart, _ := field(o, "spec", "updateStrategy", "manualUpdate", "partitions").(map[string]any)
+	for _, partition := range slices.AppendSeq(partitions, maps.Values(byPart)) {
+		n, isNumber := number(partition)
+		if partition != nil && !isNumber || isUpdatedOnDelete(o) {
+			return wanted
+		}
+		old += n
+	}
+	return old
 }
 
 // restsBy returns the phase by which an object is at rest; empty when it isn't.
