@@ -99,6 +99,7 @@ func TestReadinessOfKinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		object     string
 		unchanged  bool
+		before     bool          // its status is the one of before the change
 		quiet      time.Duration // since the last progress; a second if 0
 		want       Phase
 		unverified bool
@@ -161,7 +162,7 @@ func TestReadinessOfKinds(t *testing.T) {
 		"VictoriaMetrics on its way":         {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMSingle, metadata: {generation: 2}, status: {observedGeneration: 2, updateStatus: expanding}}", quiet: month},
 		"VictoriaMetrics":                    {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMSingle, metadata: {generation: 2}, status: {observedGeneration: 2, updateStatus: operational}}", want: Ready},
 		"VictoriaMetrics that fails":         {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMAgent, metadata: {generation: 2}, status: {observedGeneration: 2, updateStatus: failed, reason: no secret}}", want: Failed},
-		"VictoriaMetrics, paused":            {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMAgent, status: {updateStatus: paused}}", want: Ready, note: "paused"},
+		"VictoriaMetrics, paused":            {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMAgent, spec: {paused: true}, status: {updateStatus: paused}}", want: Ready, note: "paused"},
 		"collector that starts":              {object: "{apiVersion: opentelemetry.io/v1beta1, kind: OpenTelemetryCollector, spec: {replicas: 2}, status: {scale: {replicas: 2, statusReplicas: 1/2}}}", quiet: month},
 		"collector":                          {object: "{apiVersion: opentelemetry.io/v1beta1, kind: OpenTelemetryCollector, spec: {replicas: 2}, status: {scale: {replicas: 2, statusReplicas: 2/2}}}", want: Ready},
 		"collector of each pod":              {object: "{apiVersion: opentelemetry.io/v1beta1, kind: OpenTelemetryCollector, spec: {mode: sidecar}, status: {version: 1.0.0}}", want: Ready},
@@ -185,6 +186,12 @@ func TestReadinessOfKinds(t *testing.T) {
 		"cluster of MySQL, half of it":       {object: "{apiVersion: mysql.oracle.com/v2, kind: InnoDBCluster, spec: {instances: 3}, status: {cluster: {status: ONLINE_PARTIAL, onlineInstances: 2}}}", quiet: month},
 		"cluster of MySQL":                   {object: "{apiVersion: mysql.oracle.com/v2, kind: InnoDBCluster, spec: {instances: 3}, status: {cluster: {status: ONLINE, onlineInstances: 3}}}", want: Ready},
 		"Percona on its way again":           {object: "{apiVersion: pxc.percona.com/v1, kind: PerconaXtraDBCluster, metadata: {generation: 2}, status: {observedGeneration: 2, state: initializing, conditions: [{type: ready, status: 'True'}, {type: initializing, status: 'True'}]}}", quiet: month},
+		"Percona that is resumed":            {object: "{apiVersion: pxc.percona.com/v1, kind: PerconaXtraDBCluster, metadata: {generation: 2}, spec: {pause: false}, status: {observedGeneration: 1, state: paused}}", quiet: month},
+		"Percona's MongoDB that is resumed":  {object: "{apiVersion: psmdb.percona.com/v1, kind: PerconaServerMongoDB, metadata: {generation: 2}, spec: {pause: false}, status: {observedGeneration: 1, state: paused}}", quiet: month},
+		"Percona, paused":                    {object: "{apiVersion: pxc.percona.com/v1, kind: PerconaXtraDBCluster, metadata: {generation: 2}, spec: {pause: true}, status: {observedGeneration: 2, state: paused}}", want: Ready, note: "paused"},
+		"VictoriaMetrics that is resumed":    {object: "{apiVersion: operator.victoriametrics.com/v1beta1, kind: VMSingle, metadata: {generation: 2}, spec: {paused: false}, status: {observedGeneration: 1, updateStatus: paused}}", quiet: month},
+		"machines that are paused no more":   {object: "{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstanceReplicaSet, spec: {replicas: 2, paused: false}, status: {readyReplicas: 1, conditions: [{type: Paused, status: 'True'}]}}", before: true, quiet: month},
+		"machines that are paused":           {object: "{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstanceReplicaSet, spec: {replicas: 2, paused: true}, status: {readyReplicas: 1}}", want: Ready, note: "paused"},
 		"Percona":                            {object: "{apiVersion: pxc.percona.com/v1, kind: PerconaXtraDBCluster, metadata: {generation: 2}, status: {observedGeneration: 2, state: ready, conditions: [{type: initializing, status: 'True'}, {type: ready, status: 'True'}]}}", want: Ready},
 		"Keycloak that can't start":          {object: "{apiVersion: k8s.keycloak.org/v2alpha1, kind: Keycloak, status: {conditions: [{type: Ready, status: 'False'}, {type: HasErrors, status: 'True', message: CrashLoopBackOff}]}}", want: Failed},
 		"realm that isn't imported yet":      {object: "{apiVersion: k8s.keycloak.org/v2alpha1, kind: KeycloakRealmImport, status: {conditions: [{type: Started, status: 'True'}, {type: Done, status: 'False'}]}}", quiet: month, endless: true},
@@ -235,7 +242,7 @@ func TestReadinessOfKinds(t *testing.T) {
 			test.quiet = time.Second
 		}
 		in := Input{Object: obj, Baseline: obj, Changed: !test.unchanged, AppliedAt: applied, ProgressedAt: applied, Now: applied.Add(test.quiet), HasStatus: new(true)}
-		if hasStatus(obj) { // written by its controller since the apply
+		if hasStatus(obj) && !test.before { // written by its controller since the apply
 			in.Baseline = obj.DeepCopy()
 			delete(in.Baseline.Object, "status")
 		}
