@@ -676,12 +676,13 @@ func TestLeaseRefusedByQuota(t *testing.T) {
 	if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.Eventually(t, 10*time.Second, "the quota is in force", func(ctx context.Context) error {
-		found, err := quotas.Get(ctx, "no-leases", metav1.GetOptions{})
-		if err == nil && len(found.Status.Hard) == 0 {
-			err = errors.New("it has no status")
+	s.Eventually(t, 10*time.Second, "the quota is in force", func(ctx context.Context) error { // admission knows it a moment after its status is there
+		probe := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+		_, err := s.Client().CoordinationV1().Leases(s.namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "exceeded quota") {
+			return fmt.Errorf("a Lease is answered with %v", err)
 		}
-		return err
+		return nil
 	})
 	var warned warnings
 	_, err := s.store.Lock(ctx, "web", quick(t, LockOptions{Warn: warned.add}))
