@@ -236,7 +236,7 @@ func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool
 	isNumbered := numberOf(name) != ""
 	labels := &surroundings{old: ownerLabels(old, isNumbered), versions: mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) })}
 	isAny := func(string) bool { return true }
-	if same, found := labels.haveRecorded(isAny, func(n *node) map[string]*node { return map[string]*node{"": n} }); !same || !isNumbered || found {
+	if same, _ := labels.haveRecorded(isAny, itself); !same || !isNumbered {
 		return same
 	}
 	bodies := mapped(versions, o.body)

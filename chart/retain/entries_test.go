@@ -170,6 +170,16 @@ spec: {profile: {login: {{ $u }}}, auth: {password: {{ randAlphaNum 12 }}}}
 	"JDBC":                              {eachLine("jdbc:postgresql://h:5432/db?user={{ $u }}&password=PW"), true},
 	"connection strings of many hosts":  {eachLine("mongodb://{{ $u }}:PW@h1:27017,h2:27017/db?replicaSet=r"), true},
 	"users of NATS":                     {text("authorization {\n  users = [\n{{- range .Values.users }}\n    {user: \"{{ . }}\", password: \"{{ randAlphaNum 12 }}\"}\n{{- end }}\n  ]\n}"), true},
+	"nested elements of XML":            {eachLine("<user>\n<login>\n<name>{{ $u }}</name>\n</login>\n<password>PW</password>\n</user>"), false},
+	"branches of XML":                   {eachLine("<user>\n<profile>\n<login>{{ $u }}</login>\n</profile>\n<auth>\n<password>PW</password>\n</auth>\n</user>"), false},
+	"branches of XML alone":             {eachLine("<profile>\n<login>{{ $u }}</login>\n</profile>\n<auth>\n<password>PW</password>\n</auth>"), false},
+	"indented branches of XML":          {eachLine("<user>\n  <profile>\n    <login>{{ $u }}</login>\n  </profile>\n  <auth>\n    <password>PW</password>\n  </auth>\n</user>"), false},
+	"elements with lines of text":       {eachLine("<db>\n<user>\n{{ $u }}\n</user>\n<password>\nPW\n</password>\n</db>"), false},
+	"a comment above an element":        {eachLine("# {{ $u }}\n<auth>\n<password>PW</password>\n</auth>"), false},
+	"netrc below comments":              {eachLine("# {{ $u }}\nmachine h{{ $i }}\nlogin admin\npassword PW"), false},
+	"branches of HCL":                   {eachLine("db {\n  profile {\n    login = {{ $u }}\n  }\n  password = PW\n}"), false},
+	"a machine in a configuration":      {eachLine("db_user = {{ $u }}\nmachine = big\ndb_password = PW"), false},
+	"branches of objects with a label":  {strings.Replace(numberedObjects("labels: {owner: team}", "a: {login: {{ $u }}}, b: {login: x}, auth: {password: PW}"), "v1\nkind: Secret", "example.com/v1\nkind: Account", 1), false},
 	"objects by numbers with a label":   {numberedObjects("labels: {user: {{ $u }}}", "password: PW"), false},
 	"objects by numbers with an owner":  {numberedObjects("annotations: {example.com/owner: {{ $u }}}", "password: PW"), false},
 	"objects by numbers without a user": {numberedObjects("labels: {app: x}", "who: {{ $u }}, password: PW"), false},
@@ -360,11 +370,22 @@ func TestUsersByOtherWords(t *testing.T) {
 		"props.setProperty(\"user\", \"USER\");\nprops.setProperty(\"password\", \"PW\");", "protected $user = 'USER';\nprotected $password = 'PW';",
 		"declare -x DB_USER=USER\ndeclare -x DB_PASSWORD=PW", "<entry key=\"db.user\">USER</entry>\n<entry key=\"db.password\">PW</entry>",
 		"--from-literal=username=USER\n--from-literal=password=PW", "--set-string auth.username=USER\n--set-string auth.password=PW", "# user: USER\npassword=PW",
+		"<db>\n<profile>\n<login>USER</login>\n</profile>\n<audit>\n<user>x</user>\n</audit>\n<auth>\n<password>PW</password>\n</auth>\n</db>",
+		"<login>\n<name>USER</name>\n</login>\n<password>PW</password>", "<db>\n<user>\nUSER\n</user>\n<password>PW</password>\n</db>",
+		"<db>\n<login\n name=\"USER\"/>\n<password>PW</password>\n</db>", "<auth>\n<id>1</id>\n<password>PW</password>\n</auth>\n<profile>\n<login>USER</login>\n</profile>",
+		"<admin-user>USER</admin-user>\n<db-auth>\n<password>PW</password>\n</db-auth>", "<user>\n  <login>\n    <name>USER</name>\n  </login>\n  <password>PW</password>\n</user>",
+		"# USER\n<auth>\n<password>PW</password>\n</auth>", "<!-- USER -->\n<auth>\n<password>PW</password>\n</auth>", "# the account of USER\n[db]\npassword=PW",
+		"[main]\nx=y\n# the account of USER\n[db]\npassword=PW", "machine h0\nlogin admin\npassword x\n# USER\nmachine h1\nlogin admin\npassword PW",
+		"db_user = USER\nmachine = big\ndb_password = PW", "admin_user = USER\nmachine = big\npassword = PW", "db_user = USER\nmachine big\nport 5\ndb_password = PW",
+		"admin_user = USER\nmachine big\npassword PW", "CREATE USER app WITH PASSWORD 'PW';\nuser=USER\npassword=PW", "ALTER ROLE app PASSWORD 'PW';\nuser USER\npassword PW",
+		"CREATE USER app PASSWORD 'PW';\nCREATE USER USER\nWITH PASSWORD 'PW';", "PW=PW\nuser=USER\npassword=PW", "PW PW\nuser USER\npassword PW",
+		"user PW\nuser USER\npassword PW", "[db]\nPW PW\nuser USER\npassword PW", "[db]\nuser=USER\nuser=admin\npassword=PW",
 	} {
 		s := newStory(t)
 		read := func(user string) string {
-			of := s.deploy(text(strings.NewReplacer("DB_USER", "DB_USER", "PGUSER", "PGUSER", "USER", user, "PW", "{{ randAlphaNum 23 }}").Replace(entry)), nil).Manifest
-			return lazyregexp.New(`\b[A-Za-z0-9]{23}\b`)().FindString(of)
+			of := s.deploy(text(strings.NewReplacer("DB_USER", "DB_USER", "PGUSER", "PGUSER", "CREATE USER USER", "CREATE USER "+user, "CREATE USER", "CREATE USER", "USER", user, "PW", "{{ randAlphaNum 23 }}").Replace(entry)), nil).Manifest
+			found := lazyregexp.New(`\b[A-Za-z0-9]{23}\b`)().FindAllString(of, -1)
+			return found[len(found)-1]
 		}
 		alices, again, bobs := read("alice"), read("alice"), read("bob")
 		if alices == "" || alices != again || bobs == alices {

@@ -1,7 +1,6 @@
 package retain
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,7 +26,9 @@ type entries struct {
 	old       []*node   // the recorded entries
 	unchanged bool      // nothing but generated values has changed in the release, so that also the positions are the same
 
-	fields map[string]*surroundings // see asField
+	fields   map[string]*surroundings // see asField
+	lines    *fixedLines              // see fixed
+	branches *branches                // see besides
 }
 
 // recorded returns the recorded entry that is certain to be the same one as entry i; otherwise nil, and why:
@@ -47,10 +48,10 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		around := e.asField(key, label)
 		n := e.columns[i][0]
 		isNamed := len(identities(n)) > 0 && n.header() != nil && n.valueOfElement() == nil
-		if numberOf(around.key) != "" && !e.lineAboveFits(i, matching[0]) {
+		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || numberOf(around.key) != "") && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
 			return nil, missingOwner
 		}
-		if identitiesFit(e.columns[i], matching[0]) && headersFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
+		if e.branchesFit(i) && identitiesFit(e.columns[i], matching[0]) && headersFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
 		return nil, missingOwner
@@ -76,7 +77,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 	}
 	first := func(column []*node) *node { return column[0] }
 	if candidates := fitting(e.old); len(candidates) == 1 && len(fitting(mapped(e.columns, first))) == 1 {
-		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(key) {
+		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(key) || !e.branchesFit(i) {
 			return nil, missingOwner
 		}
 		return candidates[0], ""
@@ -156,49 +157,215 @@ func mapped[T any](list []T, to func(T) *node) []*node {
 
 // neighboursFit reports whether the lines or arguments that say whose the one with a key is haven't changed, such as --user=root.
 func (e *entries) neighboursFit(of string) bool {
-	generated := map[string]bool{}
-	var rendered []*node
-	var keyless [][]*node // whose first word is generated
-	for _, column := range e.columns {
-		rendered = append(rendered, column[0])
-		switch key := lineKeyOf(column[0]); {
-		case key != fixedLineKey(column):
-			keyless = append(keyless, column)
-		case !sameInAll(column):
-			generated[identityLineKey(column[0])] = true
-		}
-	}
 	if !e.asField(anyLine, of).haveRecordedNumber() {
 		return false
 	}
-	identityKeyOf := func(n *node) string {
-		key := identityLineKey(n)
-		if key != "" && slices.ContainsFunc(keyless, func(column []*node) bool { return fits(column, n) }) {
-			return ""
-		}
-		return key
-	}
 	words := wordsOfKey(of)
-	collect := func(list []*node) (out []string) {
+	collect := func(list []*node) (out []*node) {
 		nearest := 1
 		for _, n := range list {
-			nearest = max(nearest, sharedPath(identityKeyOf(n), of))
+			nearest = max(nearest, sharedPath(identityLineKey(n), of))
 		}
 		for _, n := range list {
-			key := identityKeyOf(n)
-			if key == "" && nameOwnersOf(lineKeyOf(n), words) {
-				out = append(out, strings.TrimSpace(n.text))
-			}
+			key := identityLineKey(n)
 			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
 			namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
 			isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
-			if key != "" && !generated[key] && (key == "#" || isNumber || isOwner) {
-				out = append(out, strings.TrimSpace(n.text))
+			if key == "" && nameOwnersOf(lineKeyOf(n), words) || key != "" && (key == "#" || isNumber || isOwner) {
+				out = append(out, n)
 			}
 		}
 		return out
 	}
-	return slices.Equal(collect(rendered), collect(e.old))
+	return e.fixed().fit(collect(e.fixed().lines), collect(e.old))
+}
+
+// FixedLines are the lines among entries in which nothing is generated.
+type fixedLines struct {
+	lines           []*node
+	keys, generated map[string]bool // of identities, in these lines and in the others
+	others          [][]*node
+	keyless         [][]*node // of the others, those whose first word is generated
+	known           map[string]bool
+	old             []*node
+	entries         map[*node]bool // see isEntry
+}
+
+func (e *entries) fixed() *fixedLines {
+	if e.lines != nil {
+		return e.lines
+	}
+	f := &fixedLines{keys: map[string]bool{}, generated: map[string]bool{}, known: map[string]bool{}, old: e.old, entries: map[*node]bool{}}
+	for _, column := range e.columns {
+		key := fixedLineKey(column)
+		f.known[key] = true
+		switch {
+		case sameInAll(column):
+			f.lines = append(f.lines, column[0])
+			f.keys[identityLineKey(column[0])] = true
+		case key != lineKeyOf(column[0]):
+			f.keyless = append(f.keyless, column)
+		default:
+			f.generated[identityLineKey(column[0])] = true
+			f.others = append(f.others, column)
+		}
+	}
+	e.lines = f
+	return f
+}
+
+// fit reports whether recorded lines are fixed ones and otherwise entries themselves, which have something generated.
+func (f *fixedLines) fit(fixed, old []*node) bool {
+	for _, n := range old {
+		switch {
+		case len(fixed) > 0 && strings.TrimSpace(n.text) == strings.TrimSpace(fixed[0].text):
+			fixed = fixed[1:]
+		case !f.isEntry(n):
+			return false
+		}
+	}
+	return len(fixed) == 0
+}
+
+// isEntry reports whether a recorded line was one with something generated: it has the key of such lines only, or looks like one. Of
+// those that have no key, there were no more than there are.
+func (f *fixedLines) isEntry(n *node) bool {
+	is, known := f.entries[n]
+	if known {
+		return is
+	}
+	fitsOne := func(columns [][]*node, n *node) bool {
+		return slices.ContainsFunc(columns, func(column []*node) bool { return fits(column, n) })
+	}
+	isKeyless := func(n *node) bool { return !f.known[lineKeyOf(n)] && fitsOne(f.keyless, n) }
+	switch key := identityLineKey(n); {
+	case f.generated[key]:
+		is = !f.keys[key] || fitsOne(f.others, n)
+	case isKeyless(n):
+		count := 0
+		for _, old := range f.old {
+			if isKeyless(old) {
+				count++
+			}
+		}
+		is = count <= len(f.keyless)
+	}
+	f.entries[n] = is
+	return is
+}
+
+// Branches are the blocks among entries that say whose those beside them are.
+type branches struct {
+	elements, others       []string // what they say: elements of XML, and other blocks
+	oldElements, oldOthers []string
+	headers                map[string]bool // of the others
+	isNamed                bool            // a line says it, too
+}
+
+// branchesFit reports whether the blocks beside entry i in which nothing is generated say as before whose it is: all elements of XML,
+// and as in a map, the only other block if nothing else does. Sections are compared like fields.
+func (e *entries) branchesFit(i int) bool {
+	b := e.besides()
+	if !slices.Equal(b.elements, b.oldElements) {
+		return false
+	}
+	n := e.columns[i][0]
+	if b.isNamed || len(b.headers) != 1 || n.header() != nil && (section().MatchString(n.header().text) || len(identities(n)) > 0) {
+		return true
+	}
+	return slices.Equal(b.others, b.oldOthers)
+}
+
+func (e *entries) besides() *branches {
+	if e.branches != nil {
+		return e.branches
+	}
+	b := &branches{headers: map[string]bool{}, isNamed: slices.ContainsFunc(e.fixed().lines, func(n *node) bool { return isOwnerKey(identityLineKey(n)) })}
+	entries := map[string]bool{}
+	var fixed []*node
+	var generated [][]*node
+	for _, column := range e.columns {
+		switch n := column[0]; {
+		case n.header() == nil:
+		case sameInAll(column):
+			fixed = append(fixed, n)
+		default:
+			entries[n.shapeOfBlock()] = true
+			generated = append(generated, column)
+		}
+	}
+	isCounterpart := func(n *node) bool {
+		has := func(other *node) bool { return labelOf(other, header) == labelOf(n, header) }
+		return slices.ContainsFunc(generated, func(column []*node) bool {
+			return fits(column, n) || has(column[0]) && len(e.labelled(header, labelOf(n, header))) == 1 && len(slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return !has(old) })) == 1
+		})
+	}
+	collect := func(list []*node) (elements, others []string) {
+		for _, n := range list {
+			header := n.header()
+			if header == nil || section().MatchString(header.text) || machine().MatchString(header.text) || entries[n.shapeOfBlock()] {
+				continue
+			}
+			owners := n.ownerLines()
+			if len(owners) == 0 || isCounterpart(n) {
+				continue
+			}
+			if openTag().MatchString(header.text) {
+				elements = append(elements, owners...)
+			} else {
+				others = append(others, owners...)
+				b.headers[header.text] = true
+			}
+		}
+		return elements, others
+	}
+	b.elements, b.others = collect(fixed)
+	b.oldElements, b.oldOthers = collect(e.old)
+	e.branches = b
+	return b
+}
+
+// firstName matches the first name in the line that begins a block, such as that of an element.
+var firstName = lazyregexp.New(`\w[\w.-]*`)
+
+// shapeOfBlock is what blocks have in common that are entries of the same kind: their first name, and the keys in them.
+func (n *node) shapeOfBlock() string {
+	var keys []string
+	for _, line := range n.children[1:] {
+		key := lineKeyOf(line)
+		if line.header() != nil {
+			key = "{" + line.shapeOfBlock() + "}"
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return firstName().FindString(n.header().text) + " " + strings.Join(slices.Compact(keys), " ")
+}
+
+// ownerLines are the lines of a block that say whose something is, and what is in an element that is called so.
+func (n *node) ownerLines() (out []string) {
+	header := n.header()
+	isOwner := isOwnerKey(firstName().FindString(header.text))
+	if isOwner || slices.ContainsFunc(settings().FindAllStringSubmatch(header.text, -1), func(m []string) bool { return isOwnerKey(m[1]) }) {
+		out = append(out, strings.TrimSpace(header.text))
+	}
+	isText := isOwner && openTag().MatchString(header.text)
+	for _, line := range n.children[1:] {
+		if line.header() != nil {
+			out = append(out, line.ownerLines()...)
+			continue
+		}
+		key := identityLineKey(line)
+		if isOwnerKey(key) || key == "#" || isText && !strings.HasPrefix(strings.TrimSpace(line.text), "<") {
+			out = append(out, strings.TrimSpace(line.text))
+		}
+	}
+	return out
+}
+
+// isStrictBlock reports whether a node is a block of a text that would be lines without it: an element of XML, or a machine of netrc.
+func (n *node) isStrictBlock() bool {
+	return n.header() != nil && (openTag().MatchString(n.header().text) || machine().MatchString(n.header().text))
 }
 
 // lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one:
@@ -277,8 +444,8 @@ var lineKeys = []func() *regexp.Regexp{
 // wordComment matches a comment of one word, which may say whose the lines below are.
 var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)
 
-// userInSQL matches a line that says whose the ones below are.
-var userInSQL = lazyregexp.New(`(?i)^\s*(?:create|alter)\s+(?:user|role|login)\s`)
+// userInSQL matches a line that says whose the rest of its statement is.
+var userInSQL = lazyregexp.New(`(?i)^\s*(?:create|alter)\s+(?:user|role|login)\s[^;]*$`)
 
 // digitsIn matches the numbers in a key.
 var digitsIn = lazyregexp.New(`\d+`)
@@ -366,22 +533,20 @@ func fixedLabel(versions []*node, key string) string {
 // identitiesFit reports whether a recorded entry has the same identities. Those of a block aren't its lines that have something
 // generated themselves: these are entries.
 func identitiesFit(versions []*node, old *node) bool {
-	var lines [][]*node
 	if versions[0].header() != nil {
-		lines, _ = aligned(versions)
-		lines = slices.DeleteFunc(lines, sameInAll)
-	}
-	isEntry := func(n *node) bool {
-		return n.isLine() && slices.ContainsFunc(lines, func(column []*node) bool { return fits(column, n) })
-	}
-	now, before := maps.Clone(identities(versions[0])), maps.Clone(identities(old))
-	for key, n := range now {
-		if isEntry(n) {
-			delete(now, key)
-			delete(before, key)
+		if old.header() == nil {
+			return false
 		}
+		columns, _ := aligned(versions)
+		lines := (&entries{columns: columns, old: old.children}).fixed()
+		collect := func(list []*node) []*node {
+			out := slices.DeleteFunc(slices.Clone(list), func(n *node) bool { return n.isHeader || identityLineKey(n) == "" })
+			slices.SortFunc(out, func(a, b *node) int { return strings.Compare(strings.TrimSpace(a.text), strings.TrimSpace(b.text)) })
+			return out
+		}
+		return lines.fit(collect(lines.lines), collect(old.children))
 	}
-	maps.DeleteFunc(before, func(_ string, n *node) bool { return isEntry(n) })
+	now, before := identities(versions[0]), identities(old)
 	for key := range now {
 		column := mapped(versions, func(v *node) *node { return identities(v)[key] })
 		if slices.Contains(column, nil) || before[key] == nil || !fits(column, before[key]) {

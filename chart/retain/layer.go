@@ -212,7 +212,8 @@ func (n *node) repeatsKeys() bool {
 var (
 	pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
 	section  = lazyregexp.New(`^\s*\[.*\]\s*$`)
-	machine  = lazyregexp.New(`^\s*(?:machine\s+\S.*|default(?:\s+login\s.*)?)\s*$`)
+	machine  = lazyregexp.New(`^\s*(?:machine\s+[^\s=:]+|default)(\s+(?:login|account|password)\s.*)?\s*$`)
+	ofLogin  = lazyregexp.New(`^\s*(?:login|account|password)\s+[^\s=:]`)
 	openTag  = lazyregexp.New(`^\s*<([\w.:-]+)(?:\s[^<>]*)?>\s*$`)
 )
 
@@ -264,6 +265,13 @@ func blockLength(lines []*node) int {
 		}
 		return end + 1
 	}
+	untilHeader := func(isHeader func(line string) bool) int { // which the comments above it belong to
+		n := until(isHeader)
+		for n > 1 && n < len(lines) && lineComment().MatchString(lines[n-1].text) {
+			n--
+		}
+		return n
+	}
 	switch tag := openTag().FindStringSubmatch(header); {
 	case strings.HasPrefix(header, "-----"):
 		return 1
@@ -272,11 +280,17 @@ func blockLength(lines []*node) int {
 			return n
 		}
 	case section().MatchString(header):
-		return until(section().MatchString)
-	case machine().MatchString(header):
-		return until(machine().MatchString)
+		return untilHeader(section().MatchString)
+	case beginsMachine(lines):
+		return untilHeader(func(line string) bool { return machine().MatchString(line) || section().MatchString(line) })
 	}
 	return until(func(line string) bool { return indentation(line) <= indentation(header) })
+}
+
+// beginsMachine reports whether the first line is that of a machine of netrc: with a login, or followed by one.
+func beginsMachine(lines []*node) bool {
+	m := machine().FindStringSubmatch(lines[0].text)
+	return m != nil && (m[1] != "" || len(lines) > 1 && ofLogin().MatchString(lines[1].text))
 }
 
 // elementLength is the number of lines of an element of XML, with the one that ends it; 0 if none does.

@@ -122,7 +122,7 @@ func (f *surroundings) haveRecordedOwner() bool {
 			continue
 		}
 		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) || nameOwnersOf(key, words) }
-		same, found := f.haveRecorded(isBeside, func(n *node) map[string]*node { return map[string]*node{"": n} })
+		same, found := f.haveRecorded(isBeside, itself)
 		if !same {
 			return false
 		}
@@ -219,6 +219,9 @@ func (f *surroundings) haveRecordedNumber() bool {
 func isOwnerKey(key string) bool {
 	return isIdentityKey(key, "host", "key") || isIdentityKey(key) && slices.Contains(wordsOfKey(key), "access")
 }
+
+// itself is what a field says, in haveRecorded.
+func itself(n *node) map[string]*node { return map[string]*node{"": n} }
 
 // ownersIn are the identities in a branch of a map.
 func ownersIn(branch *node) map[string]*node {
