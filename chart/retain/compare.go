@@ -119,7 +119,7 @@ func (w walk) compareFields(versions []*node, old *node) {
 		if w.siblings != nil {
 			below.around.versions, below.siblings = w.siblings, nil
 		}
-		if !below.around.haveRecordedNumber() {
+		if !below.around.haveRecordedNumber() || w.inText && !sameComments(column, old.child(key), false) {
 			below.missing = missingOwner
 		}
 		recorded := old.child(key)
@@ -173,6 +173,9 @@ func (w walk) compareItems(versions []*node, old *node) {
 		below := w.field(w.path+"["+list.name(i)+"]", w.key)
 		below.around = &surroundings{outer: w.around}
 		recorded, missing := list.recorded(i)
+		if w.inText && recorded != nil && !sameComments(column, recorded, true) {
+			recorded, missing = nil, missingOwner
+		}
 		if recorded == nil && list.old != nil {
 			below.missing, below.reworded = missing, list.reworded(i)
 		}

@@ -11,6 +11,7 @@ import (
 	"deployer/chart/internal/yamltext"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 )
 
 // A document is one YAML document of what was rendered.
@@ -250,8 +251,12 @@ func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool
 		}
 	}
 	content := func(n *node) *node { return withoutField(n, "metadata") }
-	return !isOneOfMany(name, names) || fits(mapped(bodies, content), content(o.body(old)))
+	isFirst := numberOf(name) == "0" && !zeroOfName().MatchString(name)
+	return !isFirst && !differsInNumber(name, names) || fits(mapped(bodies, content), content(o.body(old)))
 }
+
+// zeroOfName matches a name in which 0 is no position, such as auth0.
+var zeroOfName = lazyregexp.New(`\pL0`)
 
 // ownerLabels are the labels and annotations that say whose an object is: its user, or where the object has a number whatever says it
 // of a field.

@@ -379,7 +379,10 @@ func TestUsersByOtherWords(t *testing.T) {
 		"db_user = USER\nmachine = big\ndb_password = PW", "admin_user = USER\nmachine = big\npassword = PW", "db_user = USER\nmachine big\nport 5\ndb_password = PW",
 		"admin_user = USER\nmachine big\npassword PW", "CREATE USER app WITH PASSWORD 'PW';\nuser=USER\npassword=PW", "ALTER ROLE app PASSWORD 'PW';\nuser USER\npassword PW",
 		"CREATE USER app PASSWORD 'PW';\nCREATE USER USER\nWITH PASSWORD 'PW';", "PW=PW\nuser=USER\npassword=PW", "PW PW\nuser USER\npassword PW",
-		"user PW\nuser USER\npassword PW", "[db]\nPW PW\nuser USER\npassword PW", "[db]\nuser=USER\nuser=admin\npassword=PW",
+		"user PW\nuser USER\npassword PW", "# the password of USER1\npassword=PW", "# the account of USER1\nPASSWORD_0=PW", "# the account of USER1\nu0:\n  password: PW",
+		"# USER\npassword: PW", "a: b\n# the password of USER\npassword: PW\nc: d", "password: PW # USER\nc: d", "u0:\n  password: PW\n  # the account of USER\nu1:\n  x: y",
+		"- name: u0 # USER\n  password: PW", "# of USER\n- name: u0\n  password: PW", "# USER password\npassword=PW",
+		"[db]\nPW PW\nuser USER\npassword PW", "[db]\nuser=USER\nuser=admin\npassword=PW",
 	} {
 		s := newStory(t)
 		read := func(user string) string {
@@ -390,6 +393,44 @@ func TestUsersByOtherWords(t *testing.T) {
 		alices, again, bobs := read("alice"), read("alice"), read("bob")
 		if alices == "" || alices != again || bobs == alices {
 			t.Errorf("%s: %q, %q, and of another user %q", entry, alices, again, bobs)
+		}
+	}
+}
+
+// nobodys are texts before and after a change that says of no password whose it is, in which PW is the password.
+var nobodys = map[string][2]string{
+	"a password in a comment":        {text("{{ $p := randAlpha 23 }}# {{ $p }}\npassword_0: {{ $p }}"), text("{{ $p := randAlpha 23 }}# {{ $p }}\npassword_0: {{ $p }}\na: b")},
+	"something random in a comment":  {text("# id of {{ randAlpha 10 }}\npassword_0: PW"), text("# id of {{ randAlpha 10 }}\npassword_0: PW\na: b")},
+	"something random above a line":  {text("# id of {{ randAlpha 10 }}\npassword=PW"), text("# id of {{ randAlpha 10 }}\npassword=PW\na=b")},
+	"a comment in s3":                {text("s3:\n  # {{ randAlpha 12 }}\n  secretKey: PW"), text("s3:\n  # {{ randAlpha 12 }}\n  secretKey: PW\na: b")},
+	"a comment in oauth2":            {text("oauth2:\n  # the cookie secret\n  cookieSecret: PW"), text("oauth2:\n  # the secret of cookies\n  cookieSecret: PW")},
+	"a day":                          {text("# generated for x on Mon Nov 30 2026\npassword=PW"), text("# generated for x on Tue Dec 1 2026\npassword=PW")},
+	"a setting in a comment":         {text("# debug = false\npassword = PW"), text("# debug = true\npassword = PW")},
+	"the comment of another section": {text("[a]\nlevel = x\npassword = PW\n# root\n[b]\nq = r"), text("[a]\nlevel = x\npassword = PW\n# bob\n[b]\nq = r")},
+	"a license":                      {text("# Copyright A\n# All rights reserved\npassword=PW"), text("# Copyright B\n# All rights reserved\npassword=PW")},
+	"an interpreter":                 {text("#!/bin/sh\nexport P=PW"), text("#!/bin/bash\nexport P=PW")},
+	"an item of a text":              {text("* a\npassword=PW"), text("* b\npassword=PW")},
+	"an option":                      {text("-- SET x\npassword=PW"), text("-- SET y\npassword=PW")},
+	"a machine":                      {text("machine = big\n[db]\nuser = u\npassword = PW"), text("machine = small\n[db]\nuser = u\npassword = PW")},
+	"another role":                   {text("export PGPASSWORD=PW\npsql <<EOF\nCREATE ROLE readonly;\nEOF"), text("export PGPASSWORD=PW\npsql <<EOF\nCREATE ROLE readonly;\nCREATE ROLE writer;\nEOF")},
+	"a script":                       {secret + "stringData: {login: \"#!/bin/sh\\necho a\", password: PW}", secret + "stringData: {login: \"#!/bin/sh\\necho b\", password: PW}"},
+	"a configuration":                {secret + "stringData: {client: \"[a]\\nb=c\\n\", password: PW}", secret + "stringData: {client: \"[a]\\nb=d\\n\", password: PW}"},
+	"how many users":                 {secret + "stringData: {users: \"10\", tokens: PW}", secret + "stringData: {users: \"20\", tokens: PW}"},
+	"an attribute":                   {text("<a x=\"1\">\n<password>PW</password>\n</a>"), text("<a x=\"2\">\n<password>PW</password>\n</a>")},
+	"a property":                     {text("<configuration scan=\"1\">\n<property>\n<name>p</name>\n<value>PW</value>\n</property>\n</configuration>"), text("<configuration scan=\"2\">\n<property>\n<name>p</name>\n<value>PW</value>\n</property>\n</configuration>")},
+	"another element":                {text("<db>\n<user>x</user>\n<password>PW</password>\n</db>"), text("<db>\n<user>x</user>\n<password>PW</password>\n<port>1</port>\n</db>\n<a>\n<b>1</b>\n</a>")},
+	"an object with 0 in its name":   {strings.Replace(secret, "name: s", "name: auth0", 1) + "stringData: {domain: a, session-secret: PW}", strings.Replace(secret, "name: s", "name: auth0", 1) + "stringData: {domain: b, session-secret: PW}"},
+}
+
+// TestWhatSaysNothingOfAnOwnerRenewsNothing fails if a password is renewed because of what says of nobody that it is his.
+func TestWhatSaysNothingOfAnOwnerRenewsNothing(t *testing.T) {
+	for name, change := range nobodys {
+		s := newStory(t)
+		read := func(template string) string {
+			return lazyregexp.New(`\b[A-Za-z0-9]{23}\b`)().FindString(s.deploy(strings.NewReplacer("PGPASSWORD", "PGPASSWORD", "PW", "{{ randAlphaNum 23 }}").Replace(template), nil).Manifest)
+		}
+		if was, is := read(change[0]), read(change[1]); was == "" || was != is {
+			t.Errorf("%s: %q has become %q", name, was, is)
 		}
 	}
 }

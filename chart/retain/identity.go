@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"deployer/internal/lazyregexp"
 )
@@ -147,8 +146,8 @@ func (e *entries) othersFit() bool {
 	return generated == 1 && words
 }
 
-func mapped[T any](list []T, to func(T) *node) []*node {
-	out := make([]*node, len(list))
+func mapped[T, U any](list []T, to func(T) U) []U {
+	out := make([]U, len(list))
 	for i, n := range list {
 		out[i] = to(n)
 	}
@@ -368,20 +367,34 @@ func (n *node) isStrictBlock() bool {
 	return n.header() != nil && (openTag().MatchString(n.header().text) || machine().MatchString(n.header().text))
 }
 
-// lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one:
-// comments, but for what has digits in it, such as a version.
+// lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one.
 func (e *entries) lineAboveFits(i int, old *node) bool {
-	var rendered []*node
-	for _, column := range e.columns {
-		rendered = append(rendered, column[0])
+	var words [][]string
+	for k := range e.columns[i] {
+		words = append(words, wordsAbove(len(e.columns), i, func(j int) *node { return e.columns[j][k] }))
 	}
-	return slices.Equal(wordsAbove(rendered, i), wordsAbove(e.old, slices.Index(e.old, old)))
+	return wordsFit(words, wordsAbove(len(e.old), slices.Index(e.old, old), func(j int) *node { return e.old[j] }))
 }
 
-// wordsAbove are the words of the comments directly above an entry.
-func wordsAbove(list []*node, at int) (out []string) {
-	for ; at > 0; at-- {
-		above, first := list[at-1], list[at]
+// wordsFit reports whether recorded words of comments are those that are the same in all versions.
+func wordsFit(versions [][]string, old []string) bool {
+	isOther := func(v []string) bool { return !slices.Equal(v, versions[0]) }
+	if !slices.ContainsFunc(versions[1:], isOther) {
+		return slices.Equal(versions[0], old)
+	}
+	for i, word := range versions[0] {
+		isFixed := !slices.ContainsFunc(versions, func(v []string) bool { return i >= len(v) || v[i] != word })
+		if isFixed && (i >= len(old) || old[i] != word) {
+			return false
+		}
+	}
+	return true
+}
+
+// wordsAbove are the words of the comments directly above an entry of a list.
+func wordsAbove(n, at int, entry func(int) *node) (out []string) {
+	for ; at > 0 && at < n; at-- {
+		above, first := entry(at-1), entry(at)
 		for first.kind == items && len(first.children) > 0 {
 			first = first.children[0]
 		}
@@ -394,24 +407,43 @@ func wordsAbove(list []*node, at int) (out []string) {
 	return out
 }
 
-// lineComment matches a line that is a comment.
-var lineComment = lazyregexp.New(`^\s*(?:#|//|;|--(?:\s|$)|<!--|/?\*)`)
+var (
+	// lineComment matches a line that is a comment.
+	lineComment = lazyregexp.New(`^\s*(?:#(?:[^!]|$)|//|;|--(?:\s|$)|<!--|/\*)`)
+	// versionWord matches a word of a version, a date or a time.
+	versionWord = lazyregexp.New(`^(?:v?\d+|\d+T\d+|\d+Z)$`)
+	// whose matches a word of a comment that says whose something is.
+	whose = lazyregexp.New(`(?i)\b(?:of|for|belongs?|password|credentials?|(?:user|account|owner|login|member|customer|tenant|client|admin|e?mail|role|name)(?:name)?s?)\b|['’]s\b`)
+	// datesInText matches dates and times, also as date prints them.
+	datesInText = lazyregexp.New(timePattern + `|\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?(?:` + month + ` {1,2}\d{1,2}|\d{1,2} ` + month + `)\b(?: \d\d:\d\d:\d\d(?: [A-Z]{3,4})?)?`)
+)
 
-// wordsOfComment are the words of a comment without those that have digits, such as versions and dates.
+const month = `(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*`
+
+// wordsOfComment are the words of a comment that may say whose the line below is, without versions and dates: of one that has one
+// word, or says of whom it is.
 func wordsOfComment(text string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(text, isNotWord), func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) })
+	words := strings.FieldsFunc(datesInText().ReplaceAllString(text, ""), isNotWord)
+	if len(words) > 1 && !whose().MatchString(text) {
+		return nil
+	}
+	return slices.DeleteFunc(words, versionWord().MatchString)
 }
 
-// sameComment reports whether two fields of a text have the same words in the comments above and behind them.
-func sameComment(n, old *node) bool {
-	return n == nil || old == nil || slices.Equal(wordsOfComment(n.comments()), wordsOfComment(old.comments()))
+// sameComments reports whether versions of a field of a text have the words that were recorded in the comments on it. An entry, which
+// may be another one, must also have those of what is below it, and none that are new.
+func sameComments(versions []*node, old *node, isEntry bool) bool {
+	words := func(n *node) []string { return n.wordsOfComments(isEntry) }
+	return old == nil || slices.Contains(versions, nil) || !isEntry && len(words(old)) == 0 || wordsFit(mapped(versions, words), words(old))
 }
 
-// comments are those of a field, and of what is below it.
-func (n *node) comments() string {
-	out := n.comment
-	for _, child := range n.children {
-		out += " " + child.comments()
+// wordsOfComments are those of the comments on a field; deep says, also on what is below it.
+func (n *node) wordsOfComments(deep bool) (out []string) {
+	for line := range strings.Lines(n.comment) {
+		out = append(out, wordsOfComment(line)...)
+	}
+	for i := 0; deep && i < len(n.children); i++ {
+		out = append(out, n.children[i].wordsOfComments(deep)...)
 	}
 	return out
 }
@@ -506,7 +538,7 @@ var settings = lazyregexp.New(`([\w.-]+)["']?[\])]?\s*[=:,]`)
 func labelOf(n *node, key string) string {
 	if key == header {
 		if h := n.header(); h != nil && !strings.HasPrefix(strings.TrimSpace(h.text), "[[") { // a table of TOML can be there several times
-			return h.text
+			return labelOfHeader(h.text)
 		}
 		return ""
 	}
@@ -518,6 +550,24 @@ func labelOf(n *node, key string) string {
 	}
 	return ""
 }
+
+// labelOfHeader is the line that begins a block; of an element of XML only its name and the attributes that say whose it is.
+func labelOfHeader(line string) string {
+	tag := openTag().FindStringSubmatch(line)
+	if tag == nil {
+		return line
+	}
+	label := tag[1]
+	for _, m := range attributes().FindAllStringSubmatch(line, -1) {
+		if isIdentityKey(m[1]) {
+			label += m[0]
+		}
+	}
+	return label
+}
+
+// attributes match those of an element of XML.
+var attributes = lazyregexp.New(`\s([\w.:-]+)\s*=\s*(?:"[^"]*"|'[^']*')`)
 
 // fixedLabel is labelOf of an entry that has the same label in all renderings; otherwise it is empty.
 func fixedLabel(versions []*node, key string) string {
@@ -561,6 +611,9 @@ func headersFit(versions []*node, old *node) bool {
 	headers, recorded := mapped(versions, (*node).header), old.header()
 	if recorded == nil || slices.Contains(headers, nil) {
 		return recorded == nil && headers[0] == nil
+	}
+	if sameInAll(headers) {
+		return labelOfHeader(headers[0].text) == labelOfHeader(recorded.text)
 	}
 	return fits(headers, recorded)
 }

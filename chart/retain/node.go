@@ -22,7 +22,7 @@ type node struct {
 	yaml     *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
 	isData   bool       // it is base64, as in the data of a Secret
 	isHeader bool       // it is the line that begins a block
-	comment  string     // of a field in YAML: what stands in comments above it and behind it
+	comment  string     // of a field or item in YAML: what stands in comments above, behind and below it
 
 	// What has been found out about it; see child, lineKeyOf and identities.
 	index   map[string]int // positions of the first indexed keys

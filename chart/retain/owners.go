@@ -1,6 +1,7 @@
 package retain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -121,9 +122,10 @@ func (f *surroundings) haveRecordedOwner() bool {
 		if f.old == nil {
 			continue
 		}
-		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) || nameOwnersOf(key, words) }
+		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) }
+		areBeside := func(key string) bool { return nameOwnersOf(key, words) }
 		same, found := f.haveRecorded(isBeside, itself)
-		if !same {
+		if others, _ := f.haveRecorded(areBeside, unlessNumber); !same || !others {
 			return false
 		}
 		known = known || found
@@ -170,8 +172,8 @@ func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*nod
 			}
 		}
 		for path, before := range find(f.old.children[i]) {
-			if isText := strings.Contains(strings.TrimSpace(before.text), "\n"); before.kind != scalar || isText && strings.Contains(key, ".") {
-				continue // name.yaml is a document
+			if before.kind != scalar || strings.Contains(strings.TrimSpace(before.text), "\n") {
+				continue // name.yaml is a document, and login may be a script
 			}
 			column := []*node{}
 			for _, v := range now {
@@ -204,7 +206,8 @@ func (f *surroundings) haveRecordedNumber() bool {
 		}
 		return out
 	}
-	if f.inText && !sameComment(f.versions[0].child(f.key), f.old.child(f.key)) {
+	isPosition := isOneOfMany(f.key, slices.Concat(f.versions[0].keys, f.old.keys))
+	if f.inText && isPosition && !sameComments(mapped(f.versions, func(v *node) *node { return v.child(f.key) }), f.old.child(f.key), true) {
 		return false
 	}
 	columns := mapped(f.versions, ofNumber)
@@ -212,7 +215,7 @@ func (f *surroundings) haveRecordedNumber() bool {
 	if len(identities(columns[0])) > 0 || len(identities(old)) > 0 {
 		return identitiesFit(columns, old)
 	}
-	return !isOneOfMany(f.key, slices.Concat(f.versions[0].keys, f.old.keys)) || fits(columns, old)
+	return !isPosition || fits(columns, old)
 }
 
 // isOwnerKey reports whether a field of a map, or a line, says whose another one is. An access key is a user.
@@ -223,6 +226,14 @@ func isOwnerKey(key string) bool {
 // itself is what a field says, in haveRecorded.
 func itself(n *node) map[string]*node { return map[string]*node{"": n} }
 
+// unlessNumber is itself, but for a number, which is how many there are.
+func unlessNumber(n *node) map[string]*node {
+	if digits().MatchString(n.text) {
+		return nil
+	}
+	return itself(n)
+}
+
 // ownersIn are the identities in a branch of a map.
 func ownersIn(branch *node) map[string]*node {
 	out := maps.Clone(identities(branch))
@@ -232,9 +243,10 @@ func ownersIn(branch *node) map[string]*node {
 
 // isOneOfMany reports whether there are keys that differ from a key in their number only, so that it is a position, as 0 is.
 func isOneOfMany(key string, keys []string) bool {
-	if numberOf(key) == "0" {
-		return true
-	}
+	return numberOf(key) == "0" || differsInNumber(key, keys)
+}
+
+func differsInNumber(key string, keys []string) bool {
 	stem := func(key string) string { return digitsIn().ReplaceAllString(key, "0") }
 	return slices.ContainsFunc(keys, func(other string) bool { return other != key && stem(other) == stem(key) })
 }
@@ -284,7 +296,7 @@ func (e *entries) asField(key, label string) *surroundings {
 			if v := n.valueOfElement(); v != nil {
 				name, value = contentOfElement(name), v
 			} else if n.header() != nil {
-				name, value = n.header().text, n
+				name, value = cmp.Or(labelOf(n, header), n.header().text), n
 			} else if n.kind == scalar && key == anyLine {
 				name, value = lineKeyOf(n), n
 			} else if n.kind == scalar {
