@@ -28,6 +28,7 @@ type entries struct {
 	fields   map[string]*surroundings // see asField
 	lines    *fixedLines              // see fixed
 	branches *branches                // see besides
+	flat     *entries                 // see withoutElements
 }
 
 // recorded returns the recorded entry that is certain to be the same one as entry i; otherwise nil, and why:
@@ -44,8 +45,11 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		if len(matching) != 1 {
 			continue
 		}
-		around := e.asField(key, label)
-		n := e.columns[i][0]
+		n, beside := e.columns[i][0], e
+		if n.header() != nil && !n.isElement() {
+			beside = e.withoutElements()
+		}
+		around := beside.asField(key, label)
 		isNamed := len(identities(n)) > 0 && n.header() != nil && n.valueOfElement() == nil
 		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || numberOf(around.key) != "") && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
 			return nil, missingOwner
@@ -188,6 +192,7 @@ type fixedLines struct {
 	known           map[string]bool
 	old             []*node
 	entries         map[*node]bool // see isEntry
+	inBlock         bool           // the only line with its key is no list, and says whose the block is
 }
 
 func (e *entries) fixed() *fixedLines {
@@ -239,7 +244,10 @@ func (f *fixedLines) isEntry(n *node) bool {
 	isKeyless := func(n *node) bool { return !f.known[lineKeyOf(n)] && fitsOne(f.keyless, n) }
 	switch key := identityLineKey(n); {
 	case f.generated[key]:
-		is = !f.keys[key] || fitsOne(f.others, n)
+		hasKey := func(n *node) bool { return identityLineKey(n) == key }
+		isOne := f.inBlock && !slices.ContainsFunc(f.old, func(other *node) bool { return other != n && hasKey(other) }) &&
+			len(slices.DeleteFunc(slices.Clone(f.others), func(column []*node) bool { return !hasKey(column[0]) })) == 1
+		is = !f.keys[key] && !isOne || fitsOne(f.others, n)
 	case isKeyless(n):
 		count := 0
 		for _, old := range f.old {
@@ -269,10 +277,45 @@ func (e *entries) branchesFit(i int) bool {
 		return false
 	}
 	n := e.columns[i][0]
+	isNameless := n.header() == nil || !section().MatchString(n.header().text) && len(n.ownerLines()) == 0
+	if flat := e.withoutElements(); isNameless && flat != e && !flat.neighboursFit(fixedLineKey(e.columns[i])) {
+		return false
+	}
 	if b.isNamed || len(b.headers) != 1 || n.header() != nil && (section().MatchString(n.header().text) || len(identities(n)) > 0) {
 		return true
 	}
 	return slices.Equal(b.others, b.oldOthers)
+}
+
+// withoutElements are entries with the lines that are in elements of XML, and machines of netrc, in place of these, which may say whose what is beside them is.
+func (e *entries) withoutElements() *entries {
+	var columnsIn func(column []*node) [][]*node
+	columnsIn = func(column []*node) (out [][]*node) {
+		columns, _ := aligned(column)
+		if !column[0].isStrictBlock() || columns == nil {
+			return [][]*node{column}
+		}
+		for _, c := range columns {
+			out = append(out, columnsIn(c)...)
+		}
+		return out
+	}
+	switch {
+	case e.flat != nil:
+	case !slices.ContainsFunc(e.columns, func(column []*node) bool { return column[0].isStrictBlock() }) && !slices.ContainsFunc(e.old, (*node).isStrictBlock):
+		e.flat = e
+	default:
+		e.flat = &entries{}
+		for _, column := range e.columns {
+			e.flat.columns = append(e.flat.columns, columnsIn(column)...)
+		}
+		for _, old := range e.old {
+			for _, column := range columnsIn([]*node{old}) {
+				e.flat.old = append(e.flat.old, column[0])
+			}
+		}
+	}
+	return e.flat
 }
 
 func (e *entries) besides() *branches {
@@ -364,8 +407,11 @@ func (n *node) ownerLines() (out []string) {
 
 // isStrictBlock reports whether a node is a block of a text that would be lines without it: an element of XML, or a machine of netrc.
 func (n *node) isStrictBlock() bool {
-	return n.header() != nil && (openTag().MatchString(n.header().text) || machine().MatchString(n.header().text))
+	return n.isElement() || n.header() != nil && machine().MatchString(n.header().text)
 }
+
+// isElement reports whether a node is an element of XML in several lines.
+func (n *node) isElement() bool { return n.header() != nil && openTag().MatchString(n.header().text) }
 
 // lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one.
 func (e *entries) lineAboveFits(i int, old *node) bool {
@@ -589,6 +635,7 @@ func identitiesFit(versions []*node, old *node) bool {
 		}
 		columns, _ := aligned(versions)
 		lines := (&entries{columns: columns, old: old.children}).fixed()
+		lines.inBlock = true
 		collect := func(list []*node) []*node {
 			out := slices.DeleteFunc(slices.Clone(list), func(n *node) bool { return n.isHeader || identityLineKey(n) == "" })
 			slices.SortFunc(out, func(a, b *node) int { return strings.Compare(strings.TrimSpace(a.text), strings.TrimSpace(b.text)) })

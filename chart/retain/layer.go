@@ -272,13 +272,6 @@ func blockLength(lines []*node) int {
 		}
 		return end + 1
 	}
-	untilHeader := func(isHeader func(line string) bool) int { // which the comments above it belong to
-		n := until(isHeader)
-		for n > 1 && n < len(lines) && lineComment().MatchString(lines[n-1].text) {
-			n--
-		}
-		return n
-	}
 	switch tag := openTag().FindStringSubmatch(header); {
 	case strings.HasPrefix(header, "-----"):
 		return 1
@@ -287,9 +280,13 @@ func blockLength(lines []*node) int {
 			return n
 		}
 	case section().MatchString(header):
-		return untilHeader(section().MatchString)
+		n := until(section().MatchString)
+		for n > 1 && n < len(lines) && lineComment().MatchString(lines[n-1].text) {
+			n-- // it belongs to the next one
+		}
+		return n
 	case beginsMachine(lines):
-		return untilHeader(func(line string) bool { return machine().MatchString(line) || section().MatchString(line) })
+		return until(func(line string) bool { return !ofLogin().MatchString(line) })
 	}
 	return until(func(line string) bool { return indentation(line) <= indentation(header) })
 }

@@ -268,11 +268,17 @@ func identities(n *node) map[string]*node {
 			}
 		}
 		if n.header() != nil {
-			for _, line := range n.children[1:] {
-				if key := identityLineKey(line); key != "" {
-					out[path+strings.ToLower(key)] = line
+			var add func(lines []*node)
+			add = func(lines []*node) {
+				for _, line := range lines {
+					if key := identityLineKey(line); key != "" {
+						out[path+strings.ToLower(key)] = line
+					} else if line.isElement() && !n.isElement() {
+						add(line.children)
+					}
 				}
 			}
+			add(n.children[1:])
 		}
 	}
 	if n == nil {
