@@ -380,7 +380,7 @@ func TestUsersByOtherWords(t *testing.T) {
 		"admin_user = USER\nmachine big\npassword PW", "CREATE USER app WITH PASSWORD 'PW';\nuser=USER\npassword=PW", "ALTER ROLE app PASSWORD 'PW';\nuser USER\npassword PW",
 		"CREATE USER app PASSWORD 'PW';\nCREATE USER USER\nWITH PASSWORD 'PW';", "PW=PW\nuser=USER\npassword=PW", "PW PW\nuser USER\npassword PW",
 		"user PW\nuser USER\npassword PW", "# the password of USER1\npassword=PW", "# the account of USER1\nPASSWORD_0=PW", "# the account of USER1\nu0:\n  password: PW",
-		"# USER\npassword: PW", "a: b\n# the password of USER\npassword: PW\nc: d", "password: PW # USER\nc: d", "u0:\n  password: PW\n  # the account of USER\nu1:\n  x: y",
+		"# USER\npassword: PW", "a: b\n# the password of USER\npassword: PW\nc: d", "password: PW # of USER\nc: d", "u0:\n  password: PW\n  # the account of USER\nu1:\n  x: y",
 		"- name: u0 # USER\n  password: PW", "# of USER\n- name: u0\n  password: PW", "# USER password\npassword=PW",
 		"<smtp>\n<login>USER</login>\n<password>PW</password>\n</smtp>\ntoken PW", "[db]\nuser USER PW\ntoken=PW",
 		"[db]\nPW PW\nuser USER\npassword PW", "[db]\nuser=USER\nuser=admin\npassword=PW",

@@ -197,19 +197,17 @@ func nodeOf(n *yaml.Node, above map[*yaml.Node]bool, left *int) *node {
 		if out.kind == fields {
 			key := n.Content[i-1]
 			out.keys = append(out.keys, key.Value)
-			child.comment = commentsOf(key) + commentsOf(n.Content[i])
-		} else {
-			child.comment = commentsOf(n.Content[i])
+			child.comment, child.behind = commentsOf(key), key.LineComment+" "
 		}
+		child.comment += commentsOf(n.Content[i])
+		child.behind += n.Content[i].LineComment
 		out.children = append(out.children, child)
 	}
 	return out
 }
 
-// commentsOf are the lines of comments above, behind and below a YAML node.
-func commentsOf(n *yaml.Node) string {
-	return n.HeadComment + "\n" + n.LineComment + "\n" + n.FootComment + "\n"
-}
+// commentsOf are the lines of comments above and below a YAML node.
+func commentsOf(n *yaml.Node) string { return n.HeadComment + "\n" + n.FootComment + "\n" }
 
 // repeatsKeys reports whether a map below a node has a key twice: such a text isn't meant to be YAML, or says nothing certain.
 func (n *node) repeatsKeys() bool {

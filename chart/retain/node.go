@@ -22,7 +22,8 @@ type node struct {
 	yaml     *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
 	isData   bool       // it is base64, as in the data of a Secret
 	isHeader bool       // it is the line that begins a block
-	comment  string     // of a field or item in YAML: what stands in comments above, behind and below it
+	comment  string     // of a field or item in YAML: what stands in comments above and below it
+	behind   string     // and in the one behind it
 
 	// What has been found out about it; see child, lineKeyOf and identities.
 	index   map[string]int // positions of the first indexed keys

@@ -1,0 +1,279 @@
+package retain
+
+import (
+	"slices"
+	"strings"
+
+	"deployer/internal/lazyregexp"
+)
+
+// neighboursFit reports whether the lines or arguments that say whose the one with a key is haven't changed, such as --user=root.
+func (e *entries) neighboursFit(of string) bool {
+	if !e.asField(anyLine, of).haveRecordedNumber() {
+		return false
+	}
+	words := wordsOfKey(of)
+	collect := func(list []*node) (out []*node) {
+		nearest := 1
+		for _, n := range list {
+			nearest = max(nearest, sharedPath(identityLineKey(n), of))
+		}
+		for _, n := range list {
+			key := identityLineKey(n)
+			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
+			namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
+			isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
+			if key == "" && nameOwnersOf(lineKeyOf(n), words) || key != "" && (key == "#" || isNumber || isOwner) {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	return e.fixed().fit(collect(e.fixed().lines), collect(e.old))
+}
+
+// FixedLines are the lines among entries in which nothing is generated.
+type fixedLines struct {
+	lines           []*node
+	keys, generated map[string]bool // of identities, in these lines and in the others
+	others          [][]*node
+	keyless         [][]*node // of the others, those whose first word is generated
+	known           map[string]bool
+	old             []*node
+	entries         map[*node]bool // see isEntry
+	inBlock         bool           // the only line with its key is no list, and says whose the block is
+}
+
+func (e *entries) fixed() *fixedLines {
+	if e.lines != nil {
+		return e.lines
+	}
+	f := &fixedLines{keys: map[string]bool{}, generated: map[string]bool{}, known: map[string]bool{}, old: e.old, entries: map[*node]bool{}}
+	for _, column := range e.columns {
+		key := fixedLineKey(column)
+		f.known[key] = true
+		switch {
+		case sameInAll(column):
+			f.lines = append(f.lines, column[0])
+			f.keys[identityLineKey(column[0])] = true
+		case key != lineKeyOf(column[0]):
+			f.keyless = append(f.keyless, column)
+		default:
+			f.generated[identityLineKey(column[0])] = true
+			f.others = append(f.others, column)
+		}
+	}
+	e.lines = f
+	return f
+}
+
+// fit reports whether recorded lines are fixed ones and otherwise entries themselves, which have something generated.
+func (f *fixedLines) fit(fixed, old []*node) bool {
+	for _, n := range old {
+		switch {
+		case len(fixed) > 0 && strings.TrimSpace(n.text) == strings.TrimSpace(fixed[0].text):
+			fixed = fixed[1:]
+		case !f.isEntry(n):
+			return false
+		}
+	}
+	return len(fixed) == 0
+}
+
+// isEntry reports whether a recorded line was one with something generated: it has the key of such lines only, or looks like one. Of
+// those that have no key, there were no more than there are.
+func (f *fixedLines) isEntry(n *node) bool {
+	is, known := f.entries[n]
+	if known {
+		return is
+	}
+	fitsOne := func(columns [][]*node, n *node) bool {
+		return slices.ContainsFunc(columns, func(column []*node) bool { return fits(column, n) })
+	}
+	isKeyless := func(n *node) bool { return !f.known[lineKeyOf(n)] && fitsOne(f.keyless, n) }
+	switch key := identityLineKey(n); {
+	case f.generated[key]:
+		hasKey := func(n *node) bool { return identityLineKey(n) == key }
+		isOne := f.inBlock && !slices.ContainsFunc(f.old, func(other *node) bool { return other != n && hasKey(other) }) &&
+			len(slices.DeleteFunc(slices.Clone(f.others), func(column []*node) bool { return !hasKey(column[0]) })) == 1
+		is = !f.keys[key] && !isOne || fitsOne(f.others, n)
+	case isKeyless(n):
+		count := 0
+		for _, old := range f.old {
+			if isKeyless(old) {
+				count++
+			}
+		}
+		is = count <= len(f.keyless)
+	}
+	f.entries[n] = is
+	return is
+}
+
+// Branches are the blocks among entries that say whose those beside them are.
+type branches struct {
+	elements, others       []string // what they say: elements of XML, and other blocks
+	oldElements, oldOthers []string
+	headers                map[string]bool // of the others
+	isNamed                bool            // a line says it, too
+}
+
+// branchesFit reports whether the blocks beside entry i in which nothing is generated say as before whose it is: all elements of XML,
+// and as in a map, the only other block if nothing else does. Sections are compared like fields.
+func (e *entries) branchesFit(i int) bool {
+	b := e.besides()
+	if !slices.Equal(b.elements, b.oldElements) {
+		return false
+	}
+	n := e.columns[i][0]
+	isNameless := n.header() == nil || !section().MatchString(n.header().text) && len(n.ownerLines()) == 0
+	if flat := e.withoutElements(); isNameless && flat != e && !flat.neighboursFit(fixedLineKey(e.columns[i])) {
+		return false
+	}
+	if b.isNamed || len(b.headers) != 1 || n.header() != nil && (section().MatchString(n.header().text) || len(identities(n)) > 0) {
+		return true
+	}
+	return slices.Equal(b.others, b.oldOthers)
+}
+
+// withoutElements are entries with the lines that are in elements of XML, and machines of netrc, in place of these, which may say whose what is beside them is.
+func (e *entries) withoutElements() *entries {
+	var columnsIn func(column []*node) [][]*node
+	columnsIn = func(column []*node) (out [][]*node) {
+		columns, _ := aligned(column)
+		if !column[0].isStrictBlock() || columns == nil {
+			return [][]*node{column}
+		}
+		for _, c := range columns {
+			out = append(out, columnsIn(c)...)
+		}
+		return out
+	}
+	switch {
+	case e.flat != nil:
+	case !slices.ContainsFunc(e.columns, func(column []*node) bool { return column[0].isStrictBlock() }) && !slices.ContainsFunc(e.old, (*node).isStrictBlock):
+		e.flat = e
+	default:
+		e.flat = &entries{}
+		for _, column := range e.columns {
+			e.flat.columns = append(e.flat.columns, columnsIn(column)...)
+		}
+		for _, old := range e.old {
+			for _, column := range columnsIn([]*node{old}) {
+				e.flat.old = append(e.flat.old, column[0])
+			}
+		}
+	}
+	return e.flat
+}
+
+func (e *entries) besides() *branches {
+	if e.branches != nil {
+		return e.branches
+	}
+	b := &branches{headers: map[string]bool{}, isNamed: slices.ContainsFunc(e.fixed().lines, func(n *node) bool { return isOwnerKey(identityLineKey(n)) })}
+	entries := map[string]bool{}
+	var fixed []*node
+	var generated [][]*node
+	for _, column := range e.columns {
+		switch n := column[0]; {
+		case n.header() == nil:
+		case sameInAll(column):
+			fixed = append(fixed, n)
+		default:
+			entries[n.shapeOfBlock()] = true
+			generated = append(generated, column)
+		}
+	}
+	isCounterpart := func(n *node) bool {
+		has := func(other *node) bool { return labelOf(other, header) == labelOf(n, header) }
+		return slices.ContainsFunc(generated, func(column []*node) bool {
+			return fits(column, n) || has(column[0]) && len(e.labelled(header, labelOf(n, header))) == 1 && len(slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return !has(old) })) == 1
+		})
+	}
+	collect := func(list []*node) (elements, others []string) {
+		for _, n := range list {
+			header := n.header()
+			if header == nil || section().MatchString(header.text) || machine().MatchString(header.text) || entries[n.shapeOfBlock()] {
+				continue
+			}
+			owners := n.ownerLines()
+			if len(owners) == 0 || isCounterpart(n) {
+				continue
+			}
+			if openTag().MatchString(header.text) {
+				elements = append(elements, owners...)
+			} else {
+				others = append(others, owners...)
+				b.headers[header.text] = true
+			}
+		}
+		return elements, others
+	}
+	b.elements, b.others = collect(fixed)
+	b.oldElements, b.oldOthers = collect(e.old)
+	e.branches = b
+	return b
+}
+
+// firstName matches the first name in the line that begins a block, such as that of an element.
+var firstName = lazyregexp.New(`\w[\w.-]*`)
+
+// shapeOfBlock is what blocks have in common that are entries of the same kind: their first name, and the keys in them.
+func (n *node) shapeOfBlock() string {
+	var keys []string
+	for _, line := range n.children[1:] {
+		key := lineKeyOf(line)
+		if line.header() != nil {
+			key = "{" + line.shapeOfBlock() + "}"
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return firstName().FindString(n.header().text) + " " + strings.Join(slices.Compact(keys), " ")
+}
+
+// ownerLines are the lines of a block that say whose something is, and what is in an element that is called so.
+func (n *node) ownerLines() (out []string) {
+	header := n.header()
+	isOwner := isOwnerKey(firstName().FindString(header.text))
+	if isOwner || slices.ContainsFunc(settings().FindAllStringSubmatch(header.text, -1), func(m []string) bool { return isOwnerKey(m[1]) }) {
+		out = append(out, strings.TrimSpace(header.text))
+	}
+	isText := isOwner && openTag().MatchString(header.text)
+	for _, line := range n.children[1:] {
+		if line.header() != nil {
+			out = append(out, line.ownerLines()...)
+			continue
+		}
+		key := identityLineKey(line)
+		if isOwnerKey(key) || key == "#" || isText && !strings.HasPrefix(strings.TrimSpace(line.text), "<") {
+			out = append(out, strings.TrimSpace(line.text))
+		}
+	}
+	return out
+}
+
+// isStrictBlock reports whether a node is a block of a text that would be lines without it: an element of XML, or a machine of netrc.
+func (n *node) isStrictBlock() bool {
+	return n.isElement() || n.header() != nil && machine().MatchString(n.header().text)
+}
+
+// isElement reports whether a node is an element of XML in several lines.
+func (n *node) isElement() bool { return n.header() != nil && openTag().MatchString(n.header().text) }
+
+// namesThing reports whether a key names a host or a cluster, as cluster-id does, and not somebody in it.
+func namesThing(key string) bool {
+	words := wordsOfKey(key)
+	return (slices.Contains(words, "host") || slices.Contains(words, "cluster")) && !isIdentityKey(key, "host", "key", "name", "id", "uid")
+}
+
+// sharedPath counts the names, separated by dots, that two keys have in common at their beginning.
+func sharedPath(a, b string) int {
+	names, others := strings.Split(a, "."), strings.Split(b, ".")
+	n := 0
+	for n < len(names)-1 && n < len(others)-1 && names[n] == others[n] {
+		n++
+	}
+	return n
+}
