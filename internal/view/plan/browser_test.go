@@ -164,7 +164,7 @@ func TestBrowserHostile(t *testing.T) {
 	op := viewtest.HostileOperation(t)
 	op.Warnings = append(op.Warnings, `<img src="https://evil.example/x.png" onerror="document.title='owned'">`)
 	s := browse(t, htmlOf(t, op), `return {title: page.title, images: page.images.length, scripts: page.scripts.length};`, 1200)
-	s.check(t, map[string]any{"title": "Upgrade of web in prod, revision 6 -> 7, chart web-1.3.0, context prod-eu (https://k8s.example.com)", "images": 0, "scripts": 1})
+	s.check(t, map[string]any{"title": "Upgrade of web in prod, revision 6 → 7, chart web-1.3.0, context prod-eu (https://k8s.example.com)", "images": 0, "scripts": 1})
 	s.quiet(t)
 }
 
