@@ -467,11 +467,8 @@ func (a *admission) isBoundToUs(role kube.ID) bool {
 
 // grants reports whether a role has a permission for the objects of a kind. The verb doesn't matter: an apply needs several.
 func grants(role *unstructured.Unstructured, o refusedObject) bool {
-	var typed rbacv1.ClusterRole
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &typed) != nil {
-		return false
-	}
-	return typed.AggregationRule != nil || slices.ContainsFunc(typed.Rules, func(r rbacv1.PolicyRule) bool {
+	_, combinesOthers := role.Object["aggregationRule"].(map[string]any)
+	return combinesOthers || slices.ContainsFunc(rulesOf(role), func(r rbacv1.PolicyRule) bool {
 		return hasOrAll(r.APIGroups, o.gvr.Group) && hasOrAll(r.Resources, o.gvr.Resource)
 	})
 }

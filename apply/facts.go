@@ -54,7 +54,7 @@ func (f facts) changedByServer(desired, result *unstructured.Unstructured) []Fie
 type updateFacts struct {
 	facts
 	live          *compare.Live // nil: the schema wasn't the server's, and the decision begins again
-	misfit        error         // why the live object doesn't fit its schema; nil when it does
+	isMisfit      bool          // the live object doesn't fit its schema
 	declared      []predict.Declared
 	olderDeclared []predict.Declared                    // by older revisions, if somebody may have brought something back
 	views         map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
@@ -116,7 +116,7 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 			p.schemas.distrust(t.mapping.GVK.GroupVersion())
 			return updateFacts{}, nil
 		case !isBuiltin: // its definition has changed since it was stored, or will
-			u.misfit = err
+			u.isMisfit = true
 			f.converter = managedfields.NewDeducedTypeConverter()
 			u.live, err = compare.NewLive(f.converter, f.full)
 		}

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"deployer/apply/definition"
 	"deployer/apply/ownership"
@@ -119,15 +118,11 @@ func statedMetadata(ours *metav1.ManagedFieldsEntry, obj metav1.Object) string {
 // for a while may be lost without a trace in the metadata. A fingerprint of a custom
 // resource therefore covers one generation of its CRD.
 
-// groupsBesideScheme are served by the API server itself, though client-go's scheme lacks them.
-var groupsBesideScheme = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
-
 // generationOf returns the generation of the CustomResourceDefinition of a target's kind;
 // empty for kinds without one. If ok is false, the generation isn't known and no
 // fingerprint counts.
 func (d *definitions) generationOf(t *target) (state string, ok bool) {
-	gvk := t.mapping.GVK
-	if scheme.Scheme.Recognizes(gvk) || slices.Contains(groupsBesideScheme, gvk.Group) {
+	if kube.IsBuiltinKind(t.mapping.GVK) {
 		return "", true
 	}
 	known, _ := d.generations.Load(t.mapping.Resource.GroupResource())

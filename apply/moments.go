@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -16,7 +17,7 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 	atEnd := len(plan.Waves)
 	const first = -1
 	parts := map[int][]int{} // by wave, the indices of what goes before it
-	newcomers, admission := p.newcomers(plan), &admission{p: p}
+	newcomers, admission := sync.OnceValue(func() []newcomer { return p.newcomers(plan) }), &admission{p: p}
 	for i := range changes {
 		at := atEnd
 		moment, why := decide.MomentOf(list[i].ID.GroupKind())
@@ -29,7 +30,7 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 			at = first
 			changes[i].Reason += "; before the other changes: " + why
 		default:
-			if n := p.inPlaceOf(ctx, list[i], newcomers); n != nil {
+			if n := p.inPlaceOf(ctx, list[i], newcomers()); n != nil {
 				at = n.wave
 				changes[i].Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
 				p.makeRoom(&changes[i])

@@ -70,10 +70,14 @@ func (p *planning) ownAccess(ctx context.Context, orphans []Change) (us authenti
 func (p *planning) takeAccess(ctx context.Context, o *releaseOrder, orphans []Change) error {
 	var found []*target
 	for i, t := range o.targets {
+		c := t.decided
+		if c == nil || c.Action != Update || c.Live == nil || p.settled[t.id] != nil || !isBinding(t.id) && !losesRule(c.Live, c.willBe()) {
+			continue
+		}
 		isAwaited := slices.ContainsFunc(o.nodes, func(n ordering.Node) bool {
 			return slices.ContainsFunc(n.Edges, func(e ordering.Edge) bool { return e.To == i })
 		})
-		if c := t.decided; c != nil && c.Action == Update && c.Live != nil && p.settled[t.id] == nil && !isAwaited && (losesRule(c.Live, c.willBe()) || isBinding(t.id)) {
+		if !isAwaited {
 			found = append(found, t)
 		}
 	}

@@ -68,11 +68,11 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if err != nil {
 		return nil, err
 	}
-	p.ours, p.resolver.plansAhead = ours, true
+	p.ours = ours
 	if err := p.decideCRDs(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.resolveTemplates(ctx); err != nil {
+	if err := p.resolveTemplates(ctx, true); err != nil {
 		return nil, err
 	}
 	order, err := p.order(ctx)
@@ -201,7 +201,7 @@ func (a *Applier) prepare(ctx context.Context, req Request) (*planning, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.resolveTemplates(ctx)
+	return p, p.resolveTemplates(ctx, false)
 }
 
 // begin starts a planning and resolves crds/, on which all other decisions depend.
@@ -252,8 +252,8 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	return p, err
 }
 
-// resolveTemplates resolves the objects and hooks of the release.
-func (p *planning) resolveTemplates(ctx context.Context) error {
+// resolveTemplates resolves the objects and hooks of the release; ahead says that their turn is still to come.
+func (p *planning) resolveTemplates(ctx context.Context, ahead bool) error {
 	p.schemas.addReleased(p.definitions.unsettled())
 	var first []*target // the hooks that run before the objects are changed
 	var ofMains, ofFirst, ofHooks error
@@ -261,7 +261,7 @@ func (p *planning) resolveTemplates(ctx context.Context) error {
 	if !p.isAgain() { // they have run
 		first, ofFirst = p.resolver.resolve(ctx, p.req.Hooks[:p.req.PreHooks], false)
 	}
-	p.resolver.objectsComeFirst = true
+	p.resolver.objectsComeFirst = ahead
 	p.hooks, ofHooks = p.resolver.resolve(ctx, p.req.Hooks[p.req.PreHooks:], false)
 	for _, t := range p.hooks {
 		t.isPostHook = true

@@ -408,13 +408,15 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	text, how := strings.Join(lines, "\n"), fmt.Sprintf("then recreate %s: %s; pods and claims stay", u.t.id, immutable.permission())
-	switch {
-	case immutable.Destroys != "":
-		how = immutable.Hint()
-	case !selectsPodsOf(u.fullDesired, u.live):
-		how = strings.TrimSuffix(how, "pods and claims stay") + "claims stay"
+	what := "claims"
+	if selectsPodsOf(u.fullDesired, u.live) {
+		what = "pods and claims"
 	}
+	how := fmt.Sprintf("then recreate %s: %s; %s stay", u.t.id, immutable.permission(), what)
+	if immutable.Destroys != "" {
+		how = immutable.Hint()
+	}
+	text := strings.Join(lines, "\n")
 	immutable.Advice = text + "\n" + how
 	return text
 }

@@ -88,8 +88,7 @@ type resolver struct {
 	rejected              []Rejection                // manifests that can't be resolved
 	firstHook             *unstructured.Unstructured // that runs before everything else; nil when there is none
 	backTo                int                        // the revision that is rolled back to; 0 in other operations
-	plansAhead            bool                       // what isn't there yet may be when the turn of an object comes
-	objectsComeFirst      bool                       // the manifests are of hooks that run when all objects are there
+	objectsComeFirst      bool                       // the manifests are of hooks whose turn comes when all objects are there
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.
@@ -153,18 +152,17 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 		r.refreshKinds.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
-	if errors.As(err, &unknown) && !isReleased && !kube.IsBuiltinGroup(gvk.Group) {
-		if t.deferral = r.whenKindMayCome(obj, unknown); t.deferral != nil {
-			mapping, err = mappingByName(gvk), nil
-			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
-		}
-	}
 	switch {
 	case errors.As(err, &unknown) && !isReleased:
-		if t.noKind = r.definitions.whyUnused(gvk, unknown); !r.goesWithoutKind(ctx, obj) {
+		mapping = mappingByName(gvk)
+		if t.deferral = r.whenKindMayCome(obj, mapping, unknown); t.deferral != nil {
+			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
+			break
+		}
+		t.noKind = r.definitions.whyUnused(gvk, unknown)
+		if !r.goesWithoutKind(ctx, obj) {
 			return nil, &Rejection{ID: t.id, Source: source, Err: t.noKind}
 		}
-		mapping = mappingByName(gvk)
 		t.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.definitions.prerequisites.expectKind(mapping)}}
 	case errors.As(err, &unknown):
 		mapping, t.mapping = released, released
@@ -190,12 +188,12 @@ func (r *resolver) goesWithoutKind(ctx context.Context, obj *unstructured.Unstru
 
 // whenKindMayCome returns what a target has to wait for whose kind neither the cluster nor the release has, and may have then: a
 // hook may bring it, or a program of the release. It is nil when nothing can.
-func (r *resolver) whenKindMayCome(obj *unstructured.Unstructured, unknown *kube.NoKindMatchError) *Deferral {
+func (r *resolver) whenKindMayCome(obj *unstructured.Unstructured, mapping kube.Mapping, unknown *kube.NoKindMatchError) *Deferral {
 	switch prerequisites := r.definitions.prerequisites; {
+	case kube.IsBuiltinGroup(mapping.GVK.Group):
 	case len(prerequisites.hooks) > 0 && obj != r.firstHook:
 		return prerequisites.untilHooksRan(unknown.Error())
-	case r.plansAhead && r.objectsComeFirst:
-		mapping := mappingByName(obj.GroupVersionKind())
+	case r.objectsComeFirst:
 		return &Deferral{Reason: "the objects come first: " + unknown.Error(), Until: []kube.ID{prerequisites.expectKind(mapping)}}
 	}
 	return nil

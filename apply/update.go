@@ -42,7 +42,7 @@ func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, err
 			return verdict{again: true}, nil
 		case f.deferral != nil:
 			return p.updateLater(t, f.facts), nil
-		case f.misfit != nil && !p.prerequisites.kindChanges(t) && !t.isReplacedWhole():
+		case f.isMisfit && !p.prerequisites.kindChanges(t) && !t.isReplacedWhole():
 			t.fullReplace = fullReplacement{f.desired, "replaced as a whole: what is stored doesn't fit its definition any more, and can't be applied to"}
 			u.change.Reason = t.fullReplace.reason
 		}

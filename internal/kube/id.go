@@ -92,8 +92,17 @@ type Manifest struct {
 // IsBuiltinGroup reports whether an API group is one that the API server itself serves. Groups of projects around Kubernetes,
 // such as gateway.networking.k8s.io, come with definitions.
 func IsBuiltinGroup(group string) bool {
-	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+	return scheme.Scheme.IsGroupRegistered(group) || slices.Contains(groupsBesideScheme, group)
 }
+
+// IsBuiltinKind reports whether a kind is one that the API server itself serves, as far as this program knows its kinds. A
+// definition may bring another one in a group of the API server's.
+func IsBuiltinKind(gvk schema.GroupVersionKind) bool {
+	return scheme.Scheme.Recognizes(gvk) || slices.Contains(groupsBesideScheme, gvk.Group)
+}
+
+// groupsBesideScheme are served by the API server itself, though client-go's scheme lacks them.
+var groupsBesideScheme = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
 // replacementAPIs are API versions that replace others without any change of fields: the old
 // version, the new one, and the kinds. Kinds whose fields changed, such as Ingress, aren't
