@@ -172,11 +172,14 @@ func isUpdatedOnDelete(o map[string]any) bool {
 // by one for each part of it, and all of them where it doesn't say how many.
 // https://openkruise.io/docs/user-manuals/cloneset, https://openkruise.io/docs/user-manuals/uniteddeployment
 func mayStayOld(o map[string]any, wanted int64) (old int64) {
+	if isUpdatedOnDelete(o) {
+		return wanted
+	}
 	partitions := []any{field(o, "spec", "updateStrategy", "partition"), field(o, "spec", "updateStrategy", "rollingUpdate", "partition")}
 	byPart, _ := field(o, "spec", "updateStrategy", "manualUpdate", "partitions").(map[string]any)
 	for _, partition := range slices.AppendSeq(partitions, maps.Values(byPart)) {
 		n, isNumber := number(partition)
-		if partition != nil && !isNumber || isUpdatedOnDelete(o) {
+		if partition != nil && !isNumber {
 			return wanted
 		}
 		old += n

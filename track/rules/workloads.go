@@ -108,7 +108,7 @@ func statefulSet(in Input) Verdict {
 	need, partial := requiredPods(in.RolloutRequired, r.Desired, maxUnavailable(field(o, "spec", "updateStrategy"), "1", "0", r.Desired, false))
 	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
 	switch {
-	case text(o, "spec", "updateStrategy", "type") == "OnDelete":
+	case isUpdatedOnDelete(o):
 		v.Done = min(readyReplicas, r.Desired)
 		if allAvailable && !partial || partial && r.Available >= need {
 			v.Phase, v.Notes = Ready, onDeleteNote(r.Old, revisionsEqual)
@@ -162,7 +162,7 @@ func daemonSet(in Input) Verdict {
 		return v
 	}
 	need, partial := requiredPods(in.RolloutRequired, desired, maxUnavailable(field(o, "spec", "updateStrategy"), "1", "0", desired, true))
-	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
+	if isUpdatedOnDelete(o) {
 		v.Done = min(count(o, "status", "numberReady"), desired)
 		if v.Done == desired && !partial || partial && r.Available >= need {
 			v.Phase, v.Notes = Ready, onDeleteNote(r.Old, false)

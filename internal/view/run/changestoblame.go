@@ -190,9 +190,10 @@ func (t *runState) configurationOf(id kube.ID) []kube.ID {
 
 // isSuspect reports whether a field is the first to look at for a failure.
 func isSuspect(failure track.Finding, path string) bool {
-	switch failure.Class {
-	case classApplyFailed, classRejected, classStayed:
+	if ofObject.Has(failure.Class) {
 		return strings.Contains(failure.Message, path)
+	}
+	switch failure.Class {
 	case class.InvalidImageName, class.ImageNeverPull, class.ImagePullPermanent, class.ImagePullTransient:
 		return strings.HasPrefix(path, "image")
 	case class.OOMKilled, class.Unschedulable, class.QuotaExceeded, class.LimitRangeViolated, class.QuotaDeadlock:
