@@ -3,6 +3,7 @@ package retain
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"deployer/internal/lazyregexp"
 )
@@ -41,6 +42,7 @@ type fixedLines struct {
 	known           map[string]bool
 	old             []*node
 	entries         map[*node]bool // see isEntry
+	oldKeyless      func() int     // how many recorded ones there are of the keyless
 	inBlock         bool           // the only line with its key is no list, and says whose the block is
 }
 
@@ -63,6 +65,7 @@ func (e *entries) fixed() *fixedLines {
 			f.others = append(f.others, column)
 		}
 	}
+	f.oldKeyless = sync.OnceValue(func() int { return countWhere(f.old, f.isKeyless) })
 	e.lines = f
 	return f
 }
@@ -87,27 +90,35 @@ func (f *fixedLines) isEntry(n *node) bool {
 	if known {
 		return is
 	}
-	fitsOne := func(columns [][]*node, n *node) bool {
-		return slices.ContainsFunc(columns, func(column []*node) bool { return fits(column, n) })
-	}
-	isKeyless := func(n *node) bool { return !f.known[lineKeyOf(n)] && fitsOne(f.keyless, n) }
 	switch key := identityLineKey(n); {
 	case f.generated[key]:
 		hasKey := func(n *node) bool { return identityLineKey(n) == key }
 		isOne := f.inBlock && !slices.ContainsFunc(f.old, func(other *node) bool { return other != n && hasKey(other) }) &&
-			len(slices.DeleteFunc(slices.Clone(f.others), func(column []*node) bool { return !hasKey(column[0]) })) == 1
+			countWhere(f.others, func(column []*node) bool { return hasKey(column[0]) }) == 1
 		is = !f.keys[key] && !isOne || fitsOne(f.others, n)
-	case isKeyless(n):
-		count := 0
-		for _, old := range f.old {
-			if isKeyless(old) {
-				count++
-			}
-		}
-		is = count <= len(f.keyless)
+	case f.isKeyless(n):
+		is = f.oldKeyless() <= len(f.keyless)
 	}
 	f.entries[n] = is
 	return is
+}
+
+// isKeyless reports whether a recorded line may be one of those whose first word is generated.
+func (f *fixedLines) isKeyless(n *node) bool {
+	return !f.known[lineKeyOf(n)] && fitsOne(f.keyless, n)
+}
+
+func fitsOne(columns [][]*node, n *node) bool {
+	return slices.ContainsFunc(columns, func(column []*node) bool { return fits(column, n) })
+}
+
+func countWhere[T any](list []T, is func(T) bool) (n int) {
+	for _, item := range list {
+		if is(item) {
+			n++
+		}
+	}
+	return n
 }
 
 // Branches are the blocks among entries that say whose those beside them are.
@@ -188,7 +199,7 @@ func (e *entries) besides() *branches {
 	isCounterpart := func(n *node) bool {
 		has := func(other *node) bool { return labelOf(other, header) == labelOf(n, header) }
 		return slices.ContainsFunc(generated, func(column []*node) bool {
-			return fits(column, n) || has(column[0]) && len(e.labelled(header, labelOf(n, header))) == 1 && len(slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return !has(old) })) == 1
+			return fits(column, n) || has(column[0]) && len(e.labelled(header, labelOf(n, header))) == 1 && countWhere(e.old, has) == 1
 		})
 	}
 	collect := func(list []*node) (elements, others []string) {
