@@ -34,10 +34,10 @@ devcluster: ## bin/devcluster, a real Kubernetes for development and tests (KUBE
 	@$(if $(KUBERNETES),sh devcluster/kubernetes.sh $(KUBERNETES) bin/kubernetes-$(KUBERNETES))
 
 helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
-	@$(GO) test -count=1 -run '^TestHelm3IsTheRelease$$' ./internal/helmtest
+	@$(GO) test -count=1 -timeout 30m -run '^TestHelm3IsTheRelease$$' ./internal/helmtest
 
 helm4: ## bin/helm4/helm, the real Helm 4 whose releases tests go on with
-	@$(GO) test -count=1 -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
+	@$(GO) test -count=1 -timeout 30m -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
 
 demo: build devcluster ## the story of a failed release and its rollback, on a cluster of its own
 	@echo "starting a cluster, which takes a few seconds; then the story, about 30" >&2
@@ -52,26 +52,30 @@ unit: ## tests that need neither a cluster nor another program, in under a minut
 test: ## all tests but those of test-long, -node, -browser, -skew and -clients, against a real API server, in about 20 minutes on two cores (RACE=1: with the race detector; RERUN=1: failed ones once more)
 	@echo "building what the tests start, then about 20 minutes on two cores; the packages that take longest run first, side by side" >&2
 	@$(MAKE) --no-print-directory -j2 devcluster helm3 helm4
-	@$(MAKE) --no-print-directory -j2 test-shared test-alone test-devcluster
+	@$(MAKE) --no-print-directory -j2 $(if $(RACE),test-unraced test-raced,test-shared) test-alone test-devcluster
 
 # What takes longest begins first, and the other packages beside it.
 LONGEST := ./internal/e2e ./cmd/deployer ./apply ./release ./track
 
 # A line for each package that is done, failed tests as they fail, and all of them again at the end. With RERUN=1 up to
-# five failed tests are rerun and reported; a data race never is.
-SUM := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race)
+# ten failed tests are rerun, twice at most, and reported; a data race never is.
+SUM := $(if $(filter program,$(RACE)),env DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg $(if $(RERUN),--rerun-fails=2 --rerun-fails-max-failures=10 --rerun-fails-abort-on-data-race)
+ON_CLUSTER := bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1
+
+test-shared: # those of make test that share a cluster
+	$(ON_CLUSTER) $(SUM) --packages "$(LONGEST) ./..." -- -vet=off -timeout 60m
 
 # Those without goroutines of ours: one only starts the program, the other is a pure function that makes keys for minutes.
 NOT_RACED := ./internal/e2e ./chart/retain
 
-test-shared: # those of make test that share a cluster
-ifdef RACE
-	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 sh -c '$(SUM) --packages "$(NOT_RACED)" -- -vet=off -timeout 60m && $(GO) test -vet=off -timeout 10m -run "^TestLarge" ./release'
-endif
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(SUM) --packages "$(if $(RACE),$(filter-out $(NOT_RACED:./%=deployer/%),$(shell $(GO) list ./...)),$(LONGEST) ./...)" -- -vet=off $(if $(RACE),-race) -timeout 60m
+test-raced: # those of test-shared that are run with the race detector
+	$(ON_CLUSTER) $(SUM) --packages "$(filter-out $(NOT_RACED),$(LONGEST)) $(filter-out $(NOT_RACED:./%=deployer/%),$(shell $(GO) list ./...))" -- -vet=off -race -timeout 60m
+
+test-unraced: # and those that aren't, beside them
+	$(ON_CLUSTER) env CGO_ENABLED=0 sh -c '$(SUM) --packages "$(NOT_RACED)" -- -vet=off -timeout 60m && $(SUM) --packages ./release -- -vet=off -timeout 10m -run "^TestLarge"'
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
-	bin/devcluster run -- env CGO_ENABLED=0 DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -vet=off -count=1 -run '^TestAlone' ./apply ./internal/e2e
+	$(ON_CLUSTER) env CGO_ENABLED=0 DEPLOYER_TEST_ALONE=1 $(SUM) --packages "./apply ./internal/e2e" -- -vet=off -count=1 -run '^TestAlone'
 
 test-devcluster: # those of the development cluster itself, which start files that the cache of results ignores: they are outside of its module
 	cd devcluster && CGO_ENABLED=0 $(GO) test -vet=off -count=1 -timeout 10m ./...
@@ -86,10 +90,10 @@ test-skew: ## apply, track and the built program against older API servers (SKEW
 	done
 
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
-	@GO=$(GO) sh scripts/test-node.sh
+	@sh scripts/test-node.sh $(SUM) --packages ./internal/nodetest -- -vet=off
 
 test-browser: ## plans in a browser and in Graphviz; installs them if run as root on Debian
-	@GO=$(GO) sh scripts/test-browser.sh
+	@sh scripts/test-browser.sh $(SUM) --packages ./internal/view/... -- -vet=off
 
 test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, helmfile, chart-testing, kustomize, Ansible), with Helm and with us: the same output
 	@sh scripts/test-clients.sh

@@ -33,6 +33,7 @@ func (s *story) answering(method string, n int32, body string) *atomic.Int32 {
 // TestUnservedIsNotAbsent fails if an object counts as gone because an API server answers that it doesn't
 // serve the kind: an orphan would be forgotten, and an uninstall would delete the records of what it leaves.
 func TestUnservedIsNotAbsent(t *testing.T) {
+	t.Parallel()
 	for name, body := range unserved {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)

@@ -150,6 +150,7 @@ func TestDefinitionMadeNewerMeanwhile(t *testing.T) {
 // Prevents that a definition of others is changed as if it were an object of the release, because the list of definitions
 // didn't have it: it was made since, or the list of a cluster with many definitions ended before it.
 func TestDefinitionOfOthersThatWasNotListed(t *testing.T) {
+	t.Parallel()
 	for _, crds := range []apply.CRDPolicy{apply.AddCRDs, apply.CreateCRDs} {
 		t.Run(string(crds), func(t *testing.T) {
 			s := begin(t)
@@ -180,6 +181,7 @@ func TestDefinitionOfOthersThatWasNotListed(t *testing.T) {
 // Prevents that a definition loses what the release has written on it whose templates have it, because another release
 // has it in crds/: both apply under one field manager.
 func TestDefinitionOfAnotherReleaseStaysIts(t *testing.T) {
+	t.Parallel()
 	for _, crds := range []apply.CRDPolicy{apply.AddCRDs, apply.UpgradeCRDs} {
 		t.Run(string(crds), func(t *testing.T) {
 			s := begin(t)

@@ -122,6 +122,7 @@ func TestCABundleIsDropped(t *testing.T) {
 
 // A webhook that doesn't answer, or says no, has nothing to say about an object whose content doesn't change.
 func TestUnchangedNeedsNoWebhook(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, *admissionv1.AdmissionReview){
 		"doesn't answer": func(w http.ResponseWriter, _ *admissionv1.AdmissionReview) {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -227,6 +228,7 @@ func inject(obj map[string]any) []map[string]any {
 
 // What webhooks inject survives, and isn't drift.
 func TestInjected(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"us", "Helm 3", "doubled ports"} {
 		t.Run(first, func(t *testing.T) {
 			s := begin(t)
@@ -282,6 +284,7 @@ func TestInjected(t *testing.T) {
 
 // A caBundle that somebody else fills in stays; one that the chart has counts.
 func TestCABundleOfOthers(t *testing.T) {
+	t.Parallel()
 	_, real := localCertificate(t)
 	_, charts := localCertificate(t)
 	for name, stated := range map[string]string{

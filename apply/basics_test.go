@@ -177,6 +177,7 @@ func begin2(s *story, name string) *story {
 }
 
 func TestGateModes(t *testing.T) {
+	t.Parallel()
 	broken := strings.Replace(small, "image: nginx:1", `image: ""`, 1)
 	for _, gate := range []apply.Gate{apply.GateBestEffort, apply.GateOff} {
 		t.Run(string(gate), func(t *testing.T) {

@@ -186,6 +186,7 @@ func TestConflictsYield(t *testing.T) {
 // Prevents that what somebody writes between the plan and the write is taken from them, though the
 // policy is to leave it or to fail.
 func TestConflictsAfterThePlan(t *testing.T) {
+	t.Parallel()
 	for policy, wanted := range map[apply.ConflictPolicy]string{
 		apply.TakeConflicts: "map[a:3 b:3]", apply.YieldConflicts: "map[a:7 b:3]", apply.FailOnConflict: "map[a:7 b:2]",
 	} {
@@ -275,6 +276,7 @@ func TestScaledByHand(t *testing.T) {
 
 // An autoscaler's number is left alone, release after release.
 func TestAutoscaled(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]string{"helm 3": "helm3", "ours": ""} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
@@ -311,6 +313,7 @@ func TestAutoscaled(t *testing.T) {
 
 // The chart stops to say replicas, because an autoscaler comes.
 func TestReplicasDroppedFromTheChart(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)
@@ -427,6 +430,7 @@ spec:
 // TestLongConfidentialTextsAreHidden fails if the beginning of a confidential text is shown
 // because the value of a conflict is cut before its texts are hidden.
 func TestLongConfidentialTextsAreHidden(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("Kq7zXw2pLm9v", 30)
 	for name, c := range map[string]struct{ chart, patch, kind, apiVersion, object, want string }{
 		"conflict": {

@@ -158,6 +158,7 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 // TestUnusedDefinitionsHoldNothingUp fails if objects wait for kinds that none of them is of: a busy API server takes
 // many seconds to serve them. A Job may use any kind.
 func TestUnusedDefinitionsHoldNothingUp(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		chart string
 		waits bool
@@ -288,6 +289,7 @@ spec:
 // The server forgets the owners of fields that were applied in a version it
 // no longer serves; what the chart drops must go nevertheless.
 func TestVersionDropped(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"apply", "helm 3"} {
 		t.Run(by, func(t *testing.T) {
 			s := begin(t)
@@ -409,6 +411,7 @@ func TestConversionComesUp(t *testing.T) {
 // What moves from the templates to crds/ isn't deleted with all resources of its kind, also if
 // definitions may be pruned: it has changed its place only.
 func TestDefinitionMovedToCRDsStays(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []apply.CRDPolicy{apply.AddCRDs, apply.CreateCRDs, apply.SkipCRDs} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := begin(t)

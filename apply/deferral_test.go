@@ -20,6 +20,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // is not judged by the old one, however often it is asked about before: of one
 // that it rejects, and of one that it takes and the new one rejects.
 func TestNotJudgedByTheOldDefinition(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, before, after, spec, want string }{
 		{"only the old one rejects it", "kind_: {type: string, enum: [a]}", "kind_: {type: string, enum: [a, b]}", "size: 1, kind_: b", ""},
 		{"only the new one rejects it", "kind_: {type: string, enum: [a, b]}", "kind_: {type: string, enum: [b]}", "size: 1, kind_: a", "Unsupported value"},

@@ -259,6 +259,7 @@ const conflict = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason"
 // update, recreation, deletion and a hook. Nothing fails, and nothing is done
 // twice.
 func TestEveryWriteMeetsEveryFault(t *testing.T) {
+	t.Parallel()
 	lost := func(err error) func(*http.Request) (*http.Response, error) {
 		return func(*http.Request) (*http.Response, error) { return nil, err }
 	}

@@ -338,6 +338,7 @@ func TestDroppedHooks(t *testing.T) {
 // Prevents that an object stays for ever that a template made, and that became a hook which never ran: neither a chart
 // without it nor an uninstall deleted it.
 func TestDroppedHookThatTheTemplateMade(t *testing.T) {
+	t.Parallel()
 	for name, uninstall := range map[string]bool{"upgrade": false, "uninstall": true} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)

@@ -44,6 +44,7 @@ var unchangeable = map[string][3]string{
 // What can't be changed is told as such, is left alone by
 // default, and is made anew if that is allowed.
 func TestImmutableKinds(t *testing.T) {
+	t.Parallel()
 	for name, c := range unchangeable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -254,6 +255,7 @@ func TestAttributesClassInUseIsNotRecreated(t *testing.T) {
 // What controllers look up when they see an object is there before it: a controller deletes a token without its account, the
 // garbage collector what has no owner, and a claim without its volume gets another one.
 func TestWhatControllersLookUpComesFirst(t *testing.T) {
+	t.Parallel()
 	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n---\n"
 	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: CLASS, resources: {requests: {storage: 1Gi}}}\n---\n"
 	const class = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: CLASS}\nprovisioner: example.com/x\n---\n"

@@ -11,6 +11,7 @@ import (
 // What people have added stays and is told in every release, or goes
 // when that is asked for. Labels, annotations and restarts are nobody's business.
 func TestAddedByHand(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)

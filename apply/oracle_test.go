@@ -28,6 +28,7 @@ import (
 // fail: these have them as before. DEPLOYER_TEST_SEEDS says how many stories to try, and
 // kubetest.SeedVariable which; one of them is repeated by its name.
 func TestAsIfNew(t *testing.T) {
+	t.Parallel()
 	seeds, _ := strconv.Atoi(os.Getenv("DEPLOYER_TEST_SEEDS"))
 	which := kubetest.Seed(t)
 	for seed := range max(seeds, 6) {

@@ -40,6 +40,7 @@ const read = "get,list"
 
 // Whoever may only read gets a plan, an estimate, and may not run it.
 func TestReaderGetsAnEstimate(t *testing.T) {
+	t.Parallel()
 	for _, verbs := range []string{read, "get"} {
 		t.Run(verbs, func(t *testing.T) {
 			s := begin(t)
@@ -132,6 +133,7 @@ func TestUnchangedNeedsNoPermission(t *testing.T) {
 // Definitions of crds/ that are in the cluster as the chart has them need no permission to change any; without the permission to read
 // them, the API server's kinds tell that they are there.
 func TestCRDsThatAreThereNeedNoPermission(t *testing.T) {
+	t.Parallel()
 	crds := definition(0, "")
 	for name, c := range map[string]struct {
 		verbs  string

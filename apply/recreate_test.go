@@ -117,6 +117,7 @@ func TestRecreatedFieldsAreNotLeftToOthers(t *testing.T) {
 
 // Recreate while the defaulted rollingUpdate is there, both ways.
 func TestStrategySwitch(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) { strategySwitch(t, legacy) })
 	}

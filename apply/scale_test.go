@@ -87,6 +87,7 @@ func TestRecreatedWhileAutoscaled(t *testing.T) {
 
 // Where a kind has its number, its definition says.
 func TestReplicasOfCustomResources(t *testing.T) {
+	t.Parallel()
 	for _, inChart := range []bool{true, false} {
 		t.Run(fmt.Sprint("definition in the chart=", inChart), func(t *testing.T) {
 			s := begin(t)
@@ -129,6 +130,7 @@ func TestReplicasStayWhereAutoscalersAreUnknown(t *testing.T) {
 
 // Prevents that a workload whose chart leaves the number of replicas to others is recreated with one replica.
 func TestRecreatedWithoutStatedReplicas(t *testing.T) {
+	t.Parallel()
 	for _, scaler := range []string{"", autoscaler} {
 		t.Run(fmt.Sprint("autoscaled=", scaler != ""), func(t *testing.T) {
 			s := begin(t)
@@ -194,6 +196,7 @@ func TestScalerThatIsGone(t *testing.T) {
 // TestStoppedWorkloads fails if a workload stays at zero, where a HorizontalPodAutoscaler never acts, when one comes for it; and
 // that one is started, or refused, that people or an autoscaler that was there before have stopped.
 func TestStoppedWorkloads(t *testing.T) {
+	t.Parallel()
 	const other = "\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: later}\n" +
 		"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9}\n"
 	unstated := strings.Replace(scaled, "  replicas: 2\n", "", 1)

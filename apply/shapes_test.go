@@ -128,6 +128,7 @@ func TestAmbiguousShapes(t *testing.T) {
 
 // A key dropped from stringData is dropped from the Secret.
 func TestStringData(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)

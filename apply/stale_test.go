@@ -45,6 +45,7 @@ func TestObjectOfAnotherReleaseSinceThePlan(t *testing.T) {
 // Prevents that an object is deleted to be recreated although it became another release's since the plan, or
 // somebody protected it.
 func TestNotRecreatedSinceThePlan(t *testing.T) {
+	t.Parallel()
 	const immutable = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {k: v}\n"
 	for name, change := range map[string]func(*story){
 		"of another release": func(s *story) {

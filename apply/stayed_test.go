@@ -14,6 +14,7 @@ import (
 // What somebody makes anew while a run deletes it, as the release's own, is
 // deleted again; what is another's stays; what can't be got rid of is told.
 func TestWhatIsGoneStaysGone(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name         string
 		again        int // how often it comes back

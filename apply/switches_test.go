@@ -124,6 +124,7 @@ var switches = map[string][2]string{
 // An object that goes from one alternative to the other, or back, is
 // as if it had been made so.
 func TestSwitches(t *testing.T) {
+	t.Parallel()
 	for name, pair := range switches {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

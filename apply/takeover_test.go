@@ -260,6 +260,7 @@ func TestTakeoverRace(t *testing.T) {
 // A dropped chart field disappears whoever wrote it last for the chart; a
 // stranger's field stays.
 func TestNamesOfManagers(t *testing.T) {
+	t.Parallel()
 	const chart = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: \"1\"%s}\n"
 	with, without := fmt.Sprintf(chart, `, b: "2"`), fmt.Sprintf(chart, "")
 	for _, manager := range []string{"helm", "Helm", "Go-http-client", "terraform-provider-helm_v2.9", "werf", "kubectl-client-side-apply", "kubectl-create", "kubectl-edit", "helmwave", "velero-server"} {
@@ -280,6 +281,7 @@ func TestNamesOfManagers(t *testing.T) {
 // A chart's own change of a value is no conflict with a program that wrote the
 // chart's earlier value under a name of its own; somebody's other value is.
 func TestOwnChangesAreNoConflicts(t *testing.T) {
+	t.Parallel()
 	for _, manager := range []string{"Go-http-client", "kubectl-client-side-apply", "helmwave"} {
 		t.Run(manager, func(t *testing.T) {
 			s := begin(t)
@@ -370,6 +372,7 @@ func TestPlanSaysThatARecreatedObjectIsNotGivenBack(t *testing.T) {
 // Prevents that an object is adopted only in part, so that two releases write it: whatever the policy for conflicts, its
 // ownership metadata become those of the release.
 func TestAdoptionTakesOwnershipMetadata(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []apply.ConflictPolicy{apply.YieldConflicts, apply.FailOnConflict} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := begin(t)

@@ -13,6 +13,7 @@ import (
 // decided on, as a Job does by its TTL, is decided about again: what the chart
 // has is there in the end, what it drops is not.
 func TestObjectsThatVanish(t *testing.T) {
+	t.Parallel()
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  suspend: true\n  template:\n    spec: {restartPolicy: Never, containers: [{name: c, image: \"c:1\", env: [{name: A, value: x}]}]}\n"
 	doubled := strings.Replace(job, "{name: A, value: x}", "{name: A, value: x}, {name: A, value: x}", 1)
 	for _, tt := range []struct {
@@ -77,6 +78,7 @@ func TestObjectsThatVanish(t *testing.T) {
 // that a JSON patch is invalid, not that there is a conflict, if somebody has removed what the patch
 // removes.
 func TestPatchesOfFieldsThatVanish(t *testing.T) {
+	t.Parallel()
 	chart := strings.Replace(scaled, "image: nginx:1", "image: nginx:1, env: [{name: A, value: x}]", 1)
 	before := strings.Replace(chart, "{name: A, value: x}", "{name: A, value: x}, {name: A, value: x}", 1)
 	before = strings.Replace(before, "metadata: {name: web}", "metadata: {name: web, finalizers: [example.com/held]}", 1)

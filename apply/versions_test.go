@@ -130,6 +130,7 @@ const (
 // TestDropsAcrossVersions fails if a plan says "no changes" of a custom resource that moves to a version with other
 // field names and drops something, or if what Helm 3 has set in the old version stays for ever.
 func TestDropsAcrossVersions(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []string{"v1", "v1beta1"} {
 		for _, legacy := range []bool{false, true} {
 			t.Run(fmt.Sprint(stored, " stored, legacy ", legacy), func(t *testing.T) {
@@ -225,6 +226,7 @@ func TestOwnersAcrossVersions(t *testing.T) {
 // TestDeadConverter fails if an object which doesn't change can't be deployed, or another one is changed by half a
 // view, while nobody converts between the versions of a kind.
 func TestDeadConverter(t *testing.T) {
+	t.Parallel()
 	for _, stored := range []string{"v1", "v1beta1"} {
 		t.Run(stored+" stored", func(t *testing.T) {
 			m := beginMove(t, stored)

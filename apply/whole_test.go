@@ -28,6 +28,7 @@ const (
 // A chart with two names for one port deploys, is a no-op when repeated, changes, and comes back
 // to being applied when the chart mends its ports.
 func TestTwoNamesForOnePort(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"us", "Helm 3", "us, with one port"} {
 		t.Run(first, func(t *testing.T) {
 			s := begin(t)

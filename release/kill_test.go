@@ -67,6 +67,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, rec *Record, work
 }
 
 func TestKilledAtEachWrite(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	const writes = 8 // lock, begin, save, finish, supersede and delete the journal, prune, unlock
 	for n := int32(1); n <= writes; n++ {

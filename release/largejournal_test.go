@@ -86,6 +86,7 @@ func withLargeJournal(rec *Record) {
 // The journal that a killed run leaves is either the one before or the one after the write at which the run
 // died.
 func TestLargeJournalOfAKilledRun(t *testing.T) {
+	t.Parallel()
 	withoutRace(t)
 	s := newSite(t)
 	const writes = 8 // lock; part, head, owner; part, head, former part; head

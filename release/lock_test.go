@@ -629,6 +629,7 @@ func TestLostAnswers(t *testing.T) {
 // Clocks differ. A holder that renews its Lease lives, whatever time it
 // writes into it, and one that doesn't is dead.
 func TestClocksDiffer(t *testing.T) {
+	t.Parallel()
 	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -610,6 +610,7 @@ func TestUnreadPartsAreNotDamaged(t *testing.T) {
 // The record of a run that ends while the API server restarts is written when that is back, also behind a load balancer: it
 // accepts connections, and breaks them or answers itself.
 func TestOutagesAreOutlasted(t *testing.T) {
+	t.Parallel()
 	gateway := func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader("<html>")), Request: r}, nil
 	}

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the tests that look at plans with other people's programs: make test-browser.
+# Runs the tests that look at plans with other people's programs, with the command that it is
+# given: make test-browser.
 #
 # They need a browser and Graphviz, which are installed from Debian where they are
 # missing and may be installed. Elsewhere the tests say so and are skipped, unless
@@ -17,4 +18,4 @@ if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; the
 fi
 [ -z "${CI:-}" ] || export DEPLOYER_TEST_REQUIRE_BROWSER=1
 
-exec "${GO:-go}" test -count=1 -timeout 10m -run '^TestBrowser|^TestGraphviz$' "$@" ./internal/view/...
+exec "$@" -count=1 -timeout 10m -run '^TestBrowser|^TestGraphviz$'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests on real pods: make test-node.
+# Runs the tests on real pods with the command that it is given: make test-node.
 #
 # They need Linux, root and some programs, which are installed from Debian where
 # they are missing. Without Linux or root the tests are skipped; where root may
@@ -29,4 +29,4 @@ if [ -n "$missing" ] && command -v apt-get >/dev/null; then
 fi # else realnode.sh says what is missing
 
 # The tests mostly wait: for kubelets, back-offs and probes.
-exec bin/devcluster run --nodes 0 -- sh scripts/realnode.sh "${GO:-go}" test -count=1 -timeout 10m -parallel 16 "$@" ./internal/nodetest
+exec bin/devcluster run --nodes 0 -- sh scripts/realnode.sh "$@" -count=1 -timeout 10m -parallel 16

@@ -265,6 +265,7 @@ func TestDependentsOfAFailureAreNotApplied(t *testing.T) {
 
 // What somebody else makes is waited for, also if it isn't there yet.
 func TestOutsideDependencies(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{
 		"deployer.io/external-dependencies: secret/made=present",
 		"made.external-dependency.werf.io/resource: secret/made",
@@ -302,6 +303,7 @@ func TestOutsideDependencies(t *testing.T) {
 
 // An uninstall goes the other way round: what an object needed goes after it.
 func TestUninstallGoesBackwards(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, base, user string }{
 		{"depends on", config("base"), config("user", "deployer.io/depends-on: configmap/base")},
 		{"weight", config("base", `deployer.io/weight: "1"`), config("user", `deployer.io/weight: "2"`)},

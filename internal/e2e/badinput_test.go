@@ -12,6 +12,7 @@ import (
 // TestBadInput gives the program what can't work. It has to say what is wrong
 // and what to do, end with 1 and leave the cluster as it is.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	broken := map[string]string{"templates/cm.yaml": "{{ .Values.missing.field }}"}
 	noYAML := map[string]string{"templates/cm.yaml": "kind: ConfigMap\n\tmetadata: {"}
 	tests := map[string]struct {

@@ -35,6 +35,7 @@ const settleTimeout = 15 * time.Second
 // namespaces, while hooks, controllers, admission and people change what is there. Wherever Helm ends well we do, and what
 // is then there is equal but for intendedDifferences. A story takes about half a minute: make test tells besideRuns.
 func TestBesideHelm3(t *testing.T) {
+	t.Parallel()
 	seed := kubetest.Seed(t)
 	runs, _ := strconv.ParseUint(os.Getenv(seedsVariable), 10, 32)
 	for i := range max(runs, besideRuns) {

@@ -113,6 +113,7 @@ func (c chartCase) flags(w *world, name string) []string {
 // once from what Helm 3 has installed, and has then changed. Back at the first
 // values, all is as the first installation made it.
 func TestPublicCharts(t *testing.T) {
+	t.Parallel()
 	for _, c := range chartsOf(storyOfHelm3) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -115,6 +115,7 @@ spec:
 // A version that objects may be stored in doesn't disappear from a definition:
 // neither from crds/ nor from templates, nor by going back. Nothing is touched.
 func TestStoredVersionsStay(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{"crds/gadget.yaml", "templates/gadget.yaml"} {
 		t.Run(where[:4], func(t *testing.T) {
 			w := newWorld(t)
@@ -186,6 +187,7 @@ func (w *world) wantFields(name string, want ...string) {
 // one, unless that is asked for; what a release has brought itself goes with it,
 // also from a subchart, and also after it was installed by Helm.
 func TestDefinitionsOnlyAdd(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"deployer", "helm"} {
 		t.Run(by, func(t *testing.T) {
 			w := newWorld(t)

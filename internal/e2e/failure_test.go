@@ -151,6 +151,7 @@ func (w *world) waiting() {
 // TestStopped: the first signal ends the run in order, and the record
 // says so.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		code   int

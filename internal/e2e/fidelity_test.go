@@ -87,6 +87,7 @@ func fidelityCases(t *testing.T) []fidelityCase {
 // Helm 3 that failed halfway, back to an earlier revision, and away. What the
 // plan has predicted is then what the cluster has.
 func TestPlansComeTrue(t *testing.T) {
+	t.Parallel()
 	for _, c := range fidelityCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)

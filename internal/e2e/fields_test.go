@@ -32,6 +32,7 @@ func (w *world) replicas(when string, want int64) {
 // TestAutoscaledReplicas: what an autoscaler has set stays although the
 // chart says otherwise.
 func TestAutoscaledReplicas(t *testing.T) {
+	t.Parallel()
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -51,6 +52,7 @@ func TestAutoscaledReplicas(t *testing.T) {
 // so these are not the autoscaler's and get the chart's number.
 // https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
 func TestAutoscalerAtZero(t *testing.T) {
+	t.Parallel()
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -64,6 +66,7 @@ func TestAutoscalerAtZero(t *testing.T) {
 // TestReplicasLeaveTheChart: they stay what they are until the autoscaler
 // decides; the API server's default is 1.
 func TestReplicasLeaveTheChart(t *testing.T) {
+	t.Parallel()
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -101,6 +104,7 @@ func TestChangesByHand(t *testing.T) {
 // TestRolledBackByKubectl: what kubectl rollout undo, or the kubectl apply of an old manifest, brings back of a revision long ago
 // goes, as the chart has dropped it. What no revision had stays.
 func TestRolledBackByKubectl(t *testing.T) {
+	t.Parallel()
 	const strategic = `{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"OLD","value":"1"},{"name":"MINE","value":"1"}]}]}}}}`
 	for _, manager := range []string{"kubectl", "kubectl-client-side-apply"} {
 		t.Run(manager, func(t *testing.T) {
@@ -155,6 +159,7 @@ func TestEditOfWhatWasDropped(t *testing.T) {
 // TestRenumberedByHand: the port that somebody has renumbered is the chart's again,
 // whoever made the release, and its node port stays.
 func TestRenumberedByHand(t *testing.T) {
+	t.Parallel()
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  type: NodePort\n  selector: {a: b}\n  ports: [{name: http, port: 80}]\n"
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +240,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 // TestDuplicateEntries: variables named twice end as one, with the
 // last value; two protocols of one port stay two.
 func TestDuplicateEntries(t *testing.T) {
+	t.Parallel()
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

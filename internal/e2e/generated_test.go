@@ -125,6 +125,7 @@ func TestGeneratedValuesSurviveUpgrades(t *testing.T) {
 // TestPasswordsNeverChangeUnasked draws what happens to a release: whatever it is,
 // the database keeps its password, and its clients have it.
 func TestPasswordsNeverChangeUnasked(t *testing.T) {
+	t.Parallel()
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t)

@@ -170,6 +170,7 @@ func TestSavedPlansHaveGeneratedValues(t *testing.T) {
 
 // TestPasswordsChangedByHandAreConflicts: the recorded value is what the release wants.
 func TestPasswordsChangedByHandAreConflicts(t *testing.T) {
+	t.Parallel()
 	for policy, change := range map[string]string{"take": "", "yield": "", "fail": "", "take with a change": "debug", "yield with a change": "debug"} {
 		t.Run(policy, func(t *testing.T) {
 			w := newWorld(t)
@@ -414,6 +415,7 @@ spec: {selector: {a: b}, ports: [{name: a, port: {{ randInt 1024 65535 }}}]}
 // TestFormsOfGeneratedValuesSurvive: after an installation, by whichever program, an upgrade
 // without a change writes nothing at all, and a second one neither.
 func TestFormsOfGeneratedValuesSurvive(t *testing.T) {
+	t.Parallel()
 	for form, files := range generatedForms {
 		for _, by := range []string{"deployer", "helm"} {
 			t.Run(fmt.Sprint(form, " by ", by), func(t *testing.T) {

@@ -25,6 +25,7 @@ func (w *world) image(deployment string) any {
 
 // TestGoingBackLeavesWhatCannot: what can't go back to an earlier revision stays, and holds up none of the others.
 func TestGoingBackLeavesWhatCannot(t *testing.T) {
+	t.Parallel()
 	immutable := func(value string) string { return configMap("fixed", value) + "immutable: true\n" }
 	statefulSet := func(service string) string {
 		return replaceOnce(deployment("db", "db", "  replicas: 0\n  serviceName: "+service), "kind: Deployment", "kind: StatefulSet")
@@ -58,6 +59,7 @@ func TestGoingBackLeavesWhatCannot(t *testing.T) {
 
 // TestUndoLeavesWhatCannotGoBack is the same for what --atomic undoes.
 func TestUndoLeavesWhatCannotGoBack(t *testing.T) {
+	t.Parallel()
 	old := []string{configMap("fixed", "1"), deployment("web", "web", "")}
 	bad := []string{configMap("fixed", "2") + "immutable: true\n", unplaced("web", "r/x:2")}
 	for _, c := range []struct {

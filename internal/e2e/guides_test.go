@@ -27,6 +27,7 @@ const (
 // and a directory with the charts of testcharts and the files that it shows: the blocks that
 // begin with "# NAME.yaml" or "# NAME.sh". A line "..." stands for any lines.
 func TestGuides(t *testing.T) {
+	t.Parallel()
 	var files []string
 	for _, pattern := range []string{"../../docs/guides/*.md", "../../docs/*.md"} {
 		found, err := filepath.Glob(pattern)

@@ -28,6 +28,7 @@ var helm4Client = []string{"podinfo", "nats"}
 // TestPublicChartsOfHelm4 goes on with what Helm 4 has installed, by server-side
 // apply or as Helm 3 does, lets Helm 4 in between, and changes nothing.
 func TestPublicChartsOfHelm4(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"true", "false"} {
 		for _, c := range chartsOf(storyOfHelm4) {
 			if c.random || method == "false" && !slices.Contains(helm4Client, c.name) {

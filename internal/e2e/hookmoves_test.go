@@ -41,6 +41,7 @@ func (w *world) remove(kind, name string, opts metav1.DeleteOptions) {
 // TestLooksAgainAfterHooks fails if what a hook has deleted or changed stays so because the plan, from before
 // the hook, has it as unchanged.
 func TestLooksAgainAfterHooks(t *testing.T) {
+	t.Parallel()
 	for event, run := range map[string]func(w *world, first, second string){
 		"pre-upgrade": func(w *world, _, second string) { w.ok("upgrade", "x", second) },
 		"pre-rollback": func(w *world, first, second string) {

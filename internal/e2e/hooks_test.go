@@ -107,6 +107,7 @@ func TestHooksInAList(t *testing.T) {
 // TestFailingRollback: the rollback has failed, and nothing is stuck. It
 // can be run again.
 func TestFailingRollback(t *testing.T) {
+	t.Parallel()
 	fails := func(event string) string { return hookJob("back", event, "before-hook-creation", true) }
 	never := job("work", "example.com/x: never", `[{"state":{"running":{}}}]`, "r/x:1")
 	for name, c := range map[string]struct {

@@ -45,6 +45,7 @@ func TestSelectorChange(t *testing.T) {
 // TestStrategyChange: RollingUpdate's defaults don't stand in the way of
 // Recreate, nor the other way round; for objects of both programs.
 func TestStrategyChange(t *testing.T) {
+	t.Parallel()
 	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -127,6 +127,7 @@ func difference(theirs, ours string) string {
 // TestContinuesHelmReleases deploys with Helm 3 and goes on with deployer and
 // Helm in turn. The first release of deployer changes no object.
 func TestContinuesHelmReleases(t *testing.T) {
+	t.Parallel()
 	for _, chartName := range chartsToShare {
 		t.Run(chartName, func(t *testing.T) {
 			w := newWorld(t)
@@ -156,6 +157,7 @@ func TestContinuesHelmReleases(t *testing.T) {
 
 // TestHelmContinuesReleases deploys with deployer and goes on with Helm 3.
 func TestHelmContinuesReleases(t *testing.T) {
+	t.Parallel()
 	for _, chartName := range chartsToShare {
 		t.Run(chartName, func(t *testing.T) {
 			w := newWorld(t)

@@ -127,6 +127,7 @@ func TestHooksOfAnUninstallDeleteNothing(t *testing.T) {
 
 // TestDroppedHoldersMakeRoom: what holds something that a new object needs for itself goes right before it, with its pods.
 func TestDroppedHoldersMakeRoom(t *testing.T) {
+	t.Parallel()
 	const onPort = "          ports: [{containerPort: 80, hostPort: %d}]\n"
 	daemonSet := func(name string, port int) string {
 		text := strings.ReplaceAll(deployment(name, name, ""), "kind: Deployment", "kind: DaemonSet")
@@ -198,6 +199,7 @@ func TestRenamedDeploymentServesUntilReady(t *testing.T) {
 // TestDroppedJudgeDoesNotHoldUpDeletions fails if a run fails because the API server hasn't noticed yet that it has deleted the
 // policy that protected what it deletes too.
 func TestDroppedJudgeDoesNotHoldUpDeletions(t *testing.T) {
+	t.Parallel()
 	for name, run := range map[string]func(w *world, release, without string){
 		"upgrade":   func(w *world, release, without string) { w.ok("upgrade", release, without) },
 		"uninstall": func(w *world, release, _ string) { w.ok("uninstall", release) },
@@ -219,6 +221,7 @@ func TestDroppedJudgeDoesNotHoldUpDeletions(t *testing.T) {
 // TestQuotaThatIsLoweredCountsNoMoreWhatIsDropped: a quota that gets lower, or is new, comes after what is created beside what the
 // chart drops.
 func TestQuotaThatIsLoweredCountsNoMoreWhatIsDropped(t *testing.T) {
+	t.Parallel()
 	quota := func(n int) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {count/services: '%d', services.nodeports: '%d'}}\n", n, n)
 	}

@@ -56,6 +56,7 @@ func (w *world) recorded(by string, revision int) {
 // which failed, with a and b. What carries the release's ownership is the
 // release's.
 func TestRecordsWithoutProvenance(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"helm3", "deployer-before-provenance"} {
 		for name, next := range map[string]struct {
 			args []string

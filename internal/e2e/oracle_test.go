@@ -30,6 +30,7 @@ const oracleRuns = 5
 // deployed or A rolled back to. What is then in the cluster has to be what a
 // fresh install makes, but for what the API server and controllers decide.
 func TestOracle(t *testing.T) {
+	t.Parallel()
 	seed := kubetest.Seed(t)
 	runs, _ := strconv.ParseUint(os.Getenv(seedsVariable), 10, 32)
 	for i := range max(runs, oracleRuns) {

@@ -11,6 +11,7 @@ import (
 // the other, until another run has taken its Lease. When it goes on (SIGCONT) it
 // changes nothing any more, not even what it was about to send, and says why.
 func TestPausedHolderChangesNothing(t *testing.T) {
+	t.Parallel()
 	first, second := writeTwenty(t, 1), writeTwenty(t, 2)
 	for name, at := range map[string]func(int, call) bool{
 		"at its record": writes("POST", "/secrets"),

@@ -252,6 +252,7 @@ func TestPermissionsSuffice(t *testing.T) {
 // either it isn't needed, or the error says verb, resource and namespace and nothing of the chart
 // has been changed. The exit code says so too, if it is a permission to change something.
 func TestMissingPermissionIsNamed(t *testing.T) {
+	t.Parallel()
 	documented := documentedPermissions(t)
 	for heading, before := range map[string][]string{
 		"install":   nil,

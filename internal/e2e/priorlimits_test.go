@@ -25,6 +25,7 @@ func TestRefusedRestore(t *testing.T) {
 // TestRefusedOnce: one refusal doesn't cost the former values, which are
 // recorded nowhere else: of what is restored, and of whose it is.
 func TestRefusedOnce(t *testing.T) {
+	t.Parallel()
 	for nth, what := range []string{"values", "owners"} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
@@ -94,6 +95,7 @@ func (w *world) notOurs(name string) {
 // one object beyond 64 KiB, and of those beyond 1 MiB together, only the marks of
 // ownership are given back, and plan and run say so.
 func TestLargeFormerValues(t *testing.T) {
+	t.Parallel()
 	large := func(name, word string, size int) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: %q}\n", name, strings.Repeat(word, size/len(word)))
 	}

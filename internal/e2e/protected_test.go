@@ -105,6 +105,7 @@ func TestUninstallOutlastsThePolicyItDeletes(t *testing.T) {
 // TestUninstallEndsWhatRefusesItsRecords fails if a release can't be uninstalled because its own webhook, which doesn't answer,
 // refuses its lock or record, also one that a dead run left; or if one that stays refuses them and anything is deleted.
 func TestUninstallEndsWhatRefusesItsRecords(t *testing.T) {
+	t.Parallel()
 	const both, secrets = `apiGroups: ["", coordination.k8s.io], apiVersions: [v1], resources: [secrets, leases]`, `apiGroups: [""], apiVersions: [v1], resources: [secrets]`
 	for name, c := range map[string]struct {
 		rule, hook, says string

@@ -171,6 +171,7 @@ func (w *world) sameJSONValue(what string, was, is map[string]any) {
 // TestUndoGivesBack has an install, and an upgrade, that adopt what others made,
 // fail, and are undone: the others have it as before.
 func TestUndoGivesBack(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string][]string{
 		"install":           {"install"},
 		"upgrade --install": {"upgrade", "--install"},
@@ -200,6 +201,7 @@ func TestUndoGivesBack(t *testing.T) {
 // TestFailedAdoptionIsGivenBack has a failed upgrade that isn't undone: the next
 // run gives back what it had adopted, never deletes it.
 func TestFailedAdoptionIsGivenBack(t *testing.T) {
+	t.Parallel()
 	for name, next := range map[string]func(*strangers) []string{
 		"upgrade":   func(s *strangers) []string { return []string{"upgrade", "x", s.chart(configMap("own", "2"))} },
 		"rollback":  func(*strangers) []string { return []string{"rollback", "x", "1"} },

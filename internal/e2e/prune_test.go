@@ -14,6 +14,7 @@ import (
 // TestPruneAfterFailures: what failed releases have made goes with the
 // next good one, whichever of them made it.
 func TestPruneAfterFailures(t *testing.T) {
+	t.Parallel()
 	a, b, c := configMap("a", "1"), configMap("b", "1"), configMap("c", "1")
 	fails := hookJob("fails", "post-upgrade", "before-hook-creation,hook-failed", true)
 

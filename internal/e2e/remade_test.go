@@ -18,6 +18,7 @@ func (w *world) remake() {
 // TestRemadeByHand fails if an object of the release that somebody has made anew without ownership blocks the release, or is
 // left by it, where Helm goes on: it is what the record says, unless somebody else owns it.
 func TestRemadeByHand(t *testing.T) {
+	t.Parallel()
 	const own, strip = `{"metadata":{"labels":{"app.kubernetes.io/managed-by":%s},"annotations":{"meta.helm.sh/release-name":%s,"meta.helm.sh/release-namespace":%s}}}`, "null"
 	both := configMap("a", "1") + "---\n" + configMap("b", "1")
 	for name, test := range map[string]struct {
@@ -68,6 +69,7 @@ func TestRemadeByHand(t *testing.T) {
 // TestHeldWhileItIsDeleted fails if an object that changes can't be deployed because somebody's finalizer holds the one that is
 // being deleted: it is made again if that goes soon, and else changed as it is.
 func TestHeldWhileItIsDeleted(t *testing.T) {
+	t.Parallel()
 	for name, soon := range map[string]bool{"goes soon": true, "stays": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -108,6 +110,7 @@ func TestHeldWorkloadIsNotAwaited(t *testing.T) {
 
 // TestTokenMovesToAnotherAccount fails if a token Secret is lost when it gets another account: its controller deletes it then.
 func TestTokenMovesToAnotherAccount(t *testing.T) {
+	t.Parallel()
 	account := func(name string) string {
 		return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + "}\n"
 	}

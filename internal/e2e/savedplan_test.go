@@ -20,6 +20,7 @@ func (w *world) saved(args ...string) string {
 // release that came, went, was made anew or says something else, and not by tests
 // that were run.
 func TestSavedPlanKnowsAllRecords(t *testing.T) {
+	t.Parallel()
 	const first = "sh.helm.release.v1.x.v1"
 	remove := func(w *world) {
 		if err := w.in("secrets").Delete(w.Context(), first, metav1.DeleteOptions{}); err != nil {
@@ -69,6 +70,7 @@ func TestSavedPlanKnowsAllRecords(t *testing.T) {
 // TestSavedPlanAfterADeadRun has a plan that is made while the latest record is that of a dead run: that it is recorded
 // as failed meanwhile, as by the run that carries the plan out, doesn't matter.
 func TestSavedPlanAfterADeadRun(t *testing.T) {
+	t.Parallel()
 	for name, dies := range map[string]struct {
 		at   func(int, call) bool
 		args func(*world) []string
@@ -91,6 +93,7 @@ func TestSavedPlanAfterADeadRun(t *testing.T) {
 // TestSavedPlanGivesBack has what a failed run has adopted, and plans made after it
 // and carried out from their files.
 func TestSavedPlanGivesBack(t *testing.T) {
+	t.Parallel()
 	for name, next := range map[string]func(*strangers) []string{
 		"upgrade":   func(s *strangers) []string { return []string{"x", s.chart(configMap("own", "2"))} },
 		"rollback":  func(*strangers) []string { return []string{"--rollback", "x", "1"} },

@@ -38,6 +38,7 @@ var slowServers = map[string]http.HandlerFunc{
 // run for longer than --timeout and a little, and the run says so. That each command ends is
 // TestCommandsEndWhereAPartOfTheServerIsInTrouble.
 func TestPlanningIsBoundedByTheTimeout(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"a body that trickles": {"upgrade", "--install", "x", "CHART"}, "connections that are reset": {"uninstall", "x"}, "too many requests": {"rollback", "x"},
 	} {

@@ -70,6 +70,7 @@ func TestWhoWaitedDecidesAgain(t *testing.T) {
 // What is rejected because of another run is decided again: by its end, if it has ended by
 // then. Else it is told that the other run is at it.
 func TestRejectedBecauseOfAnotherRun(t *testing.T) {
+	t.Parallel()
 	t.Run("which has ended", func(t *testing.T) {
 		w := newWorld(t)
 		recreate := deployment("d", "d", "  strategy: {type: Recreate}")
@@ -162,6 +163,7 @@ func TestRollbackDuringAnUpgrade(t *testing.T) {
 // Uninstalled and installed again in between, a release has the same revision and
 // is another.
 func TestUninstalledAndInstalledAgainMeanwhile(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(int, call) bool{
 		"before the lock":   writes("POST", "/leases"),
 		"before the render": func(_ int, c call) bool { return strings.HasPrefix(c.path, "/version") },
@@ -258,6 +260,7 @@ func (w *world) namespaceGone(name string, r result) {
 
 // A namespace that was made for a release of which there is no record goes again.
 func TestNamespaceMadeInVainGoes(t *testing.T) {
+	t.Parallel()
 	stops := map[string]point{
 		"a signal when it was just made": at(after, "POST", "/namespaces", 0),
 		"a signal before the lock":       at(before, "POST", "/leases", 0),
@@ -314,6 +317,7 @@ func TestNamespaceMadeInVainGoesWhenAKindGoesMeanwhile(t *testing.T) {
 
 // TestNewNamespaceIsCountedAndShown as in the plan.
 func TestNewNamespaceIsCountedAndShown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ format, applied, counted string }{
 		{"json", `"event":"applied".*"object":"Namespace/NS".*"action":"create"`, `"created":2,`},
 		{"table", `created Namespace/NS`, `2/2: 2 created`},
@@ -390,6 +394,7 @@ func TestThirtyFirstInstallsAtOnce(t *testing.T) {
 // Without permission for Leases the record is the only fence: what slips in between
 // the last look and its creation is seen too, and nothing is changed.
 func TestWithoutLeasesTheRecordIsTheFence(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		first []string
 		at    func(int, call) bool
@@ -425,6 +430,7 @@ func TestWithoutLeasesTheRecordIsTheFence(t *testing.T) {
 // A namespace isn't made without permission for records, and goes when the release is
 // refused its first record nevertheless.
 func TestNamespaceMadeInVainGoesWhenNothingCanBeRecorded(t *testing.T) {
+	t.Parallel()
 	t.Run("no permission", func(t *testing.T) {
 		w := newWorld(t)
 		ns := w.newNamespace()

@@ -10,6 +10,7 @@ import (
 
 // Ctrl-C with --atomic goes back to where the release was, unless told not to.
 func TestStoppedAtomic(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		flags    []string
 		statuses []string

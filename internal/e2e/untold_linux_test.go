@@ -42,6 +42,7 @@ data: {said: {{ .Values.said | quote }}}
 // with streams that can't be written to: each does all it was asked for, records
 // it, and says by its exit code that it could not say so where that has the result.
 func TestOutputErrorsAreNoDeploymentErrors(t *testing.T) {
+	t.Parallel()
 	for name, open := range nowhere {
 		for _, stream := range []string{"stdout", "stderr", "both"} {
 			t.Run(name+" as "+stream, func(t *testing.T) { testUntold(newWorld(t), open, stream) })

@@ -25,6 +25,7 @@ var lostAndFound = map[string]func(w *world){
 // to revision 1 gives it back as it was before revision 2, and doesn't make it what
 // revision 1 says.
 func TestWayBackGivesBackWhatTheTargetHas(t *testing.T) {
+	t.Parallel()
 	const before, after = "pre-upgrade", "post-upgrade"
 	for become, becomes := range lostAndFound {
 		for _, value := range []string{"first", "ours"} { // as in revision 1, or not
@@ -102,6 +103,7 @@ func TestRollbackToARevisionThatAdopted(t *testing.T) {
 // crds/ stays when it is undone, and is told: objects may use by then what has come,
 // and taking it away again would cost their data.
 func TestUndoLeavesDefinitions(t *testing.T) {
+	t.Parallel()
 	chart := func(w *world, name string, definition string) string {
 		return w.chartOf(map[string]string{
 			"crds/widgets.yaml": definition, "templates/a.yaml": configMap("a", "1"), "templates/w.yaml": widget(name), "templates/fails.yaml": fails(),

@@ -156,6 +156,7 @@ func labelled(manifest string) string {
 
 // TestWhatAReleaseChangesItselfIsNoObstacle fails if a release is refused because of how something is that it changes itself.
 func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
+	t.Parallel()
 	for i, c := range movingGates {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)

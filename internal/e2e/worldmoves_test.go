@@ -16,6 +16,7 @@ import (
 // TestDroppedObjectsGoWhenTheWaitIsStuckForThem fails if a new object waits until the time-out for what an object has that
 // the chart dropped and that is deleted after the wait.
 func TestDroppedObjectsGoWhenTheWaitIsStuckForThem(t *testing.T) {
+	t.Parallel()
 	const nextTo = "      nodeSelector: {kubernetes.io/hostname: node-0}\n"
 	for name, c := range map[string]struct{ quota, old, next, lacks string }{
 		"quota": {
@@ -143,6 +144,7 @@ func TestReleaseRemovesItsOwnAccountLast(t *testing.T) {
 
 // TestReleaseNarrowsItsOwnAccessLast: what the account loses by an upgrade, it has until that is done.
 func TestReleaseNarrowsItsOwnAccessLast(t *testing.T) {
+	t.Parallel()
 	const rbac = "apiVersion: rbac.authorization.k8s.io/v1\nkind: "
 	role := func(kind, name, resources string) string {
 		return rbac + kind + "\nmetadata: {name: \"" + name + "\"}\nrules: [{apiGroups: [\"\"], resources: [" + resources + "], verbs: [\"*\"]}]\n"
