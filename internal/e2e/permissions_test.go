@@ -37,10 +37,7 @@ func forms(all ...string) (out [][]string) {
 var permissionCases = []permissionCase{
 	{"plan of an install", forms("plan x ONE")},
 	{"install", forms("install x ONE")},
-	{"list", forms("list", "list -a -o json")},
-	{"history", forms("history x")},
-	{"get", forms("get all x", "get values x", "get values x --all", "get manifest x", "get hooks x", "get notes x", "get metadata x", "get values x --revision 1")},
-	{"status", forms("status x")},
+	{"list, history, get, status", forms("list", "list -a -o json", "history x", "status x", "get all x", "get values x", "get values x --all", "get manifest x", "get hooks x", "get notes x", "get metadata x", "get values x --revision 1")},
 	{"plan --drift", forms("plan x --drift")},
 	{"explain", forms("explain x configmap/a", "explain x deployment/d spec.replicas")},
 	{"test", forms("test x", "test x")}, // the second one replaces what the first has made
