@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 )
 
@@ -126,18 +127,16 @@ func (s *Set) evaluate(in Input) Verdict {
 	return evaluateByConventions(in)
 }
 
-// ReadyWhenPresent reports whether objects of the kind are ready once they exist, by the
-// built-in rules, so that there is nothing to watch.
+// ReadyWhenPresent reports whether objects of the kind are ready once they exist, so that there is nothing to watch: those of
+// Kubernetes itself that have no rule. HorizontalPodAutoscalers report failures in the first minutes of any workload, and with
+// many controllers Ingresses never get an address, so neither is waited for.
 func ReadyWhenPresent(gk schema.GroupKind) bool {
 	_, ruled := builtInRules[gk]
-	return kubernetesGroups[gk.Group] && !ruled
+	return !ruled && !IsCustom(gk)
 }
 
 // IsCustom reports whether a kind is not one of Kubernetes itself.
-func IsCustom(gk schema.GroupKind) bool {
-	_, ruled := builtInRules[gk]
-	return !ruled && !kubernetesGroups[gk.Group]
-}
+func IsCustom(gk schema.GroupKind) bool { return !kube.IsBuiltinGroup(gk.Group) }
 
 func ready(message string) Verdict { return Verdict{Phase: Ready, Message: message} }
 
@@ -165,17 +164,5 @@ var builtInRules = map[schema.GroupKind]evaluator{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration,
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookConfiguration,
 	{Group: "policy", Kind: "PodDisruptionBudget"}:                                  disruptionBudget,
-}
-
-// kubernetesGroups are the API groups of Kubernetes itself. Their kinds without a rule are
-// ready once they exist. HorizontalPodAutoscalers report failures in the first minutes of
-// any workload, and with many controllers Ingresses never get an address, so neither is
-// waited for.
-var kubernetesGroups = map[string]bool{
-	"": true, "apps": true, "batch": true, "autoscaling": true, "networking.k8s.io": true,
-	"rbac.authorization.k8s.io": true, "policy": true, "storage.k8s.io": true,
-	"scheduling.k8s.io": true, "node.k8s.io": true, "coordination.k8s.io": true,
-	"discovery.k8s.io": true, "admissionregistration.k8s.io": true, "events.k8s.io": true,
-	"flowcontrol.apiserver.k8s.io": true, "extensions": true, "resource.k8s.io": true,
-	"authentication.k8s.io": true, "authorization.k8s.io": true, "certificates.k8s.io": true,
+	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}:             evaluateByConventions,
 }
