@@ -46,6 +46,7 @@ func (e *evaluation) failureStatus(v rules.Verdict) Status {
 // problem is final.
 func (e *evaluation) addProblem(status *Status) {
 	problem := worse(e.creationProblem(status.Rollout), e.podProblem())
+	problem = worse(problem, e.oldPodProblem(problem))
 	if problem != nil {
 		e.obj.timers.runningAgainSince = time.Time{}
 	} else if problem = e.recentCrash(); problem == nil {

@@ -21,6 +21,7 @@ import (
 //	podsDeadline      the same problem of all pods that have it, for their object
 //	missingDeadline   what is missing may be on its way
 //	creationFinalAt   pods that can't be created
+//	oldPodFinalAt     old pods that the rollout waits for
 //	ownFinalAt        what the object itself says
 //	progressLimit     nothing happens
 //	isTolerated       what the user wants to be waited for nevertheless
@@ -83,17 +84,17 @@ func (s *podSummary) podsDeadline(g *problemGroup, missing *finding.Missing) dea
 	}
 	c, info := g.symptom.Class, class.InfoOf(g.symptom.Class)
 	switch {
-	case s.obj.gk == kube.PodKind && (c == class.Evicted || c == class.PodFailed):
+	case s.obj.gk == kube.PodKind && (c == class.Evicted || c == class.NodeRefused || c == class.PodFailed):
 		return deadline{finalAt: s.now}
 	case s.runsAreCounted(g):
 		return deadline{}
-	case c == class.Evicted && len(g.members) >= maxEvictions && s.replacementsHaveIt(g):
+	case (c == class.Evicted || c == class.NodeRefused) && s.ended >= maxEvictions && (s.areMoreThanWanted(s.ended) || c == class.NodeRefused && g.mostOnANode() >= maxEvictions):
 		return deadline{finalAt: s.now}
 	case info.Scope == class.Informational, g.finalAt.IsZero():
 		return deadline{}
 	case c == class.PodFailed:
 		return deadline{} // the controller makes another pod
-	case !s.affectsAllPods(g, info.Scope) && !s.replacementsHaveIt(g):
+	case !s.affectsAllPods(g, info.Scope) && !s.areMoreThanWanted(len(g.members)):
 		return deadline{finalAt: g.finalAt.Add(badNodeGrace)}
 	case info.RunsAgain && s.final < s.failing:
 		return deadline{finalAt: g.finalAt.Add(othersHealGrace), lookAt: g.finalAt} // it may be final for all of them then
@@ -111,11 +112,11 @@ func (s *podSummary) runsAreCounted(g *problemGroup) bool {
 	return kinds[s.obj.gk].runsToEnd && class.InfoOf(g.symptom.Class).Ran && g.symptom.Reason != notCreated
 }
 
-// replacementsHaveIt reports whether more pods have a problem than are wanted at a time, so that also one that
+// areMoreThanWanted reports whether more pods have a problem than are wanted at a time, so that also one that
 // replaced another has it. A node that goes may take many pods with it, once.
-func (s *podSummary) replacementsHaveIt(g *problemGroup) bool {
+func (s *podSummary) areMoreThanWanted(n int) bool {
 	r := s.eval.rollout
-	return r != nil && len(g.members) > r.Desired
+	return r != nil && n > r.Desired
 }
 
 // affectsAllPods reports whether a problem fails the whole workload. For a class that is
@@ -181,6 +182,15 @@ func creationFinalAt(c Class, since time.Time) time.Time {
 		return time.Time{}
 	}
 	return since.Add(info.Grace)
+}
+
+// oldPodFinalAt returns when it is final that a rollout waits in vain for an old pod: not before it was looked at again.
+func oldPodFinalAt(since, now, lookedAt time.Time) time.Time {
+	at := since.Add(class.InfoOf(class.OldPodStays).Grace)
+	if !now.Before(at) && lookedAt.Before(at) {
+		return now.Add(time.Second)
+	}
+	return at
 }
 
 // ownFinalAt returns when a failure is final that the object itself shows, or its rule; zero for never. What nobody counts

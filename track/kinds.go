@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
+	"deployer/track/finding"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -19,6 +21,7 @@ type kind struct {
 	runsToEnd    bool                              // its pods end, and its controller counts those that fail; others may be controllers of other objects
 	saysNoPods   bool                              // a condition says that it can't create pods; otherwise events do
 	eventsReadAt []time.Duration                   // after which times events of an object are read that waits; normal ones tell of load balancers and volumes
+	scales       string                            // field of spec that names the workload without which its objects do nothing
 }
 
 // kinds are those of which anything is known.
@@ -31,9 +34,31 @@ var kinds = map[schema.GroupKind]kind{
 	argoRollout:                    {podsOf: podsOfArgoRollout},
 	kube.PersistentVolumeClaimKind: {eventsReadAt: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}},
 	kube.ServiceKind:               {eventsReadAt: []time.Duration{20 * time.Second, 55 * time.Second}},
+
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:      {scales: "scaleTargetRef"},
+	{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}: {scales: "targetRef"},
+	{Group: "keda.sh", Kind: "ScaledObject"}:                     {scales: "scaleTargetRef"},
+	{Group: "flagger.app", Kind: "Canary"}:                       {scales: "targetRef"},
 }
 
 var argoRollout = schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
+
+// scaleTargetOf returns the workload that an object scales; false if it scales none.
+func scaleTargetOf(o *unstructured.Unstructured) (finding.Missing, bool) {
+	ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", kinds[o.GroupVersionKind().GroupKind()].scales)
+	gvk := schema.FromAPIVersionAndKind(cmp.Or(ref["apiVersion"], "apps/v1"), cmp.Or(ref["kind"], "Deployment"))
+	return finding.Missing{Group: gvk.Group, Kind: gvk.Kind, Name: ref["name"]}, ref["name"] != ""
+}
+
+// foreignTarget returns what an awaited object scales if the release doesn't declare that.
+func (t *trackedObject) foreignTarget() (missingID, bool) {
+	if t.observed.object == nil || t.target.Until == UntilGone || t.release.declares == nil {
+		return missingID{}, false
+	}
+	what, scales := scaleTargetOf(t.observed.object)
+	id := missingID{t.target.ID.Namespace, what}
+	return id, scales && !t.release.declares(idOf(id.namespace, what))
+}
 
 // hasPods reports whether the pods of the object are watched.
 func (t *trackedObject) hasPods() bool { return kinds[t.gk].podsOf != nil }

@@ -26,6 +26,7 @@ func (w *wait) lookUpDetails(now time.Time) {
 			w.lookUpObject(obj, now)
 		}
 		w.readExecError(obj)
+		w.lookAtOldPods(obj, now)
 		if obj.needsPods() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
 			w.pods.request(obj)

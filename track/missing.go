@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
+	"deployer/track/class"
 	"deployer/track/finding"
 )
 
@@ -26,6 +27,7 @@ const (
 // A missingReference is what is known of one object, or key of it, that pods refer to and miss.
 type missingReference struct {
 	foundAt     time.Time // when it was found to be there: the kubelet has yet to look again. Zero when it isn't, or may not be read
+	isUnknown   bool      // nobody could say whether it is there
 	isPermanent bool      // this release declares the object, with other keys: nobody will add this one
 	askedAt     time.Time
 	inFlight    bool
@@ -62,6 +64,15 @@ func (m *missingReferences) ensureReference(id missingID) *missingReference {
 	return known
 }
 
+// askForTargets asks for what objects scale that the release doesn't declare.
+func (m *missingReferences) askForTargets() {
+	for _, obj := range m.objects {
+		if id, isForeign := obj.foreignTarget(); isForeign && m.known[id] == nil {
+			m.ask(id, m.ensureReference(id))
+		}
+	}
+}
+
 // hasKeys are the kinds whose objects and keys may be written later than a kubelet looks.
 var hasKeys = map[string]bool{"ConfigMap": true, "Secret": true}
 
@@ -69,7 +80,7 @@ var hasKeys = map[string]bool{"ConfigMap": true, "Secret": true}
 // its status holds. A failure holds when the answer is new.
 func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.Time) bool {
 	p := status.Finding
-	if p == nil || p.Missing == nil || !hasKeys[p.Missing.Kind] {
+	if p == nil || p.Missing == nil || !hasKeys[p.Missing.Kind] && p.Class != class.ScaleTargetMissing {
 		return true
 	}
 	id := missingID{obj.target.ID.Namespace, *p.Missing}
@@ -87,10 +98,10 @@ func (m *missingReferences) ask(id missingID, known *missingReference) {
 	m.tasks.group.Go(func() {
 		ctx, stop := context.WithTimeout(m.tasks.ctx, lookupTimeout)
 		defer stop()
-		of := kube.ID{Kind: id.Kind, Namespace: id.namespace, Name: id.Name}
+		of := idOf(id.namespace, id.Missing)
 		object, err := m.cluster.Get(ctx, of)
 		m.tasks.send(func() {
-			known.inFlight, known.askedAt = false, m.opts.Now()
+			known.inFlight, known.isUnknown, known.askedAt = false, err != nil, m.opts.Now()
 			if err == nil {
 				m.health.recordAnswer()
 			}
@@ -112,6 +123,10 @@ func (m *missingReference) update(object *unstructured.Unstructured, key string,
 		return
 	}
 	m.foundAt, m.isPermanent = time.Time{}, declared && len(keys) > 0 // one declared without keys is meant to be filled by others
+}
+
+func idOf(namespace string, what finding.Missing) kube.ID {
+	return kube.ID{Group: what.Group, Kind: what.Kind, Namespace: namespace, Name: what.Name}
 }
 
 // keysOf lists the keys of a ConfigMap or Secret.

@@ -46,9 +46,11 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ki
 
 // ReadyWhenPresent reports whether an object is ready as soon as it exists: its kind says
 // so, and neither its annotations nor the user's rules say otherwise. It reads only the
-// object's metadata.
+// object's metadata and, if it is known what the release declares, what the object scales.
 func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
-	return rules.ReadyWhenPresent(obj.GroupVersionKind().GroupKind()) && !o.hasRule(obj)
+	what, scales := scaleTargetOf(obj)
+	scalesOthers := scales && o.Declares != nil && !o.Declares(idOf(obj.GetNamespace(), what))
+	return rules.ReadyWhenPresent(obj.GroupVersionKind().GroupKind()) && !scalesOthers && !o.hasRule(obj)
 }
 
 // ReadyWhenUnchanged is ReadyWhenPresent for an object that hasn't changed since it was

@@ -27,6 +27,7 @@ type play struct {
 	Object    map[string]any
 	Previous  map[string]any
 	Unchanged bool
+	Foreign   bool // what it scales is neither in the release nor in the cluster
 	Until     Until
 	Options   struct {
 		Tolerate   bool
@@ -50,6 +51,7 @@ type step struct {
 	Object map[string]any // merged into the object
 	Pod    *actor
 	Event  *finding.Event
+	Old    []oldActor // the old pods, when they are looked at
 	// Revision is the one whose pods are looked at from now on.
 	Revision string
 	Gone     bool
@@ -85,6 +87,23 @@ type actor struct {
 	Resize    []string
 	Sidecar   bool
 	Gate      []string // a readiness gate: type, and the message of its condition
+}
+
+// oldActor is a pod that a rollout waits for.
+type oldActor struct {
+	actor
+	Leaving    string // how long its deletion may take
+	Finalizers []string
+	Trouble    string // of its node
+}
+
+func (a *oldActor) pod(begin time.Time) oldPod {
+	p := oldPod{Pod: a.actor.pod(begin), finalizers: a.Finalizers, node: a.Trouble}
+	if a.Leaving != "" {
+		p.Deleting = true
+		p.leavesWithin, _ = time.ParseDuration(a.Leaving)
+	}
+	return p
 }
 
 func (a *actor) pod(begin time.Time) pods.Pod {
@@ -248,7 +267,10 @@ func (p *play) tracked(t *testing.T, begin time.Time) *trackedObject {
 	if p.Previous != nil {
 		target.Previous = normalised(t, p.Previous)
 	}
-	return newTrackedObject(target, &Options{TolerateFailures: p.Options.Tolerate, NoProgressTimeout: p.Options.NoProgress.Duration}, begin)
+	tracked := newTrackedObject(target, &Options{TolerateFailures: p.Options.Tolerate, NoProgressTimeout: p.Options.NoProgress.Duration}, begin)
+	tracked.release.declares = func(kube.ID) bool { return !p.Foreign }
+	tracked.release.missing = func(missingID) missingReference { return missingReference{askedAt: begin} }
+	return tracked
 }
 
 // normalised gives an object the numbers that a real one has.
@@ -288,6 +310,13 @@ func (p *play) play(obj *trackedObject, st *step, begin, now time.Time) {
 		}
 		e.Last = now
 		obj.addEvent(*e, uid, now)
+	}
+	if st.Old != nil {
+		var found []oldPod
+		for i := range st.Old {
+			found = append(found, st.Old[i].pod(begin))
+		}
+		obj.oldPods.update(found, obj.clock.at(now))
 	}
 	if st.Revision != "" {
 		obj.newPods.revision = st.Revision

@@ -25,6 +25,16 @@ type problemGroup struct {
 	finalAt time.Time // earliest; zero for never
 }
 
+// mostOnANode is the largest number of pods with the problem that were on the same node, one after the other.
+func (g *problemGroup) mostOnANode() (most int) {
+	on := map[string]int{}
+	for _, history := range g.members {
+		on[history.Pod.Node]++
+		most = max(most, on[history.Pod.Node])
+	}
+	return most
+}
+
 // podSummary counts the new pods.
 type podSummary struct {
 	eval         *evaluation // that it is for
@@ -51,7 +61,7 @@ func (e *evaluation) podProblem() *Finding {
 func (e *evaluation) summarizePods() *podSummary {
 	summary := &podSummary{eval: e, obj: e.obj, now: e.now, groups: map[class.Class]*problemGroup{}}
 	r := e.obj.podPolicy(e.rollout)
-	r.Now = e.obj.clock.shown(e.now)
+	r.Now, r.OldPodsLeaving = e.obj.clock.shown(e.now), r.OldPodsLeaving || e.obj.oldPods.areLeaving(e.now)
 	for _, history := range e.obj.newPods.byUID {
 		if history.Pod.Deleting {
 			continue

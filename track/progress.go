@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -15,6 +17,9 @@ func (t *trackedObject) updateProgress(now time.Time) {
 		t.addStatusCounts(counts)
 	}
 	for uid, history := range t.newPods.byUID {
+		if history.Pod.Phase == corev1.PodFailed {
+			continue // one that takes its place is no progress
+		}
 		counts["pods"]++
 		podCounts(counts, string(uid), history)
 	}

@@ -75,6 +75,17 @@ func (e *evaluation) currentStatus() Status {
 // liveStatus is the status of an object that exists and is not being deleted.
 func (e *evaluation) liveStatus() Status {
 	v := e.obj.opts.Rules.Evaluate(e.ruleInput())
+	missing, isAsked := e.missingTarget()
+	switch {
+	case isAsked && v.Phase == rules.Ready:
+		return Status{State: Progressing, Message: "looking for what it scales"}
+	case missing != nil && v.Phase == rules.Ready:
+		v.Notes = append(v.Notes, "it does nothing: "+missing.Message)
+	case missing != nil:
+		status := e.ownFailure(missing.Class, missing.Message)
+		status.Finding.Missing = missing.Missing
+		return status
+	}
 	status := statusOf(v)
 	if status.Rollout != nil {
 		status.Rollout.NewReady = e.obj.newPods.ready()
@@ -116,6 +127,22 @@ func (e *evaluation) liveStatus() Status {
 	e.addProblem(&status)
 	e.failIfStalled(&status, v)
 	return status
+}
+
+// missingTarget is the finding of an object whose scale target is neither in the release nor in the cluster, and isn't expected
+// to appear; isAsked says that the API server hasn't answered yet.
+func (e *evaluation) missingTarget() (f *Finding, isAsked bool) {
+	id, isForeign := e.obj.foreignTarget()
+	if !isForeign {
+		return nil, false
+	}
+	known := e.obj.release.missing(id)
+	if known.askedAt.IsZero() || !known.foundAt.IsZero() || known.isUnknown || e.obj.release.expects(id.namespace, id.Missing) {
+		return nil, known.askedAt.IsZero() && known.inFlight
+	}
+	f = new(finding.Of(class.ScaleTargetMissing, id.Kind+"/"+id.Name+", which it scales, isn't there"))
+	f.Missing = &id.Missing
+	return f, false
 }
 
 // ruleInput is what the rule of the object's kind may look at.

@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"deployer/internal/kube"
 	"deployer/track/rules"
 )
@@ -49,6 +51,11 @@ func New(c *kube.Cluster, opts Options) *Tracker {
 
 // ParseRules reads a rules file. Its rules override the built-in ones.
 func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
+
+// ReadyWhenPresent is that of the tracker's options.
+func (t *Tracker) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
+	return t.opts.ReadyWhenPresent(obj)
+}
 
 // Wait returns nil when every target has reached its state. It returns a *FailedError with
 // the causes when some targets can't any more, and a *TimeoutError with all unready targets

@@ -2,6 +2,7 @@ package track
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type trackedObject struct {
 	observed observation
 	events   eventLog
 	newPods  newPods
+	oldPods  oldPods
 	clock    clock
 	timers   timers
 	schedule schedule
@@ -47,6 +49,7 @@ type trackedObject struct {
 type releaseView struct {
 	willAppear func(namespace string, what finding.Missing) bool // whether something on its way makes it
 	missing    func(missingID) missingReference
+	declares   func(kube.ID) bool
 	workloads  func() rules.Workloads
 }
 
@@ -111,6 +114,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		t.observed.generation = obj.GetGeneration()
 		t.newPods.revision = ""
 		clear(t.newPods.byUID)
+		t.oldPods = oldPods{}
 	}
 	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
 	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
@@ -146,10 +150,18 @@ func (t *trackedObject) updatePod(p pods.Pod) {
 		t.newPods.byUID[p.UID] = history
 	}
 	history.Update(p)
+	if p.Phase == corev1.PodRunning { // its node takes pods again
+		maps.DeleteFunc(t.newPods.byUID, func(_ types.UID, h *pods.History) bool { return h.IsGone && h.Pod.Node == p.Node })
+	}
 }
 
+// deletePod forgets a pod, unless its node has refused it: its controller makes another one, which may be refused too.
 func (t *trackedObject) deletePod(uid types.UID) {
 	t.schedule.isDue = true
+	if history := t.newPods.byUID[uid]; history != nil && history.Pod.IsRefused() {
+		history.IsGone = true
+		return
+	}
 	delete(t.newPods.byUID, uid)
 }
 
@@ -160,6 +172,7 @@ func (t *trackedObject) podPolicy(r *Rollout) pods.Policy {
 		AppliedAt:       t.observed.serverAppliedAt,
 		MemoryLowered:   t.memoryLowered,
 		OldPodsLeaving:  r != nil && r.Terminating > 0,
+		OldPodsStay:     r != nil && r.Old > 0,
 	}
 }
 

@@ -43,7 +43,7 @@ func newWait(t *Tracker, targets []Target, onEvent func(Event)) *wait {
 	}
 	s := &session{cluster: t.cluster, opts: &t.opts, onEvent: onEvent, warned: map[string]bool{}}
 	w := &wait{session: s, tracker: t, workloads: workloads, startedAt: now}
-	release := releaseView{w.willAppear, w.missing.stateOf, func() rules.Workloads { return w.workloads }}
+	release := releaseView{w.willAppear, w.missing.stateOf, s.declares, func() rules.Workloads { return w.workloads }}
 	for _, target := range targets {
 		if target.Baseline != nil {
 			target.GVK = cmp.Or(target.GVK, target.Baseline.GroupVersionKind())
@@ -74,6 +74,7 @@ func (w *wait) run(ctx context.Context) (err error) {
 	now := w.opts.Now()
 	w.tracker.setKindRules(ctx, w.objects)
 	w.warnSettings()
+	w.missing.askForTargets()
 	w.updateAll(now)
 	if w.isFinished() && w.failedAt.IsZero() {
 		return nil

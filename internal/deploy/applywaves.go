@@ -82,7 +82,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 // nor a rule.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.journal.applied[id]
-	return c != nil && c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)
+	return c != nil && c.Applied != nil && r.tracker.ReadyWhenPresent(c.Applied)
 }
 
 // applyTogether applies consecutive waves. No wave after the first waits for readiness.

@@ -26,6 +26,7 @@ const (
 	ConfigError                 Class = "config_error"     // a ConfigMap, a Secret or a key of them is missing
 	ContainerCreateFailed       Class = "container_create" // the runtime couldn't create or start it; also lifecycle hooks
 	ContainerCreateFailedOnNode Class = "container_create_node"
+	UserRefused                 Class = "run_as_non_root" // the image runs as root, or as a user without a number
 	ReadinessProbeFailed        Class = "readiness_probe"
 	StartupProbeFailed          Class = "startup_probe"
 	LivenessProbeFailed         Class = "liveness_probe" // killed by a liveness or startup probe
@@ -44,8 +45,10 @@ const (
 	MountedObjectMissing     Class = "mount_missing_object"
 	MountFailed              Class = "mount_error"
 	MultiAttach              Class = "multi_attach"
-	PodSandboxFailed         Class = "pod_sandbox" // network or runtime of the node
-	Evicted                  Class = "evicted"     // also preempted, rejected by the node, node shut down
+	PodSandboxFailed         Class = "pod_sandbox"   // network or runtime of the node
+	Evicted                  Class = "evicted"       // also preempted, node shut down
+	NodeRefused              Class = "node_refused"  // its kubelet doesn't admit the pod
+	OldPodStays              Class = "old_pod_stays" // the rollout waits for a pod that can't go, or can't become ready
 	PodFailed                Class = "pod_failed"
 )
 
@@ -75,6 +78,7 @@ const (
 	VolumeLost         Class = "volume_lost"
 	ProvisioningFailed Class = "provisioning_failed"
 	LoadBalancerFailed Class = "load_balancer"
+	ScaleTargetMissing Class = "scale_target_missing"
 	ConditionFailed    Class = "condition_failed" // the object's own status says so
 	RuleFailed         Class = "rule_failed"      // the user's rule says so
 )

@@ -27,6 +27,7 @@ var table = map[Class]Info{
 	ConfigError:                 {Title: "Configuration is missing", Scope: Deterministic, Grace: 10 * time.Second},
 	ContainerCreateFailed:       {Title: "Container can't be created", Grace: 20 * time.Second, Attempts: 2, Unseen: unseenRetry},
 	ContainerCreateFailedOnNode: {Title: "Node can't create the container", Grace: 2 * time.Minute},
+	UserRefused:                 {Title: "Container may not run as its user", Scope: Deterministic, Grace: 5 * time.Second},
 	ReadinessProbeFailed:        {Title: "Readiness probe fails", Scope: Informational, Logs: true},
 	StartupProbeFailed:          {Title: "Startup probe fails", Scope: Informational, Logs: true},
 	LivenessProbeFailed:         {Title: "Container is killed by its probe", Grace: crashGrace, Attempts: 3, Ran: true, RunsAgain: true, Logs: true},
@@ -44,6 +45,8 @@ var table = map[Class]Info{
 	MultiAttach:              {Title: "Volume is still attached elsewhere", Scope: Informational},
 	PodSandboxFailed:         {Title: "Node can't start the pod", Grace: 2 * time.Minute},
 	Evicted:                  {Title: "Pod was evicted", Scope: Informational, Ran: true},
+	NodeRefused:              {Title: "Node refuses the pod", Scope: Informational, Ran: true},
+	OldPodStays:              {Title: "Old pod holds the rollout up", Grace: 3 * time.Minute},
 	PodFailed:                {Title: "Pod failed", Ran: true, Logs: true},
 
 	PodSecurity:           {Title: "Pod is refused by PodSecurity", Scope: Deterministic, Grace: 5 * time.Second},
@@ -67,6 +70,7 @@ var table = map[Class]Info{
 	VolumeLost:         {Title: "Volume is lost", Grace: 2 * time.Second, Stays: true},
 	ProvisioningFailed: {Title: "Volume can't be provisioned", Grace: time.Minute, Attempts: 3},
 	LoadBalancerFailed: {Title: "Load balancer can't be set up", Grace: 2 * time.Minute, Attempts: 3},
+	ScaleTargetMissing: {Title: "Scale target is missing", Grace: 30 * time.Second},
 	ConditionFailed:    {Title: "Object reports a failure"},
 	RuleFailed:         {Title: "Failure rule matches"},
 }

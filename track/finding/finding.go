@@ -98,9 +98,10 @@ func (ids IDs) Names() []string {
 
 // A Missing is what something needs and isn't there, in the same namespace.
 type Missing struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-	Key  string `json:"key,omitempty"` // of a ConfigMap or Secret that is there; empty when the object is missing
+	Group string `json:"-"` // API group of the kind
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Key   string `json:"key,omitempty"` // of a ConfigMap or Secret that is there; empty when the object is missing
 }
 
 // An Event is a Kubernetes event about an object or one of its pods.

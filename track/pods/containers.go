@@ -48,8 +48,12 @@ func (h *History) containerProblem(c *Container, r Policy) *Symptom {
 	}
 	f := ofContainer(c, refineClass(known, c.Waiting.Message), cmp.Or(c.Waiting.Message, reason))
 	f.Reason, f.Attempts = reason, h.crashes(c)
-	if f.Class == class.BadCommand {
+	switch f.Class {
+	case class.BadCommand:
 		f.Certain, f.Limit = true, 1 // in the runtime's own words
+	case class.UserRefused:
+		f.Message = refusedUser().FindStringSubmatch(c.Waiting.Message)[1]
+		f.Advice = "set runAsUser of container " + c.PlainName + " to a number other than 0, or let it run as root"
 	}
 	return &f
 }
@@ -58,6 +62,8 @@ func refineClass(known class.Class, message string) class.Class {
 	switch {
 	case known == class.ContainerCreateFailed && isRefusedCommand(message):
 		return class.BadCommand
+	case known == class.ConfigError && refusedUser().MatchString(message):
+		return class.UserRefused
 	case (known == class.ContainerCreateFailed || known == class.ConfigError) && nodeTrouble().MatchString(message):
 		return class.ContainerCreateFailedOnNode
 	}

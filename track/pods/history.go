@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 	"deployer/track/finding"
 	"deployer/track/rules"
@@ -45,11 +46,13 @@ type Policy struct {
 	Now             time.Time // the time, also of outages
 	MemoryLowered   func(container string) bool
 	OldPodsLeaving  bool // old pods are terminating and will free resources
+	OldPodsStay     bool // old pods go only when new ones are ready
 }
 
 // A History is what has happened to one pod so far.
 type History struct {
 	Pod                Pod
+	IsGone             bool                         // it was deleted, and is kept to be counted
 	containers         map[string]*containerHistory // by name; see of
 	problemSince       map[string]time.Time         // by key
 	pullEvents         map[imageClass]pulls
@@ -167,7 +170,7 @@ func (h *History) HasPassed(c class.Class, container string) bool {
 	switch c {
 	case class.ImagePullPermanent, class.InvalidImageName:
 		return own != nil && (own.ImageID != "" || own.Running || own.lastRun() != nil)
-	case class.ConfigError, class.ContainerCreateFailed, class.BadCommand:
+	case class.ConfigError, class.ContainerCreateFailed, class.BadCommand, class.UserRefused:
 		return own != nil && own.Running && own.Restarts == 0 || p.Ready
 	}
 	return p.Ready
@@ -235,11 +238,14 @@ func (h *History) podProblems(r Policy) []Symptom {
 	case p.Deleting:
 		return nil
 	case p.Phase == corev1.PodFailed:
-		f := symptom(class.PodFailed, rules.JoinText(p.Failure.Reason, p.Failure.Message))
-		if evictionReasons[p.Failure.Reason] || p.Disrupted || strings.HasPrefix(p.Failure.Reason, "OutOf") {
-			f = symptom(class.Evicted, f.Message)
+		of := class.PodFailed
+		switch {
+		case p.IsRefused():
+			of = class.NodeRefused
+		case evictionReasons[p.Failure.Reason] || p.Disrupted:
+			of = class.Evicted
 		}
-		return []Symptom{f}
+		return []Symptom{symptom(of, rules.JoinText(p.Failure.Reason, p.Failure.Message))}
 	case p.Scheduling.Reason == "SchedulingGated":
 		return []Symptom{symptom(class.SchedulingGated, p.Scheduling.Message)}
 	case p.Scheduling.Done && p.Gate.Reason != "" && p.areContainersReady():
@@ -273,18 +279,31 @@ func (h *History) schedulingProblem(r Policy) Symptom {
 		return symptom(class.ResourceClaimUnallocated, rules.JoinText(message, h.events[class.ResourceClaimUnallocated].message))
 	case h.scaleUpTriggered:
 		return symptom(class.WaitingForNode, message)
-	case excludesEveryNode(message), h.scaleUpImpossible:
-		return symptom(class.NoNodeFits, message)
-	case r.OldPodsLeaving && strings.Contains(message, "Insufficient"):
+	case r.OldPodsLeaving && (strings.Contains(message, "Insufficient") || strings.Contains(message, noFreePorts)):
 		return symptom(class.WaitingForRoom, message)
+	case excludesEveryNode(message), h.scaleUpImpossible:
+		f := symptom(class.NoNodeFits, message)
+		if r.OldPodsStay && strings.Contains(message, noFreePorts) {
+			f.Advice = "old pods have the host ports until new ones are ready: let the update strategy be Recreate, or maxUnavailable 1"
+		}
+		return f
 	}
 	return symptom(class.Unschedulable, message)
 }
 
 // evictionReasons are reasons of failed pods that say nothing about the pod.
 var evictionReasons = map[string]bool{
-	"Evicted": true, "Preempting": true, "Preempted": true, "NodeAffinity": true, "UnexpectedAdmissionError": true,
-	"Terminated": true, "NodeShutdown": true, "NodeLost": true, "Shutdown": true,
+	"Evicted": true, "Preempting": true, "Preempted": true, "Terminated": true, "NodeShutdown": true, "NodeLost": true, "Shutdown": true,
+}
+
+// refusalReasons matches the reasons of failed pods that a kubelet hasn't admitted.
+// k8s.io/kubernetes/pkg/kubelet/lifecycle/predicate.go, and pkg/kubelet/cm, sysctl
+var refusalReasons = lazyregexp.New(`^(OutOf.+|NodeAffinity|NodeName|NodePorts|UnexpectedAdmissionError|UnexpectedPredicateFailureType|InvalidNodeInfo|AppArmor|TopologyAffinityError|` +
+	`.*(NotSupported|Unsupported|Forbidden|DoesNotMatch|NotAdmitted(Reason)?))$`)
+
+// IsRefused reports whether the pod's node hasn't admitted it.
+func (p *Pod) IsRefused() bool {
+	return p.Phase == corev1.PodFailed && refusalReasons().MatchString(p.Failure.Reason)
 }
 
 // eventProblems returns problems that only events report. Events come late and may be

@@ -24,6 +24,9 @@ var (
 	badCommand = lazyregexp.New(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
 	nodeTrouble = lazyregexp.New(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
+	// refusedUser matches what the kubelet says of a container that must not run as root, or as nobody knows whom.
+	// k8s.io/kubernetes/pkg/kubelet/kuberuntime/security_context.go
+	refusedUser = lazyregexp.New(`^(container has runAsNonRoot and image .*?|container's runAsUser breaks non-root policy)(?: \(pod: .*\))?$`)
 	// neverExecuted matches the log of a container if the kernel refused to execute its command. The
 	// runtime doesn't report this, because runc has already started the container.
 	// github.com/opencontainers/runc/libcontainer/standard_init_linux.go
@@ -85,11 +88,15 @@ var (
 	nodesPart  = lazyregexp.New(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
 	// structuralReason matches reasons that remain until the nodes change.
 	structuralReason = lazyregexp.New(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
-		`had volume node affinity conflict|didn't satisfy plugin`)
+		`had volume node affinity conflict|didn't satisfy plugin|` + noFreePorts)
 	// passingTaint matches taints of nodes with a temporary problem. Newer schedulers don't
 	// name taints ("untolerated taint(s)"), so their messages don't match.
 	passingTaint = lazyregexp.New(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
+
+// noFreePorts is what the scheduler says of nodes on which pods have the host ports.
+// k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports
+const noFreePorts = "didn't have free ports for the requested pod ports"
 
 // unboundClaims is the scheduler's message for a pod that waits for volumes, not a node.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding

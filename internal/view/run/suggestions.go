@@ -77,7 +77,7 @@ func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
 		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
 		return []suggestionRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
-	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode:
+	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode, class.NodeRefused, class.OldPodStays:
 		return []suggestionRule{describePod, {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
 		return []suggestionRule{wholeLog(false), describeObject}
