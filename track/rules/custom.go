@@ -29,7 +29,7 @@ const (
 )
 
 // failureReason are reasons of Ready=False that may be final.
-var failureReason = lazyregexp.New(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
+var failureReason = lazyregexp.New(`^(.*Failed|Failed.*|.*Failure|.*Error(ed)?|Invalid.*|Denied.*|NotFound)$`)
 
 // evaluateByConventions evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
@@ -80,6 +80,9 @@ func byConditions(in Input) (Verdict, bool) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
+	if c := Condition(in.Object, "Synced"); conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c) && !isOutOfDate(in.Object, c) {
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
+	}
 	var arrived map[string]any
 	for _, kind := range motionConditions {
 		c := Condition(in.Object, kind)
@@ -92,11 +95,7 @@ func byConditions(in Input) (Verdict, bool) {
 		}
 		arrived = c
 	}
-	types := readyConditions
-	if len(Conditions(in.Object)) == 1 {
-		types = slices.Concat(types, []string{"Synced"})
-	}
-	for _, kind := range types {
+	for _, kind := range readyConditions {
 		c := Condition(in.Object, kind)
 		switch {
 		case c == nil:
@@ -128,8 +127,11 @@ var phaseWords = map[string]Phase{
 	"created": Ready, "configured": Ready, "deployed": Ready, "enabled": Ready, "established": Ready, "installed": Ready, "healthy": Ready, "ok": Ready,
 	"connected": Ready, "green": Ready, "insync": Ready, "online": Ready, "open": Ready, "ready": Ready, "running": Ready, "succeeded": Ready,
 	"success": Ready, "successful": Ready, "synced": Ready, "up": Ready, "valid": Ready,
-	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
+	"degraded": Failed, "rejected": Failed,
 }
+
+// failedWord matches phases of failure.
+var failedWord = lazyregexp.New(`(?i)^(fail|invalid|error)|(fail(ed|ure)|error(ed)?)$`)
 
 // unsettled matches other phases that tell of motion, or of trouble that may pass.
 var unsettled = lazyregexp.New(`(?i)ing|^(dis|in|non?e?$|not|out|un)|abort|accept|alloc|block|bootstrap|cancel|clos|conflict|crash|critical|dead|delet|den(y|ied)|down|err|evict|fail|fault|init` +
@@ -201,16 +203,56 @@ func Word(status map[string]any) string {
 	return cmp.Or(text(status, "phase"), text(status, "state"), text(status, "health"), text(status, "health", "status"), text(status, "status"))
 }
 
+// byOtherConditions evaluates an object by conditions of any name, wherever its status has them; false when none says anything.
+func byOtherConditions(in Input) (Verdict, bool) {
+	worst := worstCondition(in.Object)
+	switch {
+	case worst.need == none:
+		return Verdict{}, false
+	case worst.need == met:
+		return ready(""), true
+	case isOutOfDate(in.Object, worst.condition):
+		return progressing(notObserved), true
+	case worst.need == failing || worst.need == unmet && (failureReason().MatchString(text(worst.condition, "reason")) || isPermanent(worst.condition)):
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: worst.String()}, true
+	}
+	return progressing(worst.String()), true
+}
+
+// byFlag returns what a status says by a field that is true or false.
+func byFlag(status map[string]any) (isReady, tells bool) {
+	for _, name := range []string{"ready", "healthy", "available", "valid", "applied", "synced"} {
+		if isReady, tells = status[name].(bool); tells {
+			break
+		}
+	}
+	return isReady, tells
+}
+
 // byPhase evaluates an object whose conditions say nothing. Its controller runs: it has written the status.
 func byPhase(in Input) Verdict {
 	in.Workloads = Workloads{}
 	status := in.Object.Object["status"].(map[string]any)
-	word, message := Word(status), OneLine(text(status, "message"))
+	word, message := Word(status), OneLine(cmp.Or(text(status, "message"), text(status, "error"), text(status, "reason")))
+	if worst := worstCondition(in.Object); message == "" && worst.need < met {
+		message = worst.String()
+	}
 	phase := phaseWords[strings.ToLower(word)]
+	if failedWord().MatchString(word) {
+		phase = Failed
+	}
 	counted, counts := byReplicas(in)
+	told, isTold := byOtherConditions(in)
+	isReady, tellsReady := byFlag(status)
 	switch {
+	case tellsReady && !isReady && phase != Failed:
+		return progressing(cmp.Or(message, word, "not ready"))
 	case word == "" && counts:
 		return counted
+	case word == "" && isTold:
+		return told
+	case word == "" && tellsReady:
+		return ready("")
 	case word == "":
 		return unverifiedAfter(in, progressing("waiting for the controller"), observeDelay, "its status says nothing about readiness")
 	case phase == Failed:

@@ -69,11 +69,6 @@ func Items(obj *unstructured.Unstructured, path ...string) []map[string]any {
 	return kube.Items(obj.Object, path...)
 }
 
-// Conditions returns the conditions of an object's status; none for nil.
-func Conditions(obj *unstructured.Unstructured) []map[string]any {
-	return Items(obj, "status", "conditions")
-}
-
 // TemplateContainers returns the containers of a workload's pod template; none for nil.
 func TemplateContainers(obj *unstructured.Unstructured) []map[string]any {
 	return Items(obj, "spec", "template", "spec", "containers")
@@ -82,30 +77,6 @@ func TemplateContainers(obj *unstructured.Unstructured) []map[string]any {
 // TemplateInitContainers returns those that run before and beside them; none for nil.
 func TemplateInitContainers(obj *unstructured.Unstructured) []map[string]any {
 	return Items(obj, "spec", "template", "spec", "initContainers")
-}
-
-// Condition finds a condition by type, in any case of letters; nil when absent.
-func Condition(obj *unstructured.Unstructured, kind string) map[string]any {
-	for _, c := range Conditions(obj) {
-		if strings.EqualFold(text(c, "type"), kind) {
-			return c
-		}
-	}
-	return nil
-}
-
-// conditionIs reports whether a condition has a status, in any case of letters.
-func conditionIs(c map[string]any, status string) bool {
-	return c != nil && strings.EqualFold(text(c, "status"), status)
-}
-
-// conditionText returns the reason and message of a condition.
-func conditionText(c map[string]any) string {
-	reason, message := text(c, "reason"), OneLine(text(c, "message"))
-	if strings.Contains(message, reason) {
-		return message
-	}
-	return JoinText(reason, message)
 }
 
 // JoinText puts a colon between two texts; nothing if one is empty.

@@ -110,11 +110,11 @@ func isOfEarlierGeneration(in Input) bool {
 func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	got, ok := number(field(obj.Object, "status", "observedGeneration"))
 	if !ok {
-		for _, c := range Conditions(obj) {
+		forEachCondition(obj.Object["status"], "", func(c map[string]any, _ string) {
 			if g, has := number(c["observedGeneration"]); has && g > 0 && (!ok || g > got) {
 				got, ok = g, true
 			}
-		}
+		})
 	}
 	return !ok || got >= obj.GetGeneration(), ok
 }

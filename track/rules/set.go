@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"deployer/internal/lazyregexp"
 	"deployer/track/class"
 )
 
@@ -23,7 +24,7 @@ import (
 // https://kubernetes.io/docs/reference/using-api/cel/
 type Rule struct {
 	Group           string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
-	Kind            string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
+	Kind            string          `json:"kind"`                 // "Certificate"; "Issuer|ClusterIssuer"; "*" for each kind of the group
 	Ready           string          `json:"ready"`                // true when the object is ready
 	Failed          string          `json:"failed,omitempty"`     // true when it has failed
 	FailedFor       metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
@@ -105,7 +106,9 @@ func (s *Set) add(r *Rule) {
 		s.wildcards = append(s.wildcards, r)
 		return
 	}
-	s.rules[r.groupKind()] = r
+	for kind := range strings.SplitSeq(r.Kind, "|") {
+		s.rules[schema.GroupKind{Group: r.Group, Kind: kind}] = r
+	}
 }
 
 func (s *Set) find(gk schema.GroupKind) *Rule {
@@ -234,8 +237,15 @@ func (r *Rule) unready(in Input, vars map[string]any) Verdict {
 		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
 	case r.builtIn && isScaledToZero(in.Object):
 		return whenObserved(in, observeDelay, func() Verdict { return intended(scaledToZero) })
+	case r.builtIn && isHopeless(r.worst(in)) && !isOfEarlierGeneration(in):
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: v.Message, NoProgress: v.NoProgress}
 	}
 	return v
+}
+
+// isHopeless reports whether a condition says that its object has failed, for a reason that trying again doesn't heal.
+func isHopeless(t told) bool {
+	return (t.need == failing || t.need == unmet && failureReason().MatchString(text(t.condition, "reason"))) && isPermanent(t.condition)
 }
 
 // message describes the progress of an object: by the rule, otherwise by its conditions.
@@ -243,18 +253,25 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	if m := r.compiled.message.string(vars); m != "" {
 		return OneLine(m)
 	}
-	for _, kind := range slices.Concat(fatalConditions, []string{"Synced"}, readyConditions) {
-		c := Condition(in.Object, kind)
-		bad := conditionIs(c, "True") == slices.Contains(fatalConditions, kind)
-		if c != nil && bad && conditionText(c) != "" {
-			return conditionText(c)
+	if worst := r.worst(in); worst.need < met {
+		return worst.String()
+	}
+	return cmp.Or(text(in.Object.Object, "status", "phase"), "waiting for the controller")
+}
+
+// worst is the first condition that isn't as it should be, of those that the rule asks for if there is one.
+func (r *Rule) worst(in Input) told {
+	var asked []string
+	for _, m := range askedType().FindAllStringSubmatch(r.Ready+r.Failed, -1) {
+		if m[1] == "" {
+			asked = append(asked, m[2])
 		}
 	}
-	if phase := text(in.Object.Object, "status", "phase"); phase != "" {
-		return phase
-	}
-	return "waiting for the controller"
+	return worstCondition(in.Object, slices.Concat(asked, []string{"Synced"}, readyConditions)...)
 }
+
+// askedType matches the types of conditions in expressions, with what says that they must not be.
+var askedType = lazyregexp.New(`(!\()?"([\w./-]+)" in (?:yes|no)\b`)
 
 // NewRule compiles the rule of annotations, such as deployer.io/ready and deployer.io/failed; nil when both are empty.
 func NewRule(ready, failed string) (*Rule, error) {
