@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"deployer/chart"
 	"deployer/chart/develop"
@@ -28,16 +29,17 @@ func packageCommand(e *env) *command {
 NAME-VERSION.tgz.prov.`,
 		examples: `deployer package ./chart --version 1.2.0 --app-version 4.5
 deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
-		flags: append([]*flag{
+		flags: slices.Concat([]*flag{
 			{name: "version", usage: "set the `VERSION` of the chart", is: common | safe, value: text(&o.Version)},
 			{name: "app-version", usage: "set the appVersion of the chart", is: usual | safe, value: text(&o.AppVersion)},
 			{name: "destination", also: "d", usage: "`DIR` to write the archive to", is: usual | safe, value: text(&o.Destination, ".")},
 			{name: "dependency-update", also: "u", usage: "download the dependencies into charts/ first", is: rare | safe, value: toggle(&o.update)},
-			{name: "sign", group: "Signing", usage: "sign the archive with a PGP key", is: usual | safe, value: toggle(&o.sign)},
-			{name: "key", group: "Signing", usage: "`NAME` of the key", is: usual | safe, value: text(&o.signer.Key)},
-			{name: "keyring", group: "Signing", usage: "`FILE` with the secret key (default: GnuPG's keyring)", is: rare | safe, value: text(&o.signer.Keyring)},
-			{name: "passphrase-file", group: "Signing", usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", is: usual | safe, value: text(&o.passphrase)},
-		}, accessFlags(&o.fetch.Access)...),
+		}, inGroup("Signing", []*flag{
+			{name: "sign", usage: "sign the archive with a PGP key", is: usual | safe, value: toggle(&o.sign)},
+			{name: "key", usage: "`NAME` of the key", is: usual | safe, value: text(&o.signer.Key)},
+			{name: "keyring", usage: "`FILE` with the secret key (default: GnuPG's keyring)", is: rare | safe, value: text(&o.signer.Keyring)},
+			{name: "passphrase-file", usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", is: usual | safe, value: text(&o.passphrase)},
+		}), accessFlags(&o.fetch.Access)),
 		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return usagef("package", "need at least one argument, the path to the chart")

@@ -22,20 +22,19 @@ type chartRequest struct {
 
 // valueFlags are the flags that give values.
 func (r *chartRequest) valueFlags() []*flag {
-	const group = "Values"
 	from := func(kind chart.ValuesSourceKind, usage string, level attribute) *flag {
-		return &flag{name: string(kind)[2:], group: group, usage: usage, is: level | safe | rendering, value: valueSource(kind, &r.sources)}
+		return &flag{name: string(kind)[2:], usage: usage, is: level | safe | rendering, value: valueSource(kind, &r.sources)}
 	}
 	file := from(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (may be repeated or separated by commas)", common)
 	file.also = "f"
-	return []*flag{
+	return inGroup("Values", []*flag{
 		file,
 		from(chart.Set, "set values, `KEY=VALUE`,... (may be repeated)", common),
 		from(chart.SetString, "set values as strings, `KEY=VALUE`,... (may be repeated)", usual),
 		from(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (may be repeated)", rare),
 		from(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (may be repeated)", rare),
 		from(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (may be repeated)", rare),
-	}
+	})
 }
 
 // valueFiles are the local files among the sources of values, and URLs, which nobody finds there.
@@ -60,16 +59,15 @@ const chartGroup = "Chart"
 
 // locateFlags say where a chart comes from.
 func locateFlags(o *chart.LoadOptions) []*flag {
-	const group = chartGroup
-	flags := []*flag{
-		{name: "version", group: group, usage: "`VERSION` or constraint such as ^2.0.0 (default: newest)", is: common | safe | rendering, value: text(&o.Version)},
-		{name: "devel", group: group, usage: "also consider development versions, same as --version '>0.0.0-0'", is: rare | safe | rendering, value: toggle(&o.Devel)},
-		{name: "repo", group: group, usage: "`URL` of the chart repository", is: usual | safe | rendering, value: text(&o.Repo)},
-		{name: "verify", group: group, usage: "verify the chart's signature first", is: rare | safe | rendering, value: toggle(&o.Verify)},
+	flags := inGroup(chartGroup, []*flag{
+		{name: "version", usage: "`VERSION` or constraint such as ^2.0.0 (default: newest)", is: common | safe | rendering, value: text(&o.Version)},
+		{name: "devel", usage: "also consider development versions, same as --version '>0.0.0-0'", is: rare | safe | rendering, value: toggle(&o.Devel)},
+		{name: "repo", usage: "`URL` of the chart repository", is: usual | safe | rendering, value: text(&o.Repo)},
+		{name: "verify", usage: "verify the chart's signature first", is: rare | safe | rendering, value: toggle(&o.Verify)},
 		keyringFlag(&o.Keyring),
 		allowMismatchFlag(&o.AllowMismatch),
-		passCredentialsFlag(group, &o.Access),
-	}
+		passCredentialsFlag(&o.Access),
+	})
 	return append(flags, accessFlags(&o.Access)...)
 }
 
@@ -81,47 +79,44 @@ func allowMismatchFlag(allow *bool) *flag {
 	return &flag{name: "allow-chart-mismatch", group: chartGroup, usage: "only warn if the digest, name or version of a chart is not what its index or reference says", is: rare | risky | rendering, value: toggle(allow)}
 }
 
-func passCredentialsFlag(group string, a *chart.Access) *flag {
-	return &flag{name: "pass-credentials", group: group, usage: "send the credentials to all hosts, not only the repository's", is: rare | risky | rendering, value: toggle(&a.PassCredentials)}
+func passCredentialsFlag(a *chart.Access) *flag {
+	return &flag{name: "pass-credentials", usage: "send the credentials to all hosts, not only the repository's", is: rare | risky | rendering, value: toggle(&a.PassCredentials)}
 }
 
 // accessFlags say how to reach a repository or registry.
 func accessFlags(a *chart.Access) []*flag {
-	const group = "Access"
-	return append(tlsFlags(a),
-		&flag{name: "username", group: group, usage: "user `NAME` for the repository or registry", is: rare | safe | rendering, value: text(&a.Username)},
-		&flag{name: "password", group: group, usage: "`PASSWORD` for the repository or registry", is: rare | safe | rendering, value: text(&a.Password)},
-		&flag{name: "plain-http", group: group, usage: "use HTTP instead of HTTPS for the registry", is: rare | risky | rendering, value: toggle(&a.PlainHTTP)})
+	return inGroup("Access", append(tlsFlags(a),
+		&flag{name: "username", usage: "user `NAME` for the repository or registry", is: rare | safe | rendering, value: text(&a.Username)},
+		&flag{name: "password", usage: "`PASSWORD` for the repository or registry", is: rare | safe | rendering, value: text(&a.Password)},
+		&flag{name: "plain-http", usage: "use HTTP instead of HTTPS for the registry", is: rare | risky | rendering, value: toggle(&a.PlainHTTP)}))
 }
 
 func tlsFlags(a *chart.Access) []*flag {
-	const group = "Access"
-	return append(certificateFlags(group, a),
-		&flag{name: "insecure-skip-tls-verify", group: group, usage: "don't verify the server's certificate", is: rare | risky | rendering, value: toggle(&a.InsecureSkipTLS)})
+	return inGroup("Access", append(certificateFlags(a),
+		&flag{name: "insecure-skip-tls-verify", usage: "don't verify the server's certificate", is: rare | risky | rendering, value: toggle(&a.InsecureSkipTLS)}))
 }
 
-func certificateFlags(group string, a *chart.Access) []*flag {
+func certificateFlags(a *chart.Access) []*flag {
 	return []*flag{
-		{name: "cert-file", group: group, usage: "`FILE` with the client certificate", is: rare | safe | rendering, value: text(&a.CertFile)},
-		{name: "key-file", group: group, usage: "`FILE` with the client certificate's key", is: rare | safe | rendering, value: text(&a.KeyFile)},
-		{name: "ca-file", group: group, usage: "`FILE` with the certificate authorities to trust", is: rare | safe | rendering, value: text(&a.CAFile)},
+		{name: "cert-file", usage: "`FILE` with the client certificate", is: rare | safe | rendering, value: text(&a.CertFile)},
+		{name: "key-file", usage: "`FILE` with the client certificate's key", is: rare | safe | rendering, value: text(&a.KeyFile)},
+		{name: "ca-file", usage: "`FILE` with the certificate authorities to trust", is: rare | safe | rendering, value: text(&a.CAFile)},
 	}
 }
 
 // renderFlags say how templates are evaluated.
 func (r *chartRequest) renderFlags() []*flag {
-	const group = "Rendering"
-	return []*flag{
-		skipSchemaFlag(group, &r.render.SkipSchema),
-		{name: "render-subchart-notes", group: group, usage: "also print the notes of subcharts", is: rare | safe | rendering, value: toggle(&r.render.SubchartNotes)},
-		{name: "enable-dns", group: group, usage: "let templates look up host names", is: rare | safe | rendering, value: toggle(&r.render.DNS)},
-		{name: "post-renderer", group: group, usage: "`PROGRAM` that the rendered manifest is piped through", is: rare | safe | rendering, value: text(&r.renderer)},
-		{name: "post-renderer-args", group: group, usage: "`ARG` for the post-renderer (may be repeated)", is: rare | safe | rendering, value: verbatimList(&r.args)},
-	}
+	return inGroup("Rendering", []*flag{
+		skipSchemaFlag(&r.render.SkipSchema),
+		{name: "render-subchart-notes", usage: "also print the notes of subcharts", is: rare | safe | rendering, value: toggle(&r.render.SubchartNotes)},
+		{name: "enable-dns", usage: "let templates look up host names", is: rare | safe | rendering, value: toggle(&r.render.DNS)},
+		{name: "post-renderer", usage: "`PROGRAM` that the rendered manifest is piped through", is: rare | safe | rendering, value: text(&r.renderer)},
+		{name: "post-renderer-args", usage: "`ARG` for the post-renderer (may be repeated)", is: rare | safe | rendering, value: verbatimList(&r.args)},
+	})
 }
 
-func skipSchemaFlag(group string, skip *bool) *flag {
-	return &flag{name: "skip-schema-validation", group: group, usage: "don't check the values against the chart's values.schema.json", is: rare | risky | rendering, value: toggle(skip)}
+func skipSchemaFlag(skip *bool) *flag {
+	return &flag{name: "skip-schema-validation", usage: "don't check the values against the chart's values.schema.json", is: rare | risky | rendering, value: toggle(skip)}
 }
 
 // readInTime is read within a time limit for the step.

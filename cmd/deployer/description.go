@@ -113,6 +113,14 @@ func flagTable(flags []*flag) map[string]*flag {
 	return table
 }
 
+// inGroup gives flags their title in help, unless they have one.
+func inGroup(title string, flags []*flag) []*flag {
+	for _, f := range flags {
+		f.group = cmp.Or(f.group, title)
+	}
+	return flags
+}
+
 // allFlags are the flags of a tree of commands.
 func allFlags(commands []*command) []*flag {
 	var out []*flag

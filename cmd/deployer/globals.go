@@ -18,29 +18,28 @@ import (
 
 // globalFlags choose the cluster, Helm's files and how output looks; every command has them.
 func globalFlags(e *env) []*flag {
-	const group = globalGroup
 	k := &e.kube
-	return append([]*flag{
-		{name: "namespace", also: "n", group: group, usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Namespace)},
-		{name: "kubeconfig", group: group, usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
-		{name: "kube-context", group: group, usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.Context)},
-		{name: "expect-context", group: group, usage: "refuse any other context than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
-		{name: "kube-apiserver", group: group, usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.APIServer)},
-		{name: "kube-token", group: group, usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.Token)},
-		{name: "kube-as-user", group: group, usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AsUser)},
-		{name: "kube-as-group", group: group, usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: e.groups()},
-		{name: "kube-ca-file", group: group, usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.CAFile)},
-		{name: "kube-tls-server-name", group: group, usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.TLSServerName)},
-		{name: "kube-insecure-skip-tls-verify", group: group, usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.InsecureSkipTLSVerify)},
-		{name: "qps", group: group, usage: "maximum requests per second; 0 lets the API server set the pace", env: "HELM_QPS", is: rare | safe | everywhere | alsoPlugins, value: rate(&k.QPS)},
-		{name: "burst-limit", group: group, usage: "requests allowed above --qps for a short time", env: "HELM_BURST_LIMIT", is: rare | safe | everywhere | alsoPlugins, value: number(&k.Burst)},
-		{name: "registry-config", group: group, usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
-		{name: "repository-config", group: group, usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
-		{name: "repository-cache", group: group, usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
-		{name: "color", also: "colour", group: group, usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
-		{name: "debug", group: group, usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins, value: toggle(&e.debug)},
-		noEffect(e, flag{name: "content-cache", group: group, is: everywhere, why: "charts are not cached"}),
-	}, klogFlags(e)...)
+	return inGroup(globalGroup, append([]*flag{
+		{name: "namespace", also: "n", usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Namespace)},
+		{name: "kubeconfig", usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
+		{name: "kube-context", usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.Context)},
+		{name: "expect-context", usage: "refuse any other context than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
+		{name: "kube-apiserver", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.APIServer)},
+		{name: "kube-token", usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.Token)},
+		{name: "kube-as-user", usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AsUser)},
+		{name: "kube-as-group", usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: e.groups()},
+		{name: "kube-ca-file", usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.CAFile)},
+		{name: "kube-tls-server-name", usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.TLSServerName)},
+		{name: "kube-insecure-skip-tls-verify", usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.InsecureSkipTLSVerify)},
+		{name: "qps", usage: "maximum requests per second; 0 lets the API server set the pace", env: "HELM_QPS", is: rare | safe | everywhere | alsoPlugins, value: rate(&k.QPS)},
+		{name: "burst-limit", usage: "requests allowed above --qps for a short time", env: "HELM_BURST_LIMIT", is: rare | safe | everywhere | alsoPlugins, value: number(&k.Burst)},
+		{name: "registry-config", usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
+		{name: "repository-config", usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
+		{name: "repository-cache", usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
+		{name: "color", also: "colour", usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
+		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins, value: toggle(&e.debug)},
+		noEffect(e, flag{name: "content-cache", is: everywhere, why: "charts are not cached"}),
+	}, klogFlags(e)...))
 }
 
 // groups is --kube-as-group. Only its variables separate groups by commas, as in Helm: the name of a group, such as that
@@ -130,7 +129,7 @@ func klogFlags(e *env) []*flag {
 	klog.InitFlags(defined)
 	var out []*flag
 	defined.VisitAll(func(k *stdflag.Flag) {
-		f := flag{name: strings.ReplaceAll(k.Name, "_", "-"), group: globalGroup, is: everywhere, why: why}
+		f := flag{name: strings.ReplaceAll(k.Name, "_", "-"), is: everywhere, why: why}
 		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 			f.value = value{bare: "true", words: []string{"true", "false"}}
 		}

@@ -24,16 +24,13 @@ type applyOptions struct {
 }
 
 func (o *applyOptions) flags(e *env) []*flag {
-	const group = "Plan"
-	flags := []*flag{
-		{name: "digest", group: group, usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", is: common | safe, value: text(&o.digest)},
-		{name: "identity", group: group, usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
-		o.undo.atomicFlag(),
-		o.undo.onInterruptFlag(),
-		hideNotesFlag("Release", &o.hideNotes),
-	}
+	flags := inGroup("Plan", []*flag{
+		{name: "digest", usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", is: common | safe, value: text(&o.digest)},
+		{name: "identity", usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
+	})
+	ofRelease := inGroup("Release", append(o.undo.flags(), hideNotesFlag(&o.hideNotes)))
 	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f *flag) bool { return f.is.has(fixed) })
-	return slices.Concat(flags, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
+	return slices.Concat(flags, ofRelease, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
 }
 
 func applyCommand(e *env) *command {

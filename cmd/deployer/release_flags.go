@@ -15,76 +15,61 @@ import (
 
 // flags are those of every command that changes a release.
 func (o *operationFlags) flags(e *env) []*flag {
-	const group = "Deploying"
 	s := &o.settings
 	o.wait = strconv.FormatBool(e.call.waitsByDefault())
 	flags := []*flag{
-		{name: "timeout", group: group, usage: "time limit for each wait and hook", is: common | safe, value: duration(&s.Timeout, 5*time.Minute)},
-		{name: "wait", group: group, usage: "wait until all is ready; false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
-		{name: "wait-for-jobs", group: group, usage: "with --wait, also wait for Jobs to complete", is: rare | safe | applying, value: toggle(&s.WaitJobs, e.call.waitsByDefault())},
-		{name: "no-hooks", group: group, usage: "don't run hooks", is: usual | risky | fixed, value: toggle(&s.NoHooks)},
-		{name: "dry-run", group: group, usage: "only show the plan; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
-		{name: "history-max", group: group, usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
-		lockTimeoutFlag(group, &o.lockTimeout),
-		noLockFlag(s, group),
-		takeoverFlag(s, group),
-		conflictsFlag(s, group),
-		{name: "allow-recreate", also: "force force-replace", group: group, usage: "recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
-		revertFlag(s, group),
-		{name: "gate", group: group, usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", is: rare | safe | fixed, value: choice(&s.Gate, "strict", "best-effort", "off")},
-		{name: "field-validation", group: group, usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},
-		progressFlag(e, group, ""),
-		{name: "logs", group: group, usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", is: rare | safe, value: choiceFunc(func(word string) { s.Track.Logs = logModes[word] }, logWords[0], logWords)},
-		o.reports.resultFlag(group, ""),
-		o.reports.junitFlag(group),
+		{name: "timeout", usage: "time limit for each wait and hook", is: common | safe, value: duration(&s.Timeout, 5*time.Minute)},
+		{name: "wait", usage: "wait until all is ready; false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
+		{name: "wait-for-jobs", usage: "with --wait, also wait for Jobs to complete", is: rare | safe | applying, value: toggle(&s.WaitJobs, e.call.waitsByDefault())},
+		{name: "no-hooks", usage: "don't run hooks", is: usual | risky | fixed, value: toggle(&s.NoHooks)},
+		{name: "dry-run", usage: "only show the plan; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
+		{name: "history-max", usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
+		conflictsFlag(s),
+		{name: "allow-recreate", also: "force force-replace", usage: "recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
+		revertFlag(s),
+		{name: "gate", usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", is: rare | safe | fixed, value: choice(&s.Gate, "strict", "best-effort", "off")},
+		{name: "field-validation", usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},
+		progressFlag(e, ""),
+		{name: "logs", usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", is: rare | safe, value: choiceFunc(func(word string) { s.Track.Logs = logModes[word] }, logWords[0], logWords)},
+		o.reports.resultFlag(""),
+		o.reports.junitFlag(),
 	}
-	if !o.plan.only {
-		when := ""
-		if o.confirm.byDefault {
-			when = " (default on a terminal)"
-		}
-		flags = append(flags, o.confirm.flag(when))
-	}
+	var formats []string
 	if o.plan.only {
-		flags = append(flags, outputFlag(e, planFormats...))
+		formats = planFormats
 	} else {
-		flags = append(flags, outputFlag(e))
+		flags = append(flags, o.confirm.flag())
 	}
-	return append(flags, trackingFlags(&s.Track)...)
+	flags = inGroup("Deploying", append(flags, lockFlags(s, &o.lockTimeout, rare)...))
+	return append(append(flags, outputFlag(e, formats...)), trackingFlags(&s.Track)...)
 }
 
-func (u *undoFlags) atomicFlag() *flag {
-	return &flag{name: "atomic", also: "rollback-on-failure", group: "Release", usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", is: common | safe, value: toggle(&u.atomic)}
+func (u *undoFlags) flags() []*flag {
+	return []*flag{
+		{name: "atomic", also: "rollback-on-failure", usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", is: common | safe, value: toggle(&u.atomic)},
+		{name: "rollback-on-interrupt", usage: "with --atomic, also roll back when a signal stops the run", is: rare | safe, value: toggle(&u.onInterrupt, true)},
+	}
 }
 
-func (u *undoFlags) onInterruptFlag() *flag {
-	return &flag{name: "rollback-on-interrupt", group: "Release", usage: "with --atomic, also roll back when a signal stops the run", is: rare | safe, value: toggle(&u.onInterrupt, true)}
+func (r *reportFlags) resultFlag(when string) *flag {
+	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&r.result)}
 }
 
-func (r *reportFlags) resultFlag(group, when string) *flag {
-	return &flag{name: "result-file", group: group, usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&r.result)}
+func (r *reportFlags) junitFlag() *flag {
+	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&r.junit)}
 }
 
-func (r *reportFlags) junitFlag(group string) *flag {
-	return &flag{name: "report-junit", group: group, usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&r.junit)}
+func hideNotesFlag(hide *bool) *flag {
+	return &flag{name: "hide-notes", usage: "don't print the chart's notes", is: rare | safe, value: toggle(hide)}
 }
 
-func hideNotesFlag(group string, hide *bool) *flag {
-	return &flag{name: "hide-notes", group: group, usage: "don't print the chart's notes", is: rare | safe, value: toggle(hide)}
-}
-
-func descriptionFlag(group string, to *string) *flag {
-	return &flag{name: "description", group: group, usage: "`TEXT` to record in the release history", is: rare | safe, value: text(to)}
+func descriptionFlag(to *string) *flag {
+	return &flag{name: "description", usage: "`TEXT` to record in the release history", is: rare | safe, value: text(to)}
 }
 
 // progressFlag is that of every command that carries something out; when says when it has an effect.
-func progressFlag(e *env, group, when string) *flag {
-	return &flag{name: "progress", group: group, usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", env: "HELM_PROGRESS", is: rare | safe, value: choice(&e.progress, "auto", "plain", "none")}
-}
-
-// takeoverFlag is the one of every command that takes the lock of a release.
-func takeoverFlag(s *deploy.Settings, group string) *flag {
-	return &flag{name: "takeover-pending", group: group, usage: "take over a release that another tool left pending, whatever its age", is: rare | risky, value: toggle(&s.TakeoverPending)}
+func progressFlag(e *env, when string) *flag {
+	return &flag{name: "progress", usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", env: "HELM_PROGRESS", is: rare | safe, value: choice(&e.progress, "auto", "plain", "none")}
 }
 
 // storedHooksFlag is the one of every command that may run hooks that only a record has.
@@ -94,20 +79,19 @@ func storedHooksFlag(s *deploy.Settings) *flag {
 
 // revisionFlags are those of every command that deploys after other revisions.
 func revisionFlags(s *deploy.Settings) []*flag {
-	const group = "Deploying"
-	return []*flag{
+	return inGroup("Deploying", []*flag{
 		storedHooksFlag(s),
-		{name: "map-removed-apis", group: group, usage: "replace API versions that the cluster no longer serves with equivalent ones", is: rare | safe, value: toggle(&s.MapRemovedAPIs)},
-		{name: "prune-kind", group: group, usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", is: rare | risky, value: choices(&s.PruneKinds, apply.ProtectedKinds())},
-	}
+		{name: "map-removed-apis", usage: "replace API versions that the cluster no longer serves with equivalent ones", is: rare | safe, value: toggle(&s.MapRemovedAPIs)},
+		{name: "prune-kind", usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", is: rare | risky, value: choices(&s.PruneKinds, apply.ProtectedKinds())},
+	})
 }
 
-func conflictsFlag(s *deploy.Settings, group string) *flag {
-	return &flag{name: "conflicts", group: group, usage: "what to do with fields that another manager owns: take, fail or yield", is: usual | safe | fixed | applying, value: choice(&s.Conflicts, "take", "fail", "yield")}
+func conflictsFlag(s *deploy.Settings) *flag {
+	return &flag{name: "conflicts", usage: "what to do with fields that another manager owns: take, fail or yield", is: usual | safe | fixed | applying, value: choice(&s.Conflicts, "take", "fail", "yield")}
 }
 
-func revertFlag(s *deploy.Settings, group string) *flag {
-	return &flag{name: "revert-manual-changes", group: group, usage: "remove fields that people added by hand, for example with kubectl edit", is: rare | risky | fixed | applying, value: toggle(&s.RevertManual)}
+func revertFlag(s *deploy.Settings) *flag {
+	return &flag{name: "revert-manual-changes", usage: "remove fields that people added by hand, for example with kubectl edit", is: rare | risky | fixed | applying, value: toggle(&s.RevertManual)}
 }
 
 // dryRunChoice is Helm's --dry-run.
@@ -136,25 +120,23 @@ func generatedFlag(e *env, s *deploy.Settings) *flag {
 	return &flag{name: "generated", group: "Deploying", usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew", is: rare | safe, value: choice(&s.Generated, string(retain.Keep), string(retain.Renew))}
 }
 
-// lockTimeoutFlag is for each command that holds the lock of a release.
-func lockTimeoutFlag(group string, timeout *time.Duration) *flag {
-	return &flag{name: "lock-timeout", group: group, usage: "how long to wait while another run holds the release; by default, fail at once", is: rare | safe, value: duration(timeout)}
-}
-
-// noLockFlag is for each command that has lockTimeoutFlag.
-func noLockFlag(s *deploy.Settings, group string) *flag {
-	return &flag{name: "no-lock", group: group, usage: "take no Lease, as where a quota or a policy refuses it: only the release record keeps other runs out", is: rare | risky, value: toggle(&s.NoLock)}
+// lockFlags are those of every command that takes the lock of a release. takeover says how often it takes one over.
+func lockFlags(s *deploy.Settings, timeout *time.Duration, takeover attribute) []*flag {
+	return []*flag{
+		{name: "lock-timeout", usage: "how long to wait while another run holds the release; by default, fail at once", is: rare | safe, value: duration(timeout)},
+		{name: "no-lock", usage: "take no Lease, as where a quota or a policy refuses it: only the release record keeps other runs out", is: rare | risky, value: toggle(&s.NoLock)},
+		{name: "takeover-pending", usage: "take over a release that another tool left pending, whatever its age", is: takeover | risky, value: toggle(&s.TakeoverPending)},
+	}
 }
 
 // trackingFlags are those about when an object is ready and when it has failed.
 func trackingFlags(o *track.Options) []*flag {
-	const group = "Tracking"
-	return []*flag{
-		{name: "readiness-rules", group: group, usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", is: rare | safe, value: readinessRules(o)},
-		{name: "failures-allowed", group: group, usage: "crashes of a new container before it counts as failed (default 2)", is: rare | safe, value: crashes(&o.FailuresAllowed)},
-		{name: "no-progress-timeout", group: group, usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", is: rare | safe, value: duration(&o.NoProgressTimeout)},
-		{name: "tolerate-failures", group: group, usage: "wait until --timeout for failures that can still recover", is: rare | safe, value: toggle(&o.TolerateFailures)},
-	}
+	return inGroup("Tracking", []*flag{
+		{name: "readiness-rules", usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", is: rare | safe, value: readinessRules(o)},
+		{name: "failures-allowed", usage: "crashes of a new container before it counts as failed (default 2)", is: rare | safe, value: crashes(&o.FailuresAllowed)},
+		{name: "no-progress-timeout", usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", is: rare | safe, value: duration(&o.NoProgressTimeout)},
+		{name: "tolerate-failures", usage: "wait until --timeout for failures that can still recover", is: rare | safe, value: toggle(&o.TolerateFailures)},
+	})
 }
 
 // readinessRules is --readiness-rules.
@@ -173,14 +155,10 @@ func readinessRules(o *track.Options) value {
 
 // crashes is a number that may be absent.
 func crashes(to **int) value {
-	v := taken(func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 {
-			return fmt.Errorf("%q is not a number of crashes", s)
-		}
-		*to = &n
-		return nil
-	})
+	v := parsed(to, func(s string) (*int, error) {
+		n, err := strconv.ParseUint(s, 10, 31)
+		return new(int(n)), err
+	}, "a number of crashes", nil)
 	v.kind = "N"
 	return v
 }

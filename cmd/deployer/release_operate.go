@@ -198,8 +198,12 @@ type confirmation struct {
 	byDefault bool   // on a terminal, where a person sits
 }
 
-func (c *confirmation) flag(when string) *flag {
-	return &flag{name: "confirm", group: "Deploying", usage: "show the plan and ask before the first change" + when, is: common | safe, value: choice(&c.given, "false", "true").orBare("true", nil)}
+func (c *confirmation) flag() *flag {
+	when := ""
+	if c.byDefault {
+		when = " (default on a terminal)"
+	}
+	return &flag{name: "confirm", usage: "show the plan and ask before the first change" + when, is: common | safe, value: choice(&c.given, "false", "true").orBare("true", nil)}
 }
 
 // errUnconfirmed ends a run whose plan somebody has refused.

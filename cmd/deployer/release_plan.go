@@ -24,7 +24,7 @@ func planCommand(e *env) *command {
 	o := &upgradeOptions{}
 	var rollback, uninstall, drift bool
 	removal := &uninstallOptions{}
-	detailed := &flag{name: "detailed-exitcode", group: "Plan", usage: "exit with 2 if there are changes; --drift always does", is: common | safe, value: toggle(&o.plan.detailedExitCode)}
+	detailed := &flag{name: "detailed-exitcode", usage: "exit with 2 if there are changes; --drift always does", is: common | safe, value: toggle(&o.plan.detailedExitCode)}
 	o.plan.only, o.plan.file = true, &savedPlan{reuse: &o.request.Reuse}
 	return &command{
 		name: "plan", also: "diff drift", is: reports | beyondHelm | yields, usage: "show what upgrade, rollback or uninstall would do, field by field", args: "NAME [CHART | REVISION]", complete: "NAME CHART",
@@ -39,16 +39,16 @@ deployer plan --uninstall web
 deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
 deployer drift web`,
 		codes: "0 done; 1 failed; 2 there are changes (with --detailed-exitcode or --drift); 3 the API server would reject the release",
-		flags: append(slices.Concat(o.flags(e), o.plan.file.flags(), removal.flags("Plan", "with --uninstall: ")),
+		flags: append(o.flags(e), inGroup("Plan", append(slices.Concat(o.plan.file.flags(), removal.flags("with --uninstall: ")),
 			&flag{name: "install", also: "i", group: "Release", usage: "also plan a release that doesn't exist yet", is: rare | safe, value: toggle(&o.install, true)},
-			&flag{name: "rollback", group: "Plan", usage: "plan a rollback to REVISION", is: common | safe, value: toggle(&rollback)},
-			&flag{name: "uninstall", group: "Plan", usage: "plan an uninstall", is: common | safe, value: toggle(&uninstall)},
-			&flag{name: "drift", group: "Plan", usage: "show how the cluster differs from the last deployment; exit with 2 if it does", is: common | safe, value: toggle(&drift)},
+			&flag{name: "rollback", usage: "plan a rollback to REVISION", is: common | safe, value: toggle(&rollback)},
+			&flag{name: "uninstall", usage: "plan an uninstall", is: common | safe, value: toggle(&uninstall)},
+			&flag{name: "drift", usage: "show how the cluster differs from the last deployment; exit with 2 if it does", is: common | safe, value: toggle(&drift)},
 			detailed,
-			&flag{name: "show-unchanged", group: "Plan", usage: "also list unchanged objects", is: rare | safe, value: toggle(&o.plan.options.ShowUnchanged)},
-			&flag{name: "full", group: "Plan", usage: "show all of a long plan, with nothing grouped or left out", is: rare | safe, value: toggle(&o.plan.options.Full)},
-			&flag{name: "context", group: "Plan", usage: "unchanged lines to show around each change in a text", is: rare | safe, value: number(&o.plan.options.Context, 3)},
-		),
+			&flag{name: "show-unchanged", usage: "also list unchanged objects", is: rare | safe, value: toggle(&o.plan.options.ShowUnchanged)},
+			&flag{name: "full", usage: "show all of a long plan, with nothing grouped or left out", is: rare | safe, value: toggle(&o.plan.options.Full)},
+			&flag{name: "context", usage: "unchanged lines to show around each change in a text", is: rare | safe, value: number(&o.plan.options.Context, 3)},
+		))...),
 		action: func(ctx context.Context, path string, args []string) error {
 			if err := o.plan.file.check(); err != nil {
 				return err
@@ -119,11 +119,10 @@ type savedPlan struct {
 }
 
 func (s *savedPlan) flags() []*flag {
-	const group = "Plan"
 	return []*flag{
-		{name: "out", group: group, usage: "also save the plan in this `FILE`, for deployer apply", is: common | safe, value: text(&s.path)},
-		{name: "show", group: group, usage: "print the plan saved in this `FILE`; needs no cluster", is: usual | safe, value: text(&s.showPath)},
-		{name: "encrypt-to", group: group, usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo)},
+		{name: "out", usage: "also save the plan in this `FILE`, for deployer apply", is: common | safe, value: text(&s.path)},
+		{name: "show", usage: "print the plan saved in this `FILE`; needs no cluster", is: usual | safe, value: text(&s.showPath)},
+		{name: "encrypt-to", usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo)},
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 func recoverCommand(e *env) *command {
 	var settings deploy.Settings
 	var lockTimeout time.Duration
-	takeover := takeoverFlag(&settings, "")
-	takeover.is = usual | risky // other commands recover by the way
 	return &command{
 		name: "recover", is: changes | beyondHelm, usage: "record as failed what a killed run left pending", args: "NAME",
 		steps: `Records as failed every revision that a killed run left pending, and says who
@@ -23,12 +21,9 @@ another tool left pending, whatever their age.`,
 		examples: `deployer recover web -n prod
 deployer recover web --takeover-pending`,
 		codes: "0 done, or nothing to do; 1 failed; 5 another run holds the release",
-		flags: []*flag{
-			takeover,
+		flags: append([]*flag{
 			{name: "timeout", usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", is: common | safe, value: duration(&settings.Timeout, time.Hour)},
-			lockTimeoutFlag("", &lockTimeout),
-			noLockFlag(&settings, ""),
-		},
+		}, lockFlags(&settings, &lockTimeout, usual)...), // other commands recover by the way
 		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {

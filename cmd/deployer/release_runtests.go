@@ -50,20 +50,17 @@ events of the run, one per line.`,
 		examples: `deployer test web -n prod
 deployer test web --filter name=web-smoke,name=web-load --logs`,
 		codes: "0 passed; 1 failed; 3 rejected, nothing was run; 5 another run holds the release; 130, 143 stopped by a signal",
-		flags: []*flag{
+		flags: append([]*flag{
 			{name: "timeout", usage: "time limit for each test", is: common | safe, value: duration(&o.settings.Timeout, 5*time.Minute)},
 			{name: "logs", usage: "at the end, print the logs of the test pods to standard output", is: rare | safe, value: toggle(&logs)},
 			{name: "filter", usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", is: usual | safe, value: taken(filters.set)},
-			hideNotesFlag("", &o.hideNotes),
-			lockTimeoutFlag("", &o.lockTimeout),
-			noLockFlag(&o.settings, ""),
-			takeoverFlag(&o.settings, ""),
+			hideNotesFlag(&o.hideNotes),
 			{name: "allow-stored-hooks", usage: "also run tests that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&o.settings.AllowStoredHooks)},
-			progressFlag(e, "", ""),
-			o.reports.resultFlag("", ""),
-			o.reports.junitFlag(""),
+			progressFlag(e, ""),
+			o.reports.resultFlag(""),
+			o.reports.junitFlag(),
 			outputFlag(e),
-		},
+		}, lockFlags(&o.settings, &o.lockTimeout, rare)...),
 		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if logs {
 				o.podLogs = []deploy.PodLog{}

@@ -47,8 +47,8 @@ deployer status web --watch --readiness-rules rules.yaml`,
 			{name: "show-resources", usage: "also show the live objects and their state", is: common | safe, value: toggle(&q.resources)},
 			{name: "watch", also: "w", usage: "follow the live objects until they are ready", is: common | safe, value: toggle(&q.watch)},
 			{name: "timeout", usage: "time limit for reading from the cluster; with --watch, for following", is: common | safe, value: duration(&q.settings.Timeout, readTimeout)},
-			progressFlag(e, "", "with --watch, "),
-			q.reports.resultFlag("", "with --watch, "),
+			progressFlag(e, "with --watch, "),
+			q.reports.resultFlag("with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
 		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
@@ -127,7 +127,7 @@ deployer explain web deploy/web .spec.replicas
 deployer explain web Deployment/web '.spec.template.spec.containers[name=app].image'
 deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' -o json`,
 		codes: "0 done; 1 failed, or there is no such release, object or field",
-		flags: []*flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
+		flags: []*flag{conflictsFlag(&settings), revertFlag(&settings), outputFlag(e)},
 		action: withFormat(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {

@@ -38,10 +38,10 @@ func uninstallCommand(e *env) *command {
 		examples: `deployer uninstall web -n prod
 deployer uninstall web api --keep-history`,
 		codes: "0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds the release; 130, 143 stopped by a signal",
-		flags: slices.Concat(flags, removal.flags("", ""), []*flag{
+		flags: slices.Concat(flags, removal.flags(""), []*flag{
 			storedHooksFlag(&o.settings),
 			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.ignoreMissing)},
-			descriptionFlag("", &description),
+			descriptionFlag(&description),
 		}),
 		action: withArguments(1, -1, "a release name", func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
@@ -84,15 +84,15 @@ type uninstallOptions struct {
 	cascade string
 }
 
-func (r *uninstallOptions) flags(group, when string) []*flag {
+func (r *uninstallOptions) flags(when string) []*flag {
 	r.cascade = "background"
 	level := usual
 	if when != "" {
 		level = rare
 	}
 	return []*flag{
-		{name: "keep-history", group: group, usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.keep)},
-		{name: "cascade", group: group, usage: when + "how to delete dependents: background, foreground or orphan", is: level | safe, value: choice(&r.cascade, "background", "foreground", "orphan")},
+		{name: "keep-history", usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.keep)},
+		{name: "cascade", usage: when + "how to delete dependents: background, foreground or orphan", is: level | safe, value: choice(&r.cascade, "background", "foreground", "orphan")},
 	}
 }
 

@@ -25,27 +25,27 @@ type upgradeOptions struct {
 }
 
 func (o *upgradeOptions) flags(e *env) []*flag {
-	const group = "Release"
 	r := &o.request
-	flags := []*flag{
-		{name: "create-namespace", group: group, usage: "create the namespace if it doesn't exist", is: common | safe, value: toggle(&r.CreateNamespace)},
-		descriptionFlag(group, &r.Description),
-		{name: "labels", also: "l", group: group, usage: "labels for the release record, `NAME=VALUE`,...", is: rare | safe, value: pairs(&r.Labels)},
-		o.undo.atomicFlag(),
-		o.undo.onInterruptFlag(),
-		{name: "take-ownership", group: group, usage: "adopt existing objects that belong to no release", is: rare | risky, value: toggle(&o.settings.TakeOwnership)},
-		{name: "take-ownership-from", group: group, usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
-		{name: "adopt", group: group, usage: "adopt this existing object, `KIND/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
-		{name: "crds", group: group, usage: "what to do with CustomResourceDefinitions in crds/: add (create, or update where nothing is lost), create, upgrade or skip", is: rare | safe, value: choice(&o.settings.CRDs, "add", "create", "upgrade", "skip")},
-		{name: "allow-partial-discovery", group: group, usage: "prune even if an API group doesn't answer and the chart may have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
-		{name: "skip-crds", group: group, usage: "same as --crds skip", is: rare | safe, value: toggle(&o.skipCRDs)},
-		{name: "reset-values", group: "Values", usage: "use the chart's values and those given here only", is: usual | risky, value: toggle(&o.resetValues)},
-		{name: "reuse-values", group: "Values", usage: "merge the values given here into those of the last revision and its chart", is: usual | safe, value: toggle(&o.reuseValues)},
-		{name: "reset-then-reuse-values", group: "Values", usage: "merge the values given here into those of the last revision, and both into the new chart's", is: rare | safe, value: toggle(&o.resetThenReuse)},
-		hideNotesFlag(group, &o.hideNotes),
-		{name: "hide-secret", group: group, usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.dryRun.hideSecrets)},
+	ofRelease := slices.Concat([]*flag{
+		{name: "create-namespace", usage: "create the namespace if it doesn't exist", is: common | safe, value: toggle(&r.CreateNamespace)},
+		descriptionFlag(&r.Description),
+		{name: "labels", also: "l", usage: "labels for the release record, `NAME=VALUE`,...", is: rare | safe, value: pairs(&r.Labels)},
+	}, o.undo.flags(), []*flag{
+		{name: "take-ownership", usage: "adopt existing objects that belong to no release", is: rare | risky, value: toggle(&o.settings.TakeOwnership)},
+		{name: "take-ownership-from", usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
+		{name: "adopt", usage: "adopt this existing object, `KIND/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
+		{name: "crds", usage: "what to do with CustomResourceDefinitions in crds/: add (create, or update where nothing is lost), create, upgrade or skip", is: rare | safe, value: choice(&o.settings.CRDs, "add", "create", "upgrade", "skip")},
+		{name: "allow-partial-discovery", usage: "prune even if an API group doesn't answer and the chart may have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
+		{name: "skip-crds", usage: "same as --crds skip", is: rare | safe, value: toggle(&o.skipCRDs)},
+		hideNotesFlag(&o.hideNotes),
+		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.dryRun.hideSecrets)},
+	})
+	ofValues := []*flag{
+		{name: "reset-values", usage: "use the chart's values and those given here only", is: usual | risky, value: toggle(&o.resetValues)},
+		{name: "reuse-values", usage: "merge the values given here into those of the last revision and its chart", is: usual | safe, value: toggle(&o.reuseValues)},
+		{name: "reset-then-reuse-values", usage: "merge the values given here into those of the last revision, and both into the new chart's", is: rare | safe, value: toggle(&o.resetThenReuse)},
 	}
-	return slices.Concat(flags, o.operationFlags.flags(e), revisionFlags(&o.settings), []*flag{generatedFlag(e, &o.settings)},
+	return slices.Concat(inGroup("Release", ofRelease), inGroup("Values", ofValues), o.operationFlags.flags(e), revisionFlags(&o.settings), []*flag{generatedFlag(e, &o.settings)},
 		o.valueFlags(), o.chartFlags(), o.renderFlags(), deployingFlagsOfHelm(e),
 		[]*flag{noEffectToggle(e, "disable-openapi-validation", "objects are validated by the API server; see --field-validation")})
 }

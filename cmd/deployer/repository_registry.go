@@ -29,7 +29,7 @@ func registryLogin(e *env) *command {
 			{name: "password-stdin", usage: "read the password or token from standard input", is: usual | safe, value: toggle(&stdin)},
 			{name: "insecure", usage: "don't verify the registry's certificate", is: usual | risky, value: toggle(&a.InsecureSkipTLS)},
 			{name: "plain-http", usage: "use HTTP instead of HTTPS for the registry", is: rare | risky, value: toggle(&a.PlainHTTP)},
-		}, certificateFlags("", a)...),
+		}, certificateFlags(a)...),
 		action: withArguments(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err

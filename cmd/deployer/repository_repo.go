@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"deployer/chart/repository"
@@ -35,15 +36,18 @@ func repoAdd(e *env) *command {
 uses. Adding the same repository again succeeds.`,
 		examples: `deployer repo add podinfo https://stefanprodan.github.io/podinfo
 echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin`,
-		flags: append([]*flag{
+		flags: slices.Concat([]*flag{
 			{name: "force-update", usage: "replace a repository of the same name", is: usual | risky, value: toggle(&a.Force)},
 			{name: "allow-deprecated-repos", usage: "also allow repositories that are known to be shut down", is: usual | safe, value: toggle(&a.AllowDeprecated)},
 			{name: "timeout", usage: "time limit for the download of the index", is: common | safe, value: duration(&timeout, indexTimeout)},
-			{name: "username", group: "Access", usage: "user `NAME` for the repository", is: rare | safe, value: text(&a.Access.Username)},
-			{name: "password", group: "Access", usage: "`PASSWORD` for the repository", is: rare | safe, value: text(&a.Access.Password)},
-			{name: "password-stdin", group: "Access", usage: "read the password from standard input", is: usual | safe, value: toggle(&stdin)},
-			passCredentialsFlag("Access", &a.Access),
-		}, append(tlsFlags(&a.Access), noEffectToggle(e, "no-update", "only the index of a new or replaced repository is downloaded"))...),
+		}, inGroup("Access", []*flag{
+			{name: "username", usage: "user `NAME` for the repository", is: rare | safe, value: text(&a.Access.Username)},
+			{name: "password", usage: "`PASSWORD` for the repository", is: rare | safe, value: text(&a.Access.Password)},
+			{name: "password-stdin", usage: "read the password from standard input", is: usual | safe, value: toggle(&stdin)},
+			passCredentialsFlag(&a.Access),
+		}), tlsFlags(&a.Access), []*flag{
+			noEffectToggle(e, "no-update", "only the index of a new or replaced repository is downloaded"),
+		}),
 		action: withArguments(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
