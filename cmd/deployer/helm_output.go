@@ -28,7 +28,7 @@ func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation, format output.
 		e.warn(w)
 	}
 	op.MarkAsDryRun(time.Now())
-	if o.dryRun.hideSecrets {
+	if o.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
 	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.debug})

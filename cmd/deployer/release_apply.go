@@ -28,7 +28,7 @@ func (o *applyOptions) flags(e *env) []*flag {
 		{name: "digest", usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", is: common | safe, value: text(&o.digest)},
 		{name: "identity", usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
 	})
-	ofRelease := inGroup("Release", append(o.undo.flags(), hideNotesFlag(&o.hideNotes)))
+	ofRelease := inGroup("Release", append(o.undoFlags(), hideNotesFlag(&o.hideNotes)))
 	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f *flag) bool { return f.is.has(fixed) })
 	return slices.Concat(flags, ofRelease, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
 }

@@ -22,7 +22,7 @@ func (o *operationFlags) flags(e *env) []*flag {
 		{name: "wait", usage: "wait until all is ready; false waits for hooks only", is: usual | safe, value: choice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
 		{name: "wait-for-jobs", usage: "with --wait, also wait for Jobs to complete", is: rare | safe | applying, value: toggle(&s.WaitJobs, e.call.waitsByDefault())},
 		{name: "no-hooks", usage: "don't run hooks", is: usual | risky | fixed, value: toggle(&s.NoHooks)},
-		{name: "dry-run", usage: "only show the plan; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun.mode)},
+		{name: "dry-run", usage: "only show the plan; client and server do the same", is: common | safe, value: dryRunChoice(&o.dryRun)},
 		{name: "history-max", usage: "number of revisions to keep; 0 keeps all", env: "HELM_MAX_HISTORY", is: rare | safe | applying, value: number(&s.MaxHistory, 10)},
 		conflictsFlag(s),
 		{name: "allow-recreate", also: "force force-replace", usage: "recreate an object when an immutable field changes", is: usual | risky | fixed | applying, value: toggle(&s.AllowRecreate)},
@@ -31,8 +31,8 @@ func (o *operationFlags) flags(e *env) []*flag {
 		{name: "field-validation", usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},
 		progressFlag(e, ""),
 		{name: "logs", usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", is: rare | safe, value: choiceFunc(func(word string) { s.Track.Logs = logModes[word] }, logWords[0], logWords)},
-		o.reports.resultFlag(""),
-		o.reports.junitFlag(),
+		o.resultFlag(""),
+		o.junitFlag(),
 	}
 	var formats []string
 	if o.plan.only {
@@ -40,23 +40,24 @@ func (o *operationFlags) flags(e *env) []*flag {
 	} else {
 		flags = append(flags, o.confirm.flag())
 	}
-	flags = inGroup("Deploying", append(flags, lockFlags(s, &o.lockTimeout, rare)...))
+	flags = inGroup("Deploying", append(flags, lockFlags(s, &o.options.LockTimeout, rare)...))
 	return append(append(flags, outputFlag(e, formats...)), trackingFlags(&s.Track)...)
 }
 
-func (u *undoFlags) flags() []*flag {
+// undoFlags say when a run that didn't succeed is undone.
+func (o *operationFlags) undoFlags() []*flag {
 	return []*flag{
-		{name: "atomic", also: "rollback-on-failure", usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", is: common | safe, value: toggle(&u.atomic)},
-		{name: "rollback-on-interrupt", usage: "with --atomic, also roll back when a signal stops the run", is: rare | safe, value: toggle(&u.onInterrupt, true)},
+		{name: "atomic", also: "rollback-on-failure", usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", is: common | safe, value: toggle(&o.options.Atomic)},
+		{name: "rollback-on-interrupt", usage: "with --atomic, also roll back when a signal stops the run", is: rare | safe, value: toggle(&o.options.RollbackOnInterrupt, true)},
 	}
 }
 
-func (r *reportFlags) resultFlag(when string) *flag {
-	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&r.result)}
+func (o *operationFlags) resultFlag(when string) *flag {
+	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&o.resultFile)}
 }
 
-func (r *reportFlags) junitFlag() *flag {
-	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&r.junit)}
+func (o *operationFlags) junitFlag() *flag {
+	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&o.junitFile)}
 }
 
 func hideNotesFlag(hide *bool) *flag {

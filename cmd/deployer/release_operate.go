@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"deployer/internal/deploy"
 	"deployer/internal/program"
@@ -21,32 +20,18 @@ import (
 // they would.
 type operationFlags struct {
 	settings      deploy.Settings
-	lockTimeout   time.Duration
+	options       deploy.DoOptions
+	resultFile    string // the files of the reports on the run; empty for none
+	junitFile     string
 	wait          string
-	undo          undoFlags
-	dryRun        dryRunFlags
+	dryRun        string // "", "none", "client" or "server": then the command shows and does nothing
+	hideSecrets   bool   // from what Helm shows with --dry-run
 	confirm       confirmation
 	plan          planFlags
-	reports       reportFlags
 	hideNotes     bool
-	ignoreMissing bool            // uninstall: a release that doesn't exist is no error
 	failurePrefix string          // words before the error, as Helm has them
 	podLogs       []deploy.PodLog // test: what its pods have written
 }
-
-// undoFlags say when a run that didn't succeed is undone.
-type undoFlags struct {
-	atomic      bool
-	onInterrupt bool // with atomic: also when a signal has ended the run
-}
-
-// dryRunFlags are Helm's, for commands that then show and do nothing.
-type dryRunFlags struct {
-	mode        string // "", "none", "client" or "server"
-	hideSecrets bool   // from what Helm shows
-}
-
-func (d dryRunFlags) isOn() bool { return d.mode == "client" || d.mode == "server" }
 
 // planFlags are those of plan, and of plan uninstall and plan rollback.
 type planFlags struct {
@@ -55,9 +40,6 @@ type planFlags struct {
 	detailedExitCode bool       // 2 when there are changes
 	file             *savedPlan // where the plan is saved; nil for other commands
 }
-
-// reportFlags are the files that a run writes its outcome to; empty for none.
-type reportFlags struct{ result, junit string }
 
 // checkFlags looks at the flags before anything is read or written, and returns the format of -o.
 func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
@@ -69,17 +51,19 @@ func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
 	if err != nil {
 		return "", err
 	}
-	if o.dryRun.hideSecrets && !o.isPlanning() {
+	if o.hideSecrets && !o.isPlanning() {
 		//lint:ignore ST1005 Helm's words
 		return "", withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
 	if err := o.confirm.check(e); err != nil && !o.isPlanning() {
 		return "", err
 	}
-	return format, errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit))
+	return format, errors.Join(run.CheckWritable(o.resultFile), run.CheckWritable(o.junitFile))
 }
 
-func (o *operationFlags) isPlanning() bool { return o.plan.only || o.dryRun.isOn() }
+func (o *operationFlags) isPlanning() bool {
+	return o.plan.only || o.dryRun == "client" || o.dryRun == "server"
+}
 
 // operate runs a command that changes a release: it plans and shows the plan, or carries it
 // out.
@@ -93,7 +77,7 @@ func (o *operationFlags) operate(ctx context.Context, e *env, name string, decid
 
 // operateChecked is operate for a command that has called checkFlags, which returned format.
 func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string, format output.Format, decide deploy.DecideFunc) error {
-	o.settings.Wait = o.wait == "true" || o.undo.atomic
+	o.settings.Wait = o.wait == "true" || o.options.Atomic
 	d, err := e.newDeployer(o.settings)
 	if err != nil {
 		return withPrefix(o.failurePrefix, err)
@@ -127,7 +111,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 	}
 	defer context.AfterFunc(ctx, func() {
 		if signal := signalOf(ctx); signal != nil {
-			e.view.Stopping(signalName(signal.signal), o.undo.atomic && o.undo.onInterrupt)
+			e.view.Stopping(signalName(signal.signal), o.options.Atomic && o.options.RollbackOnInterrupt)
 		}
 	})()
 	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
@@ -143,7 +127,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 func (o *operationFlags) startView(ctx context.Context, e *env, of page.Subject, format output.Format, quiet bool) {
 	e.view = run.New(e.streams, run.Options{
 		Subject: of, Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
-		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
+		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
 		ExitCode:     func(err error) int { return e.exitCode(ctx, err) },
 		ErrorFollows: func(err error) bool { return e.errorLine(err) != "" },
 	})
@@ -175,21 +159,20 @@ func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deploye
 
 // doOptions is how the operation is carried out.
 func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deployer, format output.Format) deploy.DoOptions {
-	return deploy.DoOptions{
-		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt, IgnoreMissing: o.ignoreMissing,
-		BeforeExecute: func(op *deploy.Operation) error {
-			if err := o.confirm.ask(ctx, e, d, op); err != nil {
-				return err
-			}
-			return o.announceInstall(e, op, format)
-		},
-		OnEvent: func(event deploy.Event) {
-			if event.Kind == deploy.PodLogged { // to be shown at the end
-				o.podLogs = append(o.podLogs, event.PodLog)
-			}
-			e.view.HandleEvent(event)
-		},
+	options := o.options
+	options.BeforeExecute = func(op *deploy.Operation) error {
+		if err := o.confirm.ask(ctx, e, d, op); err != nil {
+			return err
+		}
+		return o.announceInstall(e, op, format)
 	}
+	options.OnEvent = func(event deploy.Event) {
+		if event.Kind == deploy.PodLogged { // to be shown at the end
+			o.podLogs = append(o.podLogs, event.PodLog)
+		}
+		e.view.HandleEvent(event)
+	}
+	return options
 }
 
 // A confirmation shows the plan and asks before the first change.

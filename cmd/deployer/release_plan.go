@@ -77,8 +77,8 @@ deployer drift web`,
 // uninstallAction shows how a release would be uninstalled.
 func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) action {
 	return withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
-		o.settings.Propagation = propagationPolicies[r.cascade]
-		return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
+		r.request.Description = o.request.Description
+		return o.uninstall(ctx, e, args[0], r)
 	})
 }
 

@@ -57,10 +57,10 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			hideNotesFlag(&o.hideNotes),
 			{name: "allow-stored-hooks", usage: "also run tests that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&o.settings.AllowStoredHooks)},
 			progressFlag(e, ""),
-			o.reports.resultFlag(""),
-			o.reports.junitFlag(),
+			o.resultFlag(""),
+			o.junitFlag(),
 			outputFlag(e),
-		}, lockFlags(&o.settings, &o.lockTimeout, rare)...),
+		}, lockFlags(&o.settings, &o.options.LockTimeout, rare)...),
 		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if logs {
 				o.podLogs = []deploy.PodLog{}

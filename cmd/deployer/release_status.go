@@ -48,7 +48,7 @@ deployer status web --watch --readiness-rules rules.yaml`,
 			{name: "watch", also: "w", usage: "follow the live objects until they are ready", is: common | safe, value: toggle(&q.watch)},
 			{name: "timeout", usage: "time limit for reading from the cluster; with --watch, for following", is: common | safe, value: duration(&q.settings.Timeout, readTimeout)},
 			progressFlag(e, "with --watch, "),
-			q.reports.resultFlag("with --watch, "),
+			q.resultFlag("with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
 		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
@@ -62,7 +62,7 @@ deployer status web --watch --readiness-rules rules.yaml`,
 }
 
 func (q *statusQuery) run(ctx context.Context, e *env, name string, format output.Format) error {
-	if err := run.CheckWritable(q.reports.result); err != nil {
+	if err := run.CheckWritable(q.resultFile); err != nil {
 		return err
 	}
 	readContext, done := q.limitReadingBeforeWatch(ctx)

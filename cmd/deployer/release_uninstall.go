@@ -15,7 +15,6 @@ import (
 
 func uninstallCommand(e *env) *command {
 	o := &operationFlags{}
-	var description string
 	removal := &uninstallOptions{}
 	flags := o.flags(e)
 	for i, f := range flags {
@@ -40,14 +39,13 @@ deployer uninstall web api --keep-history`,
 		codes: "0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds the release; 130, 143 stopped by a signal",
 		flags: slices.Concat(flags, removal.flags(""), []*flag{
 			storedHooksFlag(&o.settings),
-			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.ignoreMissing)},
-			descriptionFlag(&description),
+			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.options.IgnoreMissing)},
+			descriptionFlag(&removal.request.Description),
 		}),
 		action: withArguments(1, -1, "a release name", func(ctx context.Context, names []string) error {
-			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
+			if len(names) > 1 && (o.resultFile != "" || o.junitFile != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
-			o.settings.Propagation = propagationPolicies[removal.cascade]
 			var errs []error
 			for i, name := range names {
 				if stopped := context.Cause(ctx); stopped != nil {
@@ -56,8 +54,8 @@ deployer uninstall web api --keep-history`,
 					errs = append(errs, alreadyShown{err})
 					break
 				}
-				err := o.uninstall(ctx, e, deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description})
-				if o.isPlanning() && o.ignoreMissing && errors.As(err, new(*release.NotFoundError)) {
+				err := o.uninstall(ctx, e, name, removal)
+				if o.isPlanning() && o.options.IgnoreMissing && errors.As(err, new(*release.NotFoundError)) {
 					e.warn(deploy.NothingToUninstall(name))
 					continue
 				}
@@ -72,15 +70,17 @@ deployer uninstall web api --keep-history`,
 }
 
 // uninstall uninstalls a release, or shows how it would.
-func (o *operationFlags) uninstall(ctx context.Context, e *env, request deploy.UninstallRequest) error {
-	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		return d.Uninstall(ctx, request)
+func (o *operationFlags) uninstall(ctx context.Context, e *env, name string, r *uninstallOptions) error {
+	o.settings.Propagation = propagationPolicies[r.cascade]
+	r.request.Name = name
+	return o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Uninstall(ctx, r.request)
 	})
 }
 
 // An uninstallOptions is how uninstall removes, and plan --uninstall shows it.
 type uninstallOptions struct {
-	keep    bool
+	request deploy.UninstallRequest
 	cascade string
 }
 
@@ -91,7 +91,7 @@ func (r *uninstallOptions) flags(when string) []*flag {
 		level = rare
 	}
 	return []*flag{
-		{name: "keep-history", usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.keep)},
+		{name: "keep-history", usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.request.KeepHistory)},
 		{name: "cascade", usage: when + "how to delete dependents: background, foreground or orphan", is: level | safe, value: choice(&r.cascade, "background", "foreground", "orphan")},
 	}
 }

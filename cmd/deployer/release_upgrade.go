@@ -30,7 +30,7 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "create-namespace", usage: "create the namespace if it doesn't exist", is: common | safe, value: toggle(&r.CreateNamespace)},
 		descriptionFlag(&r.Description),
 		{name: "labels", also: "l", usage: "labels for the release record, `NAME=VALUE`,...", is: rare | safe, value: pairs(&r.Labels)},
-	}, o.undo.flags(), []*flag{
+	}, o.undoFlags(), []*flag{
 		{name: "take-ownership", usage: "adopt existing objects that belong to no release", is: rare | risky, value: toggle(&o.settings.TakeOwnership)},
 		{name: "take-ownership-from", usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
 		{name: "adopt", usage: "adopt this existing object, `KIND/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
@@ -38,7 +38,7 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "allow-partial-discovery", usage: "prune even if an API group doesn't answer and the chart may have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
 		{name: "skip-crds", usage: "same as --crds skip", is: rare | safe, value: toggle(&o.skipCRDs)},
 		hideNotesFlag(&o.hideNotes),
-		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.dryRun.hideSecrets)},
+		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.hideSecrets)},
 	})
 	ofValues := []*flag{
 		{name: "reset-values", usage: "use the chart's values and those given here only", is: usual | risky, value: toggle(&o.resetValues)},
