@@ -21,7 +21,6 @@ type templateOptions struct {
 	options      chart.TemplateOptions
 	validate     bool
 	dryRun       string
-	isUpgrade    bool
 	adopts       bool
 	kubeVersion  string
 	apiVersions  []string
@@ -54,7 +53,7 @@ func templateCommand(e *env) *command {
 		{name: "dry-run", usage: "client, or server for the same as --validate", is: common | safe, value: dryRunChoice(&o.dryRun)},
 		{name: "take-ownership", usage: "with --validate, accept objects that exist and belong to no release", is: rare | risky | fixed, value: toggle(&o.adopts)},
 		{name: "timeout", usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", is: common | safe, value: duration(&o.timeout, readTimeout)},
-		{name: "is-upgrade", usage: "set .Release.IsUpgrade instead of .Release.IsInstall", is: usual | safe, value: toggle(&o.isUpgrade)},
+		{name: "is-upgrade", usage: "set .Release.IsUpgrade instead of .Release.IsInstall", is: usual | safe, value: toggle(&o.render.Upgrade)},
 		{name: "kube-version", usage: "Kubernetes `RELEASE` for .Capabilities.KubeVersion", is: usual | safe, value: text(&o.kubeVersion)},
 		{name: "api-versions", also: "a", usage: "`API` version for .Capabilities.APIVersions (may be repeated)", is: usual | safe, value: list(&o.apiVersions)},
 		{name: "generate-name", also: "g", usage: "accepted for scripts: without NAME, the release is called release-name", is: usual | safe, value: toggle(&o.generateName)},
@@ -94,7 +93,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 		e.warn("--take-ownership has no effect without --validate or --dry-run=server")
 	}
 	in := o.render
-	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
+	in.Release, in.Namespace, in.Values = name, e.offlineNamespace(), values
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
 	in.Lookup.OnRead = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
@@ -152,7 +151,7 @@ func (o *templateOptions) check(ctx context.Context, e *env, rendered *chart.Ren
 	}
 	owner := apply.Owner{Release: in.Release, Namespace: in.Namespace}
 	options := apply.Options{Policies: apply.Policies{TakeOwnership: o.adopts}, Hidden: e.hidden, Warn: e.warn}
-	warnings, err := apply.New(in.Lookup.Cluster, owner, options).Check(ctx, crds, objects, !o.isUpgrade)
+	warnings, err := apply.New(in.Lookup.Cluster, owner, options).Check(ctx, crds, objects, !in.Upgrade)
 	for _, w := range warnings {
 		e.warn(w.String())
 	}

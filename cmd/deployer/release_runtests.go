@@ -10,11 +10,8 @@ import (
 	"deployer/internal/deploy"
 )
 
-// testFilters are the values of --filter.
-type testFilters struct{ only, except []string }
-
-// set takes one flag: conditions separated by commas, as Helm's StringSlice.
-func (f *testFilters) set(text string) error {
+// addTestFilters adds the tests of one --filter to a request: conditions separated by commas, as Helm's StringSlice.
+func addTestFilters(to *deploy.TestRequest, text string) error {
 	conditions, err := csv.NewReader(strings.NewReader(text)).Read()
 	if err != nil {
 		return err
@@ -30,9 +27,9 @@ func (f *testFilters) set(text string) error {
 			name, not = strings.CutPrefix(name, "!")
 		}
 		if not {
-			f.except = append(f.except, name)
+			to.Except = append(to.Except, name)
 		} else {
-			f.only = append(f.only, name)
+			to.Only = append(to.Only, name)
 		}
 	}
 	return nil
@@ -40,8 +37,7 @@ func (f *testFilters) set(text string) error {
 
 func testCommand(e *env) *command {
 	o := &operationFlags{}
-	var filters testFilters
-	var logs bool
+	var request deploy.TestRequest
 	return &command{
 		name: "test", is: changes | reports, usage: "run the tests of a release", args: "NAME",
 		steps: `Runs the test hooks of the latest revision one after the other, and records how
@@ -52,8 +48,8 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 		codes: "0 passed; 1 failed; 3 rejected, nothing was run; 5 another run holds the release; 130, 143 stopped by a signal",
 		flags: append([]*flag{
 			{name: "timeout", usage: "time limit for each test", is: common | safe, value: duration(&o.settings.Timeout, 5*time.Minute)},
-			{name: "logs", usage: "at the end, print the logs of the test pods to standard output", is: rare | safe, value: toggle(&logs)},
-			{name: "filter", usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", is: usual | safe, value: taken(filters.set)},
+			{name: "logs", usage: "at the end, print the logs of the test pods to standard output", is: rare | safe, value: toggle(&request.Logs)},
+			{name: "filter", usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", is: usual | safe, value: taken(func(text string) error { return addTestFilters(&request, text) })},
 			hideNotesFlag(&o.hideNotes),
 			{name: "allow-stored-hooks", usage: "also run tests that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&o.settings.AllowStoredHooks)},
 			progressFlag(e, ""),
@@ -62,10 +58,10 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			outputFlag(e),
 		}, lockFlags(&o.settings, &o.options.LockTimeout, rare)...),
 		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
-			if logs {
+			if request.Logs {
 				o.podLogs = []deploy.PodLog{}
 			}
-			request := deploy.TestRequest{Name: args[0], Only: filters.only, Except: filters.except, Logs: logs}
+			request.Name = args[0]
 			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 				return d.Test(ctx, request)
 			})
