@@ -34,11 +34,11 @@ const (
 	helm     = "helm"
 )
 
-// binaries are the programs, as make bench builds them.
-var binaries = map[string]string{deployer: "bin/deployer", helm: "bin/helm3/helm"}
-
-// agents begin the user agents of the programs.
-var agents = map[string]string{deployer: "deployer/", helm: "Helm/"}
+// programs are where make bench builds them, and how their user agents begin.
+var programs = map[string]struct{ path, agent string }{
+	deployer: {"bin/deployer", "deployer/"},
+	helm:     {"bin/helm3/helm", "Helm/"},
+}
 
 // A world is the cluster that the programs are compared on.
 type world struct {
@@ -120,17 +120,17 @@ func (w *world) measure(ctx context.Context, s section) (results, error) {
 		}
 	}
 	r := results{deployer: {}, helm: {}}
-	programs := []string{helm, deployer}
+	turns := []string{helm, deployer}
 	if s.waits > 0 {
-		programs = []string{deployer}
+		turns = []string{deployer}
 	}
 	for range s.lives {
-		for _, program := range programs {
+		for _, program := range turns {
 			if err := w.live(ctx, s, program, r[program]); err != nil {
 				return nil, fmt.Errorf("%s: %w", program, err)
 			}
 		}
-		slices.Reverse(programs)
+		slices.Reverse(turns)
 	}
 	return r, nil
 }
@@ -172,12 +172,12 @@ func (w *world) run(ctx context.Context, program string, st step, namespace stri
 	}
 	var audit *kubetest.AuditReader
 	if log := os.Getenv("DEPLOYER_TEST_AUDIT_LOG"); log != "" {
-		if audit, err = kubetest.NewAuditReader(log, agents[program]); err != nil {
+		if audit, err = kubetest.NewAuditReader(log, programs[program].agent); err != nil {
 			return m, err
 		}
 	}
 	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, binaries[program], args...)
+	cmd := exec.CommandContext(ctx, programs[program].path, args...)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+w.home, "HELM_CONFIG_HOME="+w.home, "HELM_DATA_HOME="+w.home)
 	if st.far {
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+w.farConfig)

@@ -17,6 +17,7 @@ const busyLoops = 4
 
 // A section is a release that both programs live through several times.
 type section struct {
+	name    string // several may have one
 	title   string
 	lives   int
 	busy    int  // loops that keep processors busy beside it
@@ -66,63 +67,39 @@ func (s step) fromFar() step {
 	return s
 }
 
-var sectionNames = []string{"start", "sizes", "takeover", "charts", "busy", "generated", "far", "wait"}
-
-// sections returns what is measured, in the order of sectionNames, of which only those that were asked for. Their
-// charts are written into dir.
+// sections returns what is measured, or of that what was asked for. Their charts are written into dir.
 func (o options) sections(dir string) (all []section, err error) {
 	chart := func(name string, files map[string]string) string {
 		path := filepath.Join(dir, name)
 		err = cmp.Or(err, writeChart(path, files))
 		return path
 	}
-	for _, name := range sectionNames {
-		if len(o.only) > 0 && !slices.Contains(o.only, name) {
-			continue
-		}
-		switch name {
-		case "start":
-			all = append(all, section{title: "starting: nothing is asked of the cluster", lives: 15, offline: true, steps: []step{
-				both("version", "version").within(perHelm(wall, 0.5)),
-				both("completion", "completion", "bash").within(perHelm(wall, 0.5)),
-			}})
-		case "sizes":
-			for _, n := range o.sizes {
-				all = append(all, sizes(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
-			}
-		case "takeover":
-			for _, n := range o.sizes {
-				all = append(all, takeover(chart(fmt.Sprintf("objects-%d", n), objectsChart(n)), n))
-			}
-		case "charts":
-			for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart()), change: "changed=1"}) {
-				all = append(all, c.life())
-			}
-		case "busy":
-			for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart())}) {
-				all = append(all, section{title: c.title() + fmt.Sprintf(", beside %d busy loops", busyLoops), lives: 3, busy: busyLoops, steps: []step{
-					c.install().within(perHelm(wall, 1)), uninstall,
-				}})
-			}
-		case "generated": // Helm writes the random values anew
-			random := chart("random", secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" }))
-			fixed := chart("fixed", secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) }))
-			const writtenOut = "no-op with the same written out"
-			all = append(all, section{title: fmt.Sprintf("%d Secrets with random values, which are kept", secrets), lives: 5, steps: []step{
-				both("", "install", "random", random, "--wait=false"), both("", "install", "fixed", fixed, "--wait=false"),
-				both("no-op with random values", "upgrade", "random", random, "--wait=false").within(perStep(writtenOut, 1.1)),
-				both(writtenOut, "upgrade", "fixed", fixed, "--wait=false"),
-			}})
-		case "far":
-			all = append(all, far(chart("small", objectsChart(farObjects))))
-		case "wait": // until a missing service account is certain, 15 s pass
-			one := chart("one-workload", waitChart(1))
-			all = append(all, waiting(one, 1, "ready", ready, 0.3), waiting(chart("workloads", waitChart(200)), 200, "ready", ready, 0.3),
-				waiting(one, 1, "deadline passed", failed, 1, "--set", "deadline=1,ready=false"), waiting(one, 1, "pods refused", failed, 16, "--set", "account=nobody"))
+	all = append(all, section{name: "start", title: "starting: nothing is asked of the cluster", lives: 15, offline: true, steps: []step{
+		both("version", "version").within(perHelm(wall, 0.5)),
+		both("completion", "completion", "bash").within(perHelm(wall, 0.5)),
+	}})
+	for _, n := range o.sizes {
+		objects := chart(fmt.Sprintf("objects-%d", n), objectsChart(n))
+		all = append(all, sizes(objects, n), takeover(objects, n))
+	}
+	for _, c := range append(findCharts(), publicChart{path: chart("ten-definitions-of-400-kb", definitionsChart()), change: "changed=1"}) {
+		all = append(all, c.life(), c.busy())
+	}
+	one := chart("one-workload", waitChart(1))
+	all = append(all,
+		generated(chart("random", secretsChart(func(int) string { return "{{ randAlphaNum 24 }}" })),
+			chart("fixed", secretsChart(func(i int) string { return fmt.Sprintf("0123456789abcdefghij%04d", i) }))),
+		far(chart("small", objectsChart(farObjects))),
+		waiting(one, 1, "ready", ready, 0.3), waiting(chart("workloads", waitChart(200)), 200, "ready", ready, 0.3),
+		waiting(one, 1, "deadline passed", failed, 1, "--set", "deadline=1,ready=false"),
+		waiting(one, 1, "pods refused", failed, 16, "--set", "account=nobody")) // until a missing service account is certain, 15 s pass
+	for _, name := range o.only {
+		if !slices.ContainsFunc(all, func(s section) bool { return s.name == name }) {
+			return nil, fmt.Errorf("%q is not a section", name)
 		}
 	}
-	for i := range all {
-		all[i].lives = cmp.Or(o.lives, all[i].lives)
+	if len(o.only) > 0 {
+		all = slices.DeleteFunc(all, func(s section) bool { return !slices.Contains(o.only, s.name) })
 	}
 	return all, err
 }
@@ -143,7 +120,7 @@ func sizes(chart string, n int) section {
 		installed = installed.within(perHelm(wall, 0.5), perHelm(server, 1.6))
 		unchanged, planned, one = unchanged.within(perHelm(wall, 0.05)), planned.within(perHelm(wall, 0.08)), one.within(perHelm(wall, 0.1))
 	}
-	s := section{title: fmt.Sprintf("%d objects; a plan is compared with helm upgrade --dry-run=server", n), lives: 3, steps: []step{
+	s := section{name: "sizes", title: fmt.Sprintf("%d objects; a plan is compared with helm upgrade --dry-run=server", n), lives: 3, steps: []step{
 		installed, unchanged, planned, one, upgrade("", chart),
 		upgrade("a quarter changed", chart, "--set", fmt.Sprintf("changed=%d", n/4)), upgrade("", chart),
 		upgrade("all changed", chart, "--set", fmt.Sprintf("changed=%d", n)).within(perHelm(memory, 1.1)), upgrade("", chart),
@@ -162,7 +139,7 @@ func takeover(chart string, n int) section {
 	if n >= 1000 {
 		first = first.within(perHelm(wall, 0.6), perHelm(server, 0.6))
 	}
-	return section{title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{byHelm, first, uninstall}}
+	return section{name: "takeover", title: fmt.Sprintf("the first upgrade of %d objects that Helm has installed", n), lives: 3, steps: []step{byHelm, first, uninstall}}
 }
 
 // A publicChart is a chart with many or large CustomResourceDefinitions. Its hooks are left out: they take what their pods
@@ -189,7 +166,7 @@ func (c publicChart) life() section {
 		changed = changed.within(perHelm(server, c.serverCost))
 	}
 	const template = "template" // a run can't take less than rendering
-	return section{title: c.title(), lives: 3, steps: []step{
+	return section{name: "charts", title: c.title(), lives: 3, steps: []step{
 		c.install().within(perHelm(wall, 0.7), perHelm(server, 1.5)),
 		both(template, append([]string{"template", "bench", c.path}, c.args()...)...),
 		upgrade("first upgrade", c.path, c.args()...).within(perHelm(wall, 1)),
@@ -199,13 +176,29 @@ func (c publicChart) life() section {
 	}}
 }
 
+// busy is an install on a cluster that has others to serve.
+func (c publicChart) busy() section {
+	title := fmt.Sprintf("%s, beside %d busy loops", c.title(), busyLoops)
+	return section{name: "busy", title: title, lives: 3, busy: busyLoops, steps: []step{c.install().within(perHelm(wall, 1)), uninstall}}
+}
+
+// generated is a release whose random values deployer keeps, while Helm writes them anew, beside one without.
+func generated(random, fixed string) section {
+	const writtenOut = "no-op with the same written out"
+	return section{name: "generated", title: fmt.Sprintf("%d Secrets with random values, which are kept", secrets), lives: 5, steps: []step{
+		both("", "install", "random", random, "--wait=false"), both("", "install", "fixed", fixed, "--wait=false"),
+		both("no-op with random values", "upgrade", "random", random, "--wait=false").within(perStep(writtenOut, 1.1)),
+		both(writtenOut, "upgrade", "fixed", fixed, "--wait=false"),
+	}}
+}
+
 // farObjects is the size of the release on a far API server.
 const farObjects = 40
 
 // far is a small release on an API server far away, each command after the same near it. The test of round trips counts
 // them; here the distance is real.
 func far(chart string) section {
-	s := section{title: fmt.Sprintf("%d objects, on an API server %s away; a plan is compared with helm upgrade --dry-run=server", farObjects, 2*oneWay), lives: 3}
+	s := section{name: "far", title: fmt.Sprintf("%d objects, on an API server %s away; a plan is compared with helm upgrade --dry-run=server", farObjects, 2*oneWay), lives: 3}
 	s.steps = []step{install("install", chart).fromFar().within(perHelm(wall, 0.5))}
 	for _, st := range []step{
 		upgrade("no-op upgrade", chart).within(roundTrips(11.5), perHelm(wall, 0.3)),

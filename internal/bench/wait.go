@@ -77,7 +77,7 @@ func (w *world) lastToCome(ctx context.Context, namespace string, isSeen func(*a
 
 // waiting is a release with n Deployments, all of which each upgrade changes.
 func waiting(chart string, n int, name string, from *outcome, most float64, values ...string) section {
-	s := section{title: fmt.Sprintf("waiting for %d Deployments; seconds from their outcome to the program's end", n), lives: 1, waits: 20, steps: []step{install("", chart)}}
+	s := section{name: "wait", title: fmt.Sprintf("waiting for %d Deployments; seconds from their outcome to the program's end", n), lives: 1, waits: 20, steps: []step{install("", chart)}}
 	for i := range s.waits {
 		upgrade := append([]string{"upgrade", "bench", chart, "--timeout=2m", "--set", fmt.Sprint("run=", i+1)}, values...)
 		s.steps = append(s.steps, step{name: name, deployer: upgrade, from: from})
