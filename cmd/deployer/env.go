@@ -58,7 +58,7 @@ func (e *env) connect() (*kube.Cluster, error) {
 		return nil, err
 	}
 	e.streams.ChooseCluster([]output.ClusterFlag{{Own: "kubeconfig", Kubectl: "kubeconfig", Value: e.kube.Kubeconfig},
-		{Own: "kube-context", Kubectl: "context", Value: e.kube.Context}, {Own: "kube-apiserver", Kubectl: "server", Value: e.kube.APIServer}})
+		{Own: "kube-context", Kubectl: "context", Value: e.kube.CurrentContext}, {Own: "kube-apiserver", Kubectl: "server", Value: e.kube.ClusterInfo.Server}})
 	opts := e.kube
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
 	opts.Warn = e.warn
@@ -91,8 +91,8 @@ func (e *env) newDeployer(settings deploy.Settings) (*deploy.Deployer, error) {
 // offlineNamespace is the one the user named, else that of the kubeconfig context. It is for commands
 // that need no cluster: when no kubeconfig can be read it is "default".
 func (e *env) offlineNamespace() string {
-	if e.kube.Namespace != "" {
-		return e.kube.Namespace
+	if e.kube.Context.Namespace != "" {
+		return e.kube.Context.Namespace
 	}
 	if cluster, err := e.connect(); err == nil {
 		return cluster.Namespace()

@@ -48,7 +48,7 @@ func TestGroupWithCommas(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.useGlobalFlags(line.flags)
-		if got := e.kube.AsGroups; !slices.Equal(got, c.want) {
+		if got := e.kube.AuthInfo.ImpersonateGroups; !slices.Equal(got, c.want) {
 			t.Errorf("groups of %q are %q, want %q", c.flags, got, c.want)
 		}
 	}

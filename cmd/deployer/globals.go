@@ -20,17 +20,17 @@ import (
 func globalFlags(e *env) []*flag {
 	k := &e.kube
 	return inGroup(globalGroup, append([]*flag{
-		{name: "namespace", also: "n", usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Namespace)},
+		{name: "namespace", also: "n", usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Context.Namespace)},
 		{name: "kubeconfig", usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
-		{name: "kube-context", usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.Context)},
+		{name: "kube-context", usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.CurrentContext)},
 		{name: "expect-context", usage: "refuse any other context than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
-		{name: "kube-apiserver", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.APIServer)},
-		{name: "kube-token", usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.Token)},
-		{name: "kube-as-user", usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AsUser)},
+		{name: "kube-apiserver", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.Server)},
+		{name: "kube-token", usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Token)},
+		{name: "kube-as-user", usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Impersonate)},
 		{name: "kube-as-group", usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: e.groups()},
-		{name: "kube-ca-file", usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.CAFile)},
-		{name: "kube-tls-server-name", usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.TLSServerName)},
-		{name: "kube-insecure-skip-tls-verify", usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.InsecureSkipTLSVerify)},
+		{name: "kube-ca-file", usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.CertificateAuthority)},
+		{name: "kube-tls-server-name", usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.TLSServerName)},
+		{name: "kube-insecure-skip-tls-verify", usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.ClusterInfo.InsecureSkipTLSVerify)},
 		{name: "qps", usage: "maximum requests per second; 0 lets the API server set the pace", env: "HELM_QPS", is: rare | safe | everywhere | alsoPlugins, value: rate(&k.QPS)},
 		{name: "burst-limit", usage: "requests allowed above --qps for a short time", env: "HELM_BURST_LIMIT", is: rare | safe | everywhere | alsoPlugins, value: number(&k.Burst)},
 		{name: "registry-config", usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
@@ -50,7 +50,7 @@ func (e *env) groups() value {
 		if !e.call.hasFlag("kube-as-group") {
 			groups = splitList(strings.Trim(s, ", "))
 		}
-		e.kube.AsGroups = append(e.kube.AsGroups, groups...)
+		e.kube.AuthInfo.ImpersonateGroups = append(e.kube.AuthInfo.ImpersonateGroups, groups...)
 		return nil
 	})
 }

@@ -168,7 +168,7 @@ func (e *env) helmVariables() map[string]string {
 	k := e.kube
 	out["HELM_NAMESPACE"] = e.offlineNamespace()
 	out["HELM_DEBUG"] = fmt.Sprint(e.debug)
-	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.InsecureSkipTLSVerify)
+	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.ClusterInfo.InsecureSkipTLSVerify)
 	if k.QPS != 0 {
 		out["HELM_QPS"] = fmt.Sprintf("%.2f", k.QPS)
 	}
@@ -176,13 +176,13 @@ func (e *env) helmVariables() map[string]string {
 		out["HELM_BURST_LIMIT"] = fmt.Sprint(k.Burst)
 	}
 	for name, value := range map[string]string{
-		"HELM_KUBECONTEXT":         k.Context,
-		"HELM_KUBETOKEN":           k.Token,
-		"HELM_KUBEASUSER":          k.AsUser,
-		"HELM_KUBEASGROUPS":        strings.Join(k.AsGroups, ","),
-		"HELM_KUBEAPISERVER":       k.APIServer,
-		"HELM_KUBECAFILE":          k.CAFile,
-		"HELM_KUBETLS_SERVER_NAME": k.TLSServerName,
+		"HELM_KUBECONTEXT":         k.CurrentContext,
+		"HELM_KUBETOKEN":           k.AuthInfo.Token,
+		"HELM_KUBEASUSER":          k.AuthInfo.Impersonate,
+		"HELM_KUBEASGROUPS":        strings.Join(k.AuthInfo.ImpersonateGroups, ","),
+		"HELM_KUBEAPISERVER":       k.ClusterInfo.Server,
+		"HELM_KUBECAFILE":          k.ClusterInfo.CertificateAuthority,
+		"HELM_KUBETLS_SERVER_NAME": k.ClusterInfo.TLSServerName,
 		"KUBECONFIG":               k.Kubeconfig,
 	} {
 		if value != "" {

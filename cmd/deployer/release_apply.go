@@ -70,10 +70,10 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	if e.kube.Namespace != "" && e.kube.Namespace != f.Namespace {
-		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.kube.Namespace)
+	if e.kube.Context.Namespace != "" && e.kube.Context.Namespace != f.Namespace {
+		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.kube.Context.Namespace)
 	}
-	e.kube.Namespace = f.Namespace
+	e.kube.Context.Namespace = f.Namespace
 	rerender, err := o.rerenderFunc(ctx, e, f, args)
 	if err != nil {
 		return err

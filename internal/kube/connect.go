@@ -17,28 +17,20 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Options say which cluster to talk to, and as whom. Every zero value means
 // what kubectl would do: KUBECONFIG, ~/.kube/config, or the pod's own account.
 type Options struct {
-	Kubeconfig            string // path; empty means KUBECONFIG or the default file
-	Context               string
-	ExpectContext         string // any other context is refused; empty expects none
-	Namespace             string
-	APIServer             string
-	CAFile                string
-	TLSServerName         string
-	InsecureSkipTLSVerify bool
-	Token                 string
-	AsUser                string
-	AsGroups              []string
-	QPS                   float32 // requests a second; 0 leaves pacing to the API server's priority and fairness
-	Burst                 int
-	UserAgent             string
-	Warn                  func(text string) // called for each Warning header of the API server; nil drops them
+	clientcmd.ConfigOverrides // what counts in place of the kubeconfig's
+
+	Kubeconfig    string  // path; empty means KUBECONFIG or the default file
+	ExpectContext string  // any other context is refused; empty expects none
+	QPS           float32 // requests a second; 0 leaves pacing to the API server's priority and fairness
+	Burst         int
+	UserAgent     string
+	Warn          func(text string) // called for each Warning header of the API server; nil drops them
 }
 
 // Cluster is a connection made on first use. It is safe for concurrent use.
@@ -66,7 +58,7 @@ type clients struct {
 func Connect(opts Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides(opts))
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &opts.ConfigOverrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, &UnreachableError{fmt.Errorf("there is no configuration in %s", strings.Join(rules.GetLoadingPrecedence(), ", "))}
@@ -82,7 +74,7 @@ func Connect(opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
-	name := cmp.Or(opts.Context, raw.CurrentContext)
+	name := cmp.Or(opts.CurrentContext, raw.CurrentContext)
 	if opts.ExpectContext != "" && name != opts.ExpectContext {
 		return nil, &ContextError{Name: name, Expected: opts.ExpectContext, Server: config.Host}
 	}
@@ -177,23 +169,6 @@ func newClients(config *rest.Config) (clients, error) {
 		return clients{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
 	return clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
-}
-
-func overrides(opts Options) *clientcmd.ConfigOverrides {
-	o := &clientcmd.ConfigOverrides{CurrentContext: opts.Context}
-	o.Context.Namespace = opts.Namespace
-	o.ClusterInfo = clientcmdapi.Cluster{
-		Server:                opts.APIServer,
-		CertificateAuthority:  opts.CAFile,
-		TLSServerName:         opts.TLSServerName,
-		InsecureSkipTLSVerify: opts.InsecureSkipTLSVerify,
-	}
-	o.AuthInfo = clientcmdapi.AuthInfo{
-		Token:             opts.Token,
-		Impersonate:       opts.AsUser,
-		ImpersonateGroups: opts.AsGroups,
-	}
-	return o
 }
 
 // Namespace is the one that commands work in when none is named.
