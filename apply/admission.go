@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -34,6 +33,11 @@ func (r readByAdmission) either() *unstructured.Unstructured {
 		return r.new
 	}
 	return r.old
+}
+
+// is reports whether something holds of the object as it is now or as the release has it.
+func (r readByAdmission) is(so func(*unstructured.Unstructured) bool) bool {
+	return r.old != nil && so(r.old) || r.new != nil && so(r.new)
 }
 
 // A refusedObject is an object that the API server refuses at the moment.
@@ -107,16 +111,20 @@ var admissionRules = []admissionRule{
 		return o.names(r.id)
 	}},
 	{[]verify.Kind{verify.Policy}, nil, func(a *admission, o refusedObject, r readByAdmission) bool {
-		return o.err != nil && slices.ContainsFunc(a.parameters, func(b parameters) bool { return b.include(r.either()) })
+		return o.err != nil && slices.ContainsFunc(a.parameters, func(b parameters) bool { return r.is(b.include) })
 	}},
 	// What a mutating one makes of an object may be what is refused.
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota, verify.WebhookSays, verify.Class}, kindsOf(admissionGroup, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
 		func(a *admission, o refusedObject, r readByAdmission) bool {
-			policy := r.either()
-			if r.id.Kind == "MutatingAdmissionPolicyBinding" {
-				policy = a.mutating[policyOf(policy)]
-			}
-			return policy == nil || covers(kube.Items(policy.Object, "spec", "matchConstraints", "resourceRules"), o)
+			return r.is(func(obj *unstructured.Unstructured) bool {
+				policies := []*unstructured.Unstructured{obj}
+				if r.id.Kind == "MutatingAdmissionPolicyBinding" {
+					policies = a.mutating[policyOf(obj)]
+				}
+				return len(policies) == 0 || slices.ContainsFunc(policies, func(policy *unstructured.Unstructured) bool {
+					return covers(kube.Items(policy.Object, "spec", "matchConstraints", "resourceRules"), o)
+				})
+			})
 		}},
 	{[]verify.Kind{verify.Policy, verify.Schema, verify.Limit, verify.Quota}, kindsOf(admissionGroup, "MutatingWebhookConfiguration"),
 		func(_ *admission, o refusedObject, r readByAdmission) bool {
@@ -150,10 +158,10 @@ type admission struct {
 	changes []readByAdmission // what the release changes and drops
 
 	// What was read for the rules; zero where the account may not, or they don't need it.
-	parameters []parameters                          // of the policies that the refusal names which is explained
-	webhooks   []map[string]any                      // of the cluster; nil before they are asked for
-	mutating   map[string]*unstructured.Unstructured // policies that bindings of the release name
-	us         authenticationv1.UserInfo             // the account that deployer runs as
+	parameters []parameters                            // of the policies that the refusal names which is explained
+	webhooks   []map[string]any                        // of the cluster; nil before they are asked for
+	mutating   map[string][]*unstructured.Unstructured // policies that bindings of the release name, see policies
+	us         authenticationv1.UserInfo               // the account that deployer runs as
 	found      memo[kube.ID, *unstructured.Unstructured]
 }
 
@@ -330,9 +338,11 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 	case verify.Policy:
 		const policy = "ValidatingAdmissionPolicy"
 		for _, name := range o.blames {
-			now, next := a.read(ctx, policy+"Binding", name), a.p.released(policy+"Binding", name)
-			a.parameters = append(a.parameters, parametersOf(now, a.read(ctx, policy, policyOf(now)))...)
-			a.parameters = append(a.parameters, parametersOf(next, cmp.Or(a.p.released(policy, policyOf(next)), a.read(ctx, policy, policyOf(next))))...)
+			for _, binding := range a.policies(ctx, policy+"Binding", name) {
+				for _, bound := range a.policies(ctx, policy, policyOf(binding)) {
+					a.parameters = append(a.parameters, parametersOf(binding, bound)...)
+				}
+			}
 		}
 	case verify.WebhookDown, verify.WebhookSays:
 		if a.webhooks == nil && slices.ContainsFunc(a.changes, readByAdmission.mayBeBehindWebhook) {
@@ -346,13 +356,14 @@ func (a *admission) look(ctx context.Context, o refusedObject) {
 	if a.mutating != nil {
 		return
 	}
-	a.mutating = map[string]*unstructured.Unstructured{}
+	a.mutating = map[string][]*unstructured.Unstructured{}
 	for _, r := range a.changes {
 		if r.id.Group != admissionGroup || r.id.Kind != "MutatingAdmissionPolicyBinding" {
 			continue
 		}
-		name := policyOf(r.either())
-		a.mutating[name] = cmp.Or(a.read(ctx, "MutatingAdmissionPolicy", name), a.p.released("MutatingAdmissionPolicy", name))
+		for _, name := range []string{policyOf(r.old), policyOf(r.new)} {
+			a.mutating[name] = a.policies(ctx, "MutatingAdmissionPolicy", name)
+		}
 	}
 }
 
@@ -382,6 +393,11 @@ func (p *planning) released(kind, name string) *unstructured.Unstructured {
 		return t.obj
 	}
 	return nil
+}
+
+// policies returns a policy or binding as it is now and as the release has it, if it is there.
+func (a *admission) policies(ctx context.Context, kind, name string) []*unstructured.Unstructured {
+	return slices.DeleteFunc([]*unstructured.Unstructured{a.read(ctx, kind, name), a.p.released(kind, name)}, func(obj *unstructured.Unstructured) bool { return obj == nil })
 }
 
 // read reads a policy or its binding; nil if there is none, or if the account may not.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -42,10 +43,19 @@ func TestAdmissionRules(t *testing.T) {
 		vm      = "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: vm}, handler: x}"
 		hook    = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: w.example.com}]}"
 		mutates = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: m}, spec: {matchConstraints: {resourceRules: [{apiGroups: [''], resources: [configmaps]}]}}}"
+		binds   = "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: b}, spec: {policyName: m}}"
 		quota   = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}}"
 
 		database = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: shop}, spec: {template: {spec: {containers: [{name: c}]}}, volumeClaimTemplates: [{metadata: {name: data}}]}}"
 	)
+	const (
+		policySays = "ValidatingAdmissionPolicy 'v' with binding 'b' denied request"
+		parameter  = "{apiVersion: v1, kind: Secret, metadata: {name: param, namespace: shop, labels: {chosen: 'yes'}}}"
+	)
+	chosen, err := labels.Parse("chosen=yes")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defaultOf := func(name string) string {
 		return "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: " + name + "}, globalDefault: true}"
 	}
@@ -85,6 +95,12 @@ func TestAdmissionRules(t *testing.T) {
 		"binding":                         {config, "ValidatingAdmissionPolicy 'v' with binding 'b' denied request", verify.Policy, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}", "", true},
 		"what changes objects":            {config, `admission webhook "other" denied the request`, verify.WebhookSays, "", mutates, true},
 		"what changes others":             {service, `admission webhook "other" denied the request`, verify.WebhookSays, "", mutates, false},
+		"what doesn't change it any more": {config, `admission webhook "other" denied the request`, verify.WebhookSays, mutates, strings.Replace(mutates, "[configmaps]", "[secrets]", 1), true},
+		"binding of what changes objects": {config, `admission webhook "other" denied the request`, verify.WebhookSays, strings.Replace(binds, "name: m", "name: n", 1), binds, true},
+		"binding of what changes others":  {service, `admission webhook "other" denied the request`, verify.WebhookSays, binds, binds, false},
+		"parameter chosen by label":       {config, policySays, verify.Policy, "", parameter, true},
+		"parameter that loses its label":  {config, policySays, verify.Policy, parameter, strings.Replace(parameter, "yes", "no", 1), true},
+		"parameter that isn't chosen":     {config, policySays, verify.Policy, "", strings.Replace(parameter, "yes", "no", 1), false},
 		"webhook that denies":             {config, `admission webhook "w.example.com" denied the request`, verify.WebhookSays, hook, strings.Replace(hook, "w.example.com", "v.example.com", 1), true},
 		"webhook that doesn't answer":     {config, `failed calling webhook "w.example.com"`, verify.WebhookDown, hook, "", true},
 		"another webhook":                 {config, `failed calling webhook "v.example.com"`, verify.WebhookDown, hook, "", false},
@@ -98,7 +114,9 @@ func TestAdmissionRules(t *testing.T) {
 			p := &planning{targetsByID: map[kube.ID]*target{kube.IDOf(guard): {id: kube.IDOf(guard), obj: guard}}}
 			a := &admission{p: p, webhooks: []map[string]any{
 				{"name": "w.example.com", "clientConfig": map[string]any{"service": map[string]any{"name": "guard", "namespace": "shop"}}},
-			}}
+			}, mutating: map[string][]*unstructured.Unstructured{"m": {parsed(t, mutates)}, "n": {parsed(t, strings.Replace(mutates, "configmaps", "secrets", 1))}},
+				parameters: []parameters{{kind: schema.GroupKind{Kind: "Secret"}, selector: chosen}},
+			}
 			r := readByAdmission{old: parsed(t, c.old), new: parsed(t, c.next)}
 			r.id = kube.IDOf(r.either())
 			a.changes = []readByAdmission{r}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kubetest"
 )
@@ -93,6 +95,31 @@ var movingGates = []movingGate{
 		again: []string{`checked again after ConfigMap/NS/other, .*ValidatingAdmissionPolicyBinding/UNIQUE`},
 	},
 	{
+		name:   "a policy gets another parameter by its label",
+		before: policyByLabel() + "---\n" + parameter("first", "yes", "1") + "---\n" + parameter("second", "no", "2") + "---\n" + labelled(configMap("a", "1")),
+		after:  policyByLabel() + "---\n" + parameter("first", "no", "1") + "---\n" + parameter("second", "yes", "2") + "---\n" + labelled(configMap("a", "2")),
+		again:  []string{`checked again after .*PodTemplate/NS/first.*PodTemplate/NS/second`},
+	},
+	{
+		name:   "the parameter that a policy chooses by its label is replaced",
+		before: policyByLabel() + "---\n" + parameter("first", "yes", "1") + "---\n" + labelled(configMap("a", "1")),
+		after:  policyByLabel() + "---\n" + parameter("second", "yes", "2") + "---\n" + labelled(configMap("a", "2")),
+		again:  []string{`checked again after PodTemplate/NS/first, PodTemplate/NS/second`},
+	},
+	{
+		name:   "a policy is narrowed",
+		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + labelled(configMap("a", "1")),
+		after:  replaceOnce(policyOf("UNIQUE", "object.data.key == '1'"), "[configmaps]", "[secrets]") + "---\n" + labelled(configMap("a", "2")),
+		again:  []string{`checked again after ValidatingAdmissionPolicy/UNIQUE`},
+	},
+	{
+		name:   "the binding of a policy is narrowed",
+		before: policyOf("UNIQUE", "object.data.key == '1'") + "---\n" + labelled(configMap("a", "1")),
+		after: replaceOnce(policyOf("UNIQUE", "object.data.key == '1'"), "validationActions: [Deny]", "validationActions: [Deny], matchResources: {objectSelector: {matchLabels: {checked: twice}}}") +
+			"---\n" + labelled(configMap("a", "2")),
+		again: []string{`checked again after ValidatingAdmissionPolicyBinding/UNIQUE`},
+	},
+	{
 		name:   "a webhook doesn't select the namespace any more",
 		before: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: NS}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS"),
 		after: "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-x, labels: {guarded: not}}\n---\n" + strings.ReplaceAll(webhookOf("Fail"), "kubernetes.io/metadata.name: NS", "guarded: NS") +
@@ -133,6 +160,30 @@ func policyBy(kind, expression string) string {
 		"validationActions: [Deny]", "validationActions: [Deny], paramRef: {name: param, namespace: NS, parameterNotFoundAction: Allow}")
 }
 
+// policyByLabel is policyOf with a parameter that a label chooses.
+func policyByLabel() string {
+	return replaceOnce(replaceOnce(policyOf("UNIQUE", "object.data.key == params.metadata.annotations.key"), "  failurePolicy: Fail\n", "  failurePolicy: Fail\n  paramKind: {apiVersion: v1, kind: PodTemplate}\n"),
+		"validationActions: [Deny]", "validationActions: [Deny], paramRef: {namespace: NS, selector: {matchLabels: {chosen: yes-NS}}, parameterNotFoundAction: Allow}")
+}
+
+// keepParameters leaves a policy in the cluster that goes by the kind of parameter, and about nothing: when the last policy of a kind of
+// parameters is deleted, Kubernetes 1.37.2 finds none by label for the next one.
+func (w *world) keepParameters() {
+	w.Helper()
+	w.cluster.Since(w, "1.30", "ValidatingAdmissionPolicies")
+	policy := strings.NewReplacer("UNIQUE", "deployer-test-pod-templates", "NS", "none").Replace(strings.Split(policyByLabel(), "---\n")[0])
+	_, err := w.in("validatingadmissionpolicies").Create(w.Context(), kubetest.Object(w.T, policy), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		w.Fatal(err)
+	}
+}
+
+// parameter is an object of a kind that no other policy goes by.
+func parameter(name, chosen, key string) string {
+	return "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: " + name + ", labels: {chosen: " + chosen + "-NS}, annotations: {key: \"" + key + "\"}}\n" +
+		"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: r/x:1}]}}\n"
+}
+
 // webhookOf is a webhook about ConfigMaps of the namespace that doesn't answer.
 func webhookOf(onFailure string) string {
 	return `apiVersion: admissionregistration.k8s.io/v1
@@ -162,6 +213,9 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 			w := newWorld(t)
 			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(30060+i)).Replace
 			name := w.unique()
+			if strings.Contains(c.before, "kind: PodTemplate}") {
+				w.keepParameters()
+			}
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
 			if strings.Contains(c.before, "kind: PersistentVolumeClaim") {
 				w.eventually("the claim is bound", func() bool { return field(w.must("persistentvolumeclaims", "data"), "status.phase") == "Bound" })
