@@ -131,10 +131,10 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			return out, err
 		}
 		for i := range live {
-			if c := s.settled[kube.IDOf(&live[i])]; c == nil || c.Action != Create {
-				before[scaleTarget(&live[i])] = true
+			if was := s.beforeRun(&live[i]); was != nil {
+				before[scaleTarget(was)] = true
 			}
-			if !s.isDropped(&live[i]) {
+			if !s.isReleased(&live[i]) {
 				out.add(&live[i])
 			}
 		}
@@ -175,9 +175,17 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 	return out, nil
 }
 
-// isDropped reports whether this release deletes an autoscaler: the chart no longer has
-// it, or no longer has the ScaledObject that it was made for.
-func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
+// beforeRun returns a live autoscaler as it was before this run; nil if it wasn't there.
+func (s *autoscalers) beforeRun(scaler *unstructured.Unstructured) *unstructured.Unstructured {
+	if c := s.settled[kube.IDOf(scaler)]; c != nil && c.Action != Unchanged {
+		return c.Live
+	}
+	return scaler
+}
+
+// isReleased reports whether this release takes away from an autoscaler what it scales: the chart no longer has the autoscaler, or
+// the ScaledObject that it was made for, or has it for something else.
+func (s *autoscalers) isReleased(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
 		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
@@ -185,8 +193,11 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 		return false
 	}
 	declared := s.history.latestDeclared(id).Object
-	if declared == nil || s.targetsByID[id] != nil {
+	if declared == nil {
 		return false
+	}
+	if t := s.targetsByID[id]; t != nil { // it stays where somebody has moved it to and keeps it
+		return scaleTarget(t.obj) != scaleTarget(scaler) && (s.a.opts.Conflicts != YieldConflicts || scaleTarget(declared) == scaleTarget(scaler))
 	}
 	stays := func(annotations map[string]string) bool {
 		return decide.IsKept(annotations) || decide.HasUnknownPolicy(annotations)

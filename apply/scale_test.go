@@ -209,6 +209,7 @@ func TestStoppedWorkloads(t *testing.T) {
 		{"and conflicts aren't allowed", scaled, unstated + autoscaler, apply.FailOnConflict, 2},
 		{"and conflicts yield", scaled, unstated + autoscaler, apply.YieldConflicts, 2},
 		{"and the object is made anew", scaled, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 2},
+		{"one moves on to it", scaled + strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1), unstated + autoscaler, apply.TakeConflicts, 2},
 		{"an autoscaler was there", scaled + autoscaler, unstated + autoscaler, apply.TakeConflicts, 0},
 		{"and conflicts aren't allowed there", scaled + autoscaler, unstated + autoscaler, apply.FailOnConflict, 0},
 		{"and the object is made anew there", scaled + autoscaler, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 0},
@@ -223,6 +224,40 @@ func TestStoppedWorkloads(t *testing.T) {
 			p := s.deploy(c.next)
 			if got := s.replicas(); got != c.want || len(conflicts(p)) > 0 {
 				t.Errorf("replicas %v, want %d; conflicts %s", got, c.want, outcomes(p))
+			}
+		})
+	}
+}
+
+// TestAutoscalerMovesOn fails if a workload keeps the number of an autoscaler that the release gives another one to scale, or if that
+// one is set back to the chart's number.
+func TestAutoscalerMovesOn(t *testing.T) {
+	other := "\n---" + strings.ReplaceAll(scaled, "web", "other")
+	onOther := strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1)
+	for _, c := range []struct {
+		name       string
+		conflicts  apply.ConflictPolicy
+		byHand     bool
+		next       string // the autoscaler
+		web, other int64
+	}{
+		{"in the chart", apply.TakeConflicts, false, onOther, 2, 5},
+		{"and is another one", apply.TakeConflicts, false, strings.Replace(onOther, "metadata: {name: web}", "metadata: {name: other}", 1), 2, 5},
+		{"nowhere", apply.TakeConflicts, false, autoscaler, 7, 2},
+		{"by hand, and stays there", apply.YieldConflicts, true, autoscaler, 7, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := begin(t)
+			s.deploy(scaled + other + autoscaler)
+			s.opts.Conflicts = c.conflicts
+			s.scale(7, "kube-controller-manager")
+			s.patch("apps/v1", "Deployment", "other", types.MergePatchType, `{"spec":{"replicas":5}}`, "kubectl", "scale")
+			if c.byHand {
+				s.patch("autoscaling/v2", "HorizontalPodAutoscaler", "web", types.MergePatchType, `{"spec":{"scaleTargetRef":{"name":"other"}}}`, "kubectl-edit")
+			}
+			s.deploy(scaled + other + c.next)
+			if web, other := s.replicas(), at(s.get("apps/v1", "Deployment", "other"), "spec.replicas"); web != c.web || other != c.other {
+				t.Errorf("web has %v replicas and other %v, want %d and %d", web, other, c.web, c.other)
 			}
 		})
 	}
