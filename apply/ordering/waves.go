@@ -16,16 +16,25 @@ type Wave struct {
 }
 
 // Waves puts the nodes in the order in which they are created. changes tells whether a
-// node has a change; an unchanged one waits for nothing.
+// node has a change; an unchanged one only waits for what runs to its end and may change it.
 func Waves(nodes []Node, changes func(i int) bool) []Wave {
 	at := levels(nodes, weights(nodes), InstallOrder)
 	var out []Wave
-	awaited := map[Dependency]bool{}
+	awaited, runs := map[Dependency]bool{}, map[kube.ID]bool{}
+	for i, n := range nodes {
+		if kube.RunsToEnd(n.ID.GroupKind()) && changes(i) {
+			runs[n.ID] = true
+		}
+	}
 	var earlier []int
 	for _, group := range groups(nodes, at, InstallOrder) {
 		wave := Wave{Nodes: group}
+		needed := map[Dependency]bool{}
 		for _, d := range awaits(nodes, at, slices.DeleteFunc(slices.Clone(group), func(i int) bool { return !changes(i) }), earlier) {
-			if !awaited[d] {
+			needed[d] = true
+		}
+		for _, d := range awaits(nodes, at, group, earlier) {
+			if !awaited[d] && (needed[d] || runs[d.ID]) {
 				awaited[d] = true
 				wave.Await = append(wave.Await, d)
 			}
