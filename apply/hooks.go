@@ -46,9 +46,9 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	p.warnings.reportLater(a.opts.Warn)
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	how := mode{quotaChanges: a.planning != nil && a.planning.changedQuotas[t.id.Namespace]}
-	for {
+	for try := 0; ; try++ {
 		obj, err := a.post(ctx, t, desired, how)
-		if !kube.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
+		if try == maxAttempts || !kube.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
 			return obj, objectError(t, "creating", err)
 		}
 		live, err := p.makeWayForHook(ctx, t, run)
@@ -56,6 +56,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 			return live, err
 		}
 		how.quotaChanges = true // when it is counted that the former is gone
+		pauseAfterRace(ctx, try)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -571,5 +572,29 @@ func TestHookThatCantBeAskedAboutUnderAnotherName(t *testing.T) {
 	}
 	if second := s.mustHook(s.hooks); second.GetUID() == first.GetUID() {
 		t.Error("the hook didn't run again")
+	}
+}
+
+// TestHookThatIsAlwaysThere fails if a run never ends because somebody makes the object of its hook again as often as it is deleted.
+func TestHookThatIsAlwaysThere(t *testing.T) {
+	s := begin(t)
+	s.hooks = migration
+	s.record("deployed", config("a"))
+	theirs, jobs, tries := s.manifests(migration)[0].Object, s.client("batch/v1", "Job"), 0
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if !real(r) || r.Method != http.MethodPost {
+			return nil, nil
+		}
+		if tries++; tries > 100 {
+			return nil, errors.New("tried a hundred times")
+		}
+		_, err := jobs.Create(bg, theirs.DeepCopy(), metav1.CreateOptions{FieldManager: "helm"})
+		if apierrors.IsAlreadyExists(err) {
+			err = nil
+		}
+		return nil, err
+	}})
+	if _, err := s.hook(migration); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("after %d tries: %v", tries, err)
 	}
 }
