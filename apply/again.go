@@ -70,10 +70,14 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 // has made one meanwhile without ownership, a hook most likely, has made it for the release. p is nil when its plan writes nothing.
 func (p *planning) oursAfter(plan *Plan, done int) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
-	for _, wave := range plan.Waves[done:] {
-		for _, c := range wave.Changes {
-			isAbsent := func(t *target) bool { return t != nil && (t.progress.wasAbsent || p.prerequisites.isNew(t)) }
-			out[c.ID] = c.Action == Create && isAbsent(p.target(c.ID)) || c.Live != nil && (c.Action == Unchanged || c.Action == Update || c.Action == Recreate)
+	rest := Plan{Waves: plan.Waves[done:], PruneFirst: plan.PruneFirst, Prune: plan.Prune, PruneLast: plan.PruneLast}
+	for c := range rest.Changes() {
+		switch c.Action {
+		case Create:
+			t := p.target(c.ID)
+			out[c.ID] = t != nil && (t.progress.wasAbsent || p.prerequisites.isNew(t))
+		case Unchanged, Update, Recreate, Delete:
+			out[c.ID] = c.Live != nil && !c.Provenance.MustBeGivenBack()
 		}
 	}
 	return out

@@ -84,7 +84,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	return decide.Existing{
 		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
 		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) ||
-			(p.history.isOnRecord(t.id) || p.ours[t.id]) && provenance.IsNobodys(live),
+			(p.history.isOnRecord(t.id) || p.ours[t.id]) && (p.a.owner.IsHalfOn(live) || provenance.IsNobodys(live)),
 		Provenance: p.history.provenance[t.id],
 	}
 }

@@ -146,7 +146,7 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 		case !mapping.Namespaced:
 			o.ID.Namespace = "" // was not known when its kind could not be looked up
 		}
-		o.mapping = mapping
+		o.mapping, o.OursBefore = mapping, p.ours[o.ID]
 		if p.targetsByID[o.ID] == nil && !skipped[o.ID] {
 			out = append(out, o)
 			skipped[o.ID] = true // once, also if an earlier release has kept it

@@ -111,11 +111,10 @@ func (c Claims) claim(e Existing) (adopts, permitted bool) {
 // OwnerOf returns the release that an object belongs to; the empty Owner for none, and for an
 // object that somebody began to adopt for this release by hand.
 func (c Claims) OwnerOf(live metav1.Object) provenance.Owner {
-	owner := provenance.OwnerOf(live)
-	if owner == (provenance.Owner{Release: c.Owner.Release}) || owner == (provenance.Owner{Namespace: c.Owner.Namespace}) {
+	if c.Owner.IsHalfOn(live) {
 		return provenance.Owner{}
 	}
-	return owner
+	return provenance.OwnerOf(live)
 }
 
 // UnusedAdoptions returns the entries of Adopt that name none of the objects, such as misspelt ones.
@@ -182,7 +181,7 @@ func HasDeletePolicy[T ~string](named []T, policy T) bool {
 // WhyInTheWay says why the object that has the name of a hook must stay; empty when it may be
 // deleted for the hook.
 func (c Claims) WhyInTheWay(e Existing) string {
-	owner := provenance.OwnerOf(e.Live)
+	owner := c.OwnerOf(e.Live)
 	switch {
 	case owner != (provenance.Owner{}) && owner != c.Owner:
 		return "belongs to release " + owner.String()

@@ -27,6 +27,8 @@ type Orphan struct {
 	Provenance *provenance.Provenance
 	// OnRecord says that the latest successful revision has it.
 	OnRecord bool
+	// OursBefore says that it was the release's when this run began: a hook may have taken its ownership away, or made it anew.
+	OursBefore bool
 	// NeededBy is an object of the chart that would be deleted with it: one in this namespace, or of the kind that it
 	// defines; the zero ID when there is none.
 	NeededBy kube.ID
@@ -62,7 +64,8 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return d
 	}
 	owner, kind := provenance.OwnerOf(o.Live), o.ID.GroupKind()
-	if o.remadeByAggregator() || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) {
+	if o.remadeByAggregator() || o.OursBefore && provenance.IsNobodys(o.Live) || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) ||
+		(o.OnRecord || o.OursBefore) && p.Owner.IsHalfOn(o.Live) {
 		owner = p.Owner
 	}
 	annotations := []map[string]string{o.Live.GetAnnotations(), o.DeclaredAnnotations()}

@@ -47,6 +47,13 @@ var toolMarks = []string{
 	"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance", "kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name", "kapp.k14s.io/app",
 }
 
+// IsHalfOn reports whether an object has only one of the annotations of the release: somebody has begun to adopt it by hand, or has
+// removed the other one.
+func (o Owner) IsHalfOn(obj metav1.Object) bool {
+	owner := OwnerOf(obj)
+	return owner == (Owner{Release: o.Release}) || owner == (Owner{Namespace: o.Namespace})
+}
+
 // IsRemade reports whether somebody has made an object of ours anew, without ownership. One with fields of a program that may
 // have written for a release was taken out of it, and of one without managed fields nobody knows.
 func IsRemade(obj metav1.Object) bool {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,12 +18,34 @@ import (
 
 // whenHookRuns does what the program of a hook's Job would do, once the Job was created.
 func (w *world) whenHookRuns(do func()) {
+	w.whenMade("the Job of a hook", func(method, path string) bool { return method == http.MethodPost && strings.HasSuffix(path, "/jobs") }, do)
+}
+
+// whenJobRuns does what the program of a Job of the chart would do, once the Job was applied.
+func (w *world) whenJobRuns(name string, do func()) {
+	w.whenMade("Job "+name, func(method, path string) bool {
+		return method == http.MethodPatch && strings.HasSuffix(path, "/jobs/"+name)
+	}, do)
+}
+
+// whenMade does something after the first request to make an object, which must come.
+func (w *world) whenMade(what string, isIt func(method, path string) bool, do func()) {
+	came := false
+	w.Cleanup(func() {
+		if !came {
+			w.Errorf("%s was never made", what)
+		}
+	})
 	w.proxied().arm(&fate{
 		at: func(_ int, c call) bool {
 			path, _, _ := strings.Cut(c.path, "?")
-			return c.method == http.MethodPost && c.write() && strings.HasSuffix(path, "/jobs")
+			return c.write() && isIt(c.method, path)
 		},
-		when: after, do: do,
+		when: after,
+		do: func() {
+			came = true
+			do()
+		},
 	})
 }
 
@@ -131,10 +154,51 @@ func TestAutoscalerThatComesFindsPods(t *testing.T) {
 	}
 }
 
-// TestLooksAgainAfterPreDelete fails if an uninstall leaves what its hook has made anew.
+// disowned are ways in which a hook may write an object of a release that stays the release's, as merge patches.
+var disowned = map[string]string{
+	"no name":        `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`,
+	"no namespace":   `{"metadata":{"annotations":{"meta.helm.sh/release-namespace":null}}}`,
+	"other label":    `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"kubectl"}}}`,
+	"half and label": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},"annotations":{"meta.helm.sh/release-name":null}}}`,
+	"nothing":        `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null},"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}}}`,
+}
+
+// TestHookDisowns fails if what a hook writes about the ownership of the release's objects keeps them from being changed, or from
+// being deleted when the chart drops them or the release is uninstalled.
+func TestHookDisowns(t *testing.T) {
+	for name, patch := range disowned {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			hook := hookJob("disown", "pre-upgrade,pre-delete", "before-hook-creation", false)
+			w.ok("install", "x", w.chart(configMap("same", "1"), configMap("changes", "1"), configMap("dropped", "1"), hook))
+			disown := func(names ...string) {
+				w.whenHookRuns(func() {
+					for _, name := range names {
+						w.patch("configmaps", name, "kubectl-patch", patch)
+					}
+				})
+			}
+			disown("same", "changes", "dropped")
+			w.ok("upgrade", "x", w.chart(configMap("same", "1"), configMap("changes", "2"), hook))
+			w.there("configmaps", map[string]bool{"dropped": false})
+			for name, want := range map[string]string{"same": "1", "changes": "2"} {
+				obj := w.must("configmaps", name)
+				of := obj.GetAnnotations()
+				if got := []any{field(obj, "data.key"), of["meta.helm.sh/release-name"], of["meta.helm.sh/release-namespace"], obj.GetLabels()["app.kubernetes.io/managed-by"]}; !slices.Equal(got, []any{want, "x", w.ns, "Helm"}) {
+					t.Errorf("ConfigMap/%s has %v", name, got)
+				}
+			}
+			disown("same", "changes")
+			w.ok("uninstall", "x")
+			w.there("configmaps", map[string]bool{"same": false, "changes": false})
+		})
+	}
+}
+
+// TestLooksAgainAfterPreDelete fails if an uninstall leaves what its hook has made anew, or deletes what it has given to others.
 func TestLooksAgainAfterPreDelete(t *testing.T) {
 	w := newWorld(t)
-	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), hookJob("away", "pre-delete", "before-hook-creation", false)))
+	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), configMap("d", "1"), configMap("e", "1"), hookJob("away", "pre-delete", "before-hook-creation", false)))
 	again := w.must("configmaps", "a")
 	w.remove("configmaps", "a", metav1.DeleteOptions{})
 	w.whenHookRuns(func() {
@@ -143,9 +207,42 @@ func TestLooksAgainAfterPreDelete(t *testing.T) {
 		if _, err := w.in("configmaps").Create(w.bound(), again, metav1.CreateOptions{}); err != nil {
 			t.Error(err)
 		}
+		w.remove("configmaps", "b", metav1.DeleteOptions{})
+		w.create("configmaps", "kubectl-create", configMap("b", "anew"))
+		w.patch("configmaps", "d", "kubectl-patch", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`)
+		w.remove("configmaps", "e", metav1.DeleteOptions{})
+		w.create("configmaps", "other", replaceOnce(configMap("e", "anew"), "metadata:\n", "metadata:\n  labels: {app.kubernetes.io/managed-by: other}\n"))
 	})
 	w.ok("uninstall", "x")
-	w.there("configmaps", map[string]bool{"a": false, "b": false})
+	w.there("configmaps", map[string]bool{"a": false, "b": false, "c": false, "d": true, "e": true})
+}
+
+// TestAdoptedAfterAHook fails if an object that a failed run has adopted after its hooks is deleted with what the run has made, and not
+// given back.
+func TestAdoptedAfterAHook(t *testing.T) {
+	for name, run := range map[string]func(w *world, chart string){
+		"install": func(w *world, chart string) { w.exits(6, "install", "x", chart, "--take-ownership", "--atomic") },
+		"upgrade": func(w *world, chart string) {
+			w.ok("install", "x", w.chart(configMap("b", "1")))
+			w.exits(6, "upgrade", "x", chart, "--take-ownership", "--atomic")
+		},
+		"rolled back later": func(w *world, chart string) {
+			w.ok("install", "x", w.chart(configMap("b", "1")))
+			w.exits(1, "upgrade", "x", chart, "--take-ownership")
+			w.ok("rollback", "x", "1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("configmaps", "kubectl-create", configMap("a", "theirs"))
+			run(w, w.chart(configMap("a", "1"), configMap("new", "1"), hookJob("before", "pre-install,pre-upgrade", "before-hook-creation", false),
+				hookJob("after", "post-install,post-upgrade", "hook-failed", true)))
+			w.there("configmaps", map[string]bool{"a": true, "new": false})
+			if a := w.must("configmaps", "a"); field(a, "data.key") != "theirs" || len(a.GetAnnotations()) > 0 {
+				t.Errorf("ConfigMap/a has %v, %v", field(a, "data.key"), a.GetAnnotations())
+			}
+		})
+	}
 }
 
 // TestConflictAfterHooks: what a hook has changed is a conflict under --conflicts fail, and nothing but hooks has changed.
@@ -356,18 +453,29 @@ func TestNamespaceOfAHook(t *testing.T) {
 	w.within(other).must("configmaps", "b")
 }
 
-// TestLooksAgainAfterAJob fails if what a Job of an earlier wave has changed stays so.
+// TestLooksAgainAfterAJob fails if what a Job of an earlier wave has deleted, changed or scaled stays so.
 func TestLooksAgainAfterAJob(t *testing.T) {
 	w := newWorld(t)
-	later := replaceOnce(configMap("late", "1"), "name: late", "name: late\n  annotations: {deployer.io/weight: \"5\"}")
-	work := func(n string) string {
-		return job("work"+n, "example.com/a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+	later := func(manifest string) string {
+		return replaceOnce(manifest, "metadata:\n", "metadata:\n  annotations: {deployer.io/weight: \"5\"}\n")
 	}
-	w.ok("install", "x", w.chart(later, work("1")))
-	w.whenHookRuns(func() { w.patch("configmaps", "late", "kubectl-patch", `{"data":{"key":"job"}}`) })
-	w.ok("upgrade", "x", w.chart(later, work("2")))
+	chart := func(n string) string {
+		work := job("work"+n, `deployer.io/weight: "1"`, `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+		return w.chart(work, later(configMap("late", "1")), later(configMap("away", "1")), later(deployment("web", "web", "  replicas: 1\n")))
+	}
+	w.ok("install", "x", chart("1"))
+	w.whenJobRuns("work2", func() {
+		w.patch("configmaps", "late", "kubectl-patch", `{"data":{"key":"job"}}`)
+		w.remove("configmaps", "away", metav1.DeleteOptions{})
+		w.scale("web", "0")
+	})
+	w.ok("upgrade", "x", chart("2"))
 	if got := field(w.must("configmaps", "late"), "data.key"); got != "1" {
 		t.Errorf("ConfigMap/late has key = %v, want the chart's", got)
+	}
+	w.there("configmaps", map[string]bool{"away": true})
+	if got := field(w.must("deployments", "web"), "spec.replicas"); got != int64(1) {
+		t.Errorf("Deployment/web has %v replicas, want the chart's", got)
 	}
 }
 
