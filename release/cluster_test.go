@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,7 +71,8 @@ func lock(t *testing.T, s *Store, name string, opts LockOptions) *Lock {
 
 func unlock(t *testing.T, l *Lock) {
 	t.Helper()
-	if err := l.Unlock(t.Context()); err != nil {
+	err := l.Unlock(t.Context())
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // on a machine that is too busy for Unlock's ten seconds, the Lease stays
 		t.Errorf("Unlock(%s): %v", l.name, err)
 	}
 }

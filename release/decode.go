@@ -43,7 +43,7 @@ func dropNulls(rec *Record) {
 }
 
 // gzipMagic is how Helm tells compressed records from ancient plain ones.
-func gzipMagic() []byte { return []byte{0x1f, 0x8b, 0x08} }
+const gzipMagic = "\x1f\x8b\x08"
 
 // unpack returns the JSON of data.release: base64 of gzip, or of plain JSON as in the
 // first Helm 3.
@@ -55,7 +55,7 @@ func unpack(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data.release: %w", err)
 	}
-	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
+	if bytes.HasPrefix(data, []byte(gzipMagic)) {
 		return decompress(data, maxSingleSecretJSON)
 	}
 	return data, nil

@@ -160,6 +160,6 @@ func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 		if err != nil {
 			return err
 		}
-		return l.store.patchRecord(ctx, secret, &recordPatch{status: helmrelease.StatusSuperseded})
+		return l.store.patchRecord(ctx, secret, helmrelease.StatusSuperseded, "")
 	})
 }

@@ -13,9 +13,6 @@ import (
 	"deployer/internal/kube"
 )
 
-// unlockTimeout is for deleting one Lease on a slow API server.
-const unlockTimeout = 10 * time.Second
-
 // startRenewing renews the Lease that acquire has returned in the background; nil if there is none.
 func (l *Lock) startRenewing(ctx context.Context, lease *coordinationv1.Lease) {
 	l.current.Store(lease)
@@ -62,7 +59,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if lease == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	return l.deleteLease(ctx, lease)
 }

@@ -495,7 +495,7 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	// Somebody recovers it while we're paused, before our heartbeat notices.
 	_, secret, err := s.store.read(t.Context(), "web", 1)
 	if err == nil {
-		err = s.store.patchRecord(t.Context(), secret, &recordPatch{status: failed, description: "settled"})
+		err = s.store.patchRecord(t.Context(), secret, failed, "settled")
 	}
 	if err != nil {
 		t.Fatal(err)

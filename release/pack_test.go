@@ -144,7 +144,7 @@ func TestFullRecordOfHelmIsRecovered(t *testing.T) {
 	}
 	secret.Labels = map[string]string{"status": "pending-install", "version": "1"}
 	description := "failed: interrupted, or given up; recovered by deployer on runner-7f9c, pid 4711, https://gitlab.example.com/group/project/-/jobs/123456"
-	patched, err := patchSecret(secret, &recordPatch{helmrelease.StatusFailed, description})
+	patched, err := patchSecret(secret, helmrelease.StatusFailed, description)
 	if err != nil {
 		t.Fatal(err)
 	}

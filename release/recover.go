@@ -90,7 +90,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int, passed bool) (
 		}
 		if !isUnfinished(rec.Info.Status) {
 			// Somebody changed the label by hand; Helm, too, uses the record.
-			return l.store.patchRecord(ctx, secret, &recordPatch{status: rec.Info.Status})
+			return l.store.patchRecord(ctx, secret, rec.Info.Status, "")
 		}
 		dead, err := l.abandonedRun(ctx, rec, passed)
 		if dead == nil || err != nil {
@@ -98,7 +98,7 @@ func (l *Lock) recoverRevision(ctx context.Context, revision int, passed bool) (
 		}
 		description := l.recoveryDescription(dead, rec)
 		if rec.Journal == nil {
-			err = l.store.patchRecord(ctx, secret, &recordPatch{helmrelease.StatusFailed, description})
+			err = l.store.patchRecord(ctx, secret, helmrelease.StatusFailed, description)
 		} else {
 			rec.Info.Status, rec.Info.Description, rec.Journal.Interrupted = helmrelease.StatusFailed, description, true
 			err = l.replace(ctx, rec)
@@ -168,16 +168,10 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	return b.String()
 }
 
-// A recordPatch is a change of a stored record of any tool. All else stays as it is, also what only other tools
-// understand.
-type recordPatch struct {
-	status      helmrelease.Status
-	description string // empty: it stays
-}
-
-// patchRecord tries once to change a record whose Secret was read. errRetry means that it has to be read again.
-func (s *Store) patchRecord(ctx context.Context, secret *corev1.Secret, change *recordPatch) error {
-	patched, err := patchSecret(secret, change)
+// patchRecord tries once to change the status of a record of any tool whose Secret was read, and its description unless
+// that is empty. All else stays as it is, also what only other tools understand. errRetry means that it has to be read again.
+func (s *Store) patchRecord(ctx context.Context, secret *corev1.Secret, status helmrelease.Status, description string) error {
+	patched, err := patchSecret(secret, status, description)
 	if err != nil {
 		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 	}
@@ -191,14 +185,14 @@ func (s *Store) patchRecord(ctx context.Context, secret *corev1.Secret, change *
 	return err
 }
 
-// patchSecret returns the Secret of a record with a change.
-func patchSecret(secret *corev1.Secret, change *recordPatch) (*corev1.Secret, error) {
+// patchSecret returns the Secret of a record with another status, and another description unless that is empty.
+func patchSecret(secret *corev1.Secret, status helmrelease.Status, description string) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	info := map[string]any{"status": change.status}
-	if change.description != "" {
-		info["description"] = change.description
+	info := map[string]any{"status": status}
+	if description != "" {
+		info["description"] = description
 		if hasBundle(bundlesOf(secret.Labels, parseRevision(secret.Labels["version"])), labelBody) { // then the head's has a suffix
-			info["description"] = change.description + largeSuffix
+			info["description"] = description + largeSuffix
 		}
 	}
 	text, err := editInfo(secret.Data[dataKey], info)
@@ -210,10 +204,10 @@ func patchSecret(secret *corev1.Secret, change *recordPatch) (*corev1.Secret, er
 		return nil, err
 	}
 	out.Data[dataKey] = text
-	out.Labels["status"] = change.status.String()
+	out.Labels["status"] = status.String()
 	out.Labels["modifiedAt"] = fmt.Sprint(time.Now().Unix())
-	if change.description != "" && out.Annotations[annotationUpdated] != "" {
-		out.Annotations[annotationDescription] = truncate(change.description, maxDescription)
+	if description != "" && out.Annotations[annotationUpdated] != "" {
+		out.Annotations[annotationDescription] = truncate(description, maxDescription)
 	}
 	return out, nil
 }

@@ -334,9 +334,8 @@ func isTransient(err error) bool {
 		if details := status.Status().Details; kube.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
 			return true // another object is being counted
 		}
-		return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
-			status.Status().Code >= 500
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || apierrors.IsUnexpectedServerError(err)
 	}
 	// Our own errors are permanent; all others come from the connection to the server.
 	var ours interface{ Hint() string }
