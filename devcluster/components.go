@@ -42,7 +42,7 @@ func (p ports) serverURL() string { return fmt.Sprintf("https://127.0.0.1:%d", p
 func (p ports) etcdURL() string   { return fmt.Sprintf("http://127.0.0.1:%d", p.etcd) }
 
 func etcd(l layout, p ports) component {
-	return component{"etcd", []string{"--data-dir=" + l.etcd(), "--listen-client-url=" + p.etcdURL()}}
+	return component{"etcd", []string{l.etcd(), p.etcdURL()}}
 }
 
 func apiServer(l layout, p ports) component {
@@ -100,7 +100,7 @@ func kubeScheduler(l layout) component {
 }
 
 func simulatedNodes(l layout) component {
-	return component{"kwok", []string{"--kubeconfig=" + l.conf("kwok"), "--stages=" + l.conf("stages.yaml")}}
+	return component{"kwok", []string{l.conf("kwok"), l.conf("stages.yaml")}}
 }
 
 //go:embed stages.yaml

@@ -54,14 +54,13 @@ func (l layout) take() error {
 // reset makes the directory ready for a new cluster. It removes what an earlier
 // cluster left and nothing else, as the directory may be any the user named.
 func (l layout) reset() error {
-	for _, path := range []string{
-		l.etcd(), l.kubeconfig(), l.auditLog(), l.pki(""), l.conf(""), filepath.Join(l.dir, "logs"),
-	} {
+	dirs := []string{l.pki(""), l.conf(""), filepath.Join(l.dir, "logs")}
+	for _, path := range append(dirs, l.etcd(), l.kubeconfig(), l.auditLog()) {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("removing what an earlier cluster left: %w", err)
 		}
 	}
-	for _, path := range []string{l.pki(""), l.conf(""), filepath.Join(l.dir, "logs")} {
+	for _, path := range dirs {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			return fmt.Errorf("creating the cluster's directory: %w", err)
 		}

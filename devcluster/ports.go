@@ -13,19 +13,7 @@ const (
 	lastPort  = 32000
 )
 
-// pickPorts finds free ports on the loopback address.
-func pickPorts() (ports, error) {
-	etcd, err := freePort()
-	if err != nil {
-		return ports{}, err
-	}
-	server, err := freePort()
-	if err != nil {
-		return ports{}, err
-	}
-	return ports{etcd: etcd, server: server}, nil
-}
-
+// freePort finds a free port on the loopback address.
 func freePort() (int, error) {
 	var last error
 	for range 100 {

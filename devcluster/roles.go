@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"net/url"
@@ -23,31 +22,30 @@ import (
 // stopped and returns the exit code.
 func roles() map[string]func(args []string) int {
 	all := map[string]func(args []string) int{
-		"etcd": runEtcd,
-		"kwok": runKwok,
+		"etcd": role("etcd", runEtcd),
+		"kwok": role("kwok", runKwok),
 	}
 	maps.Copy(all, controlplane.Roles())
 	maps.Copy(all, nodeRoles())
 	return all
 }
 
-// runEtcd runs a single etcd member that keeps nothing safe: a cluster is new
-// at every start, and fsync is what makes etcd slow.
-func runEtcd(args []string) int {
-	flags := flag.NewFlagSet("etcd", flag.ExitOnError)
-	dir := flags.String("data-dir", "", "where the data is")
-	client := flags.String("listen-client-url", "", "where the API server connects to")
-	_ = flags.Parse(args) // ExitOnError
-
-	if err := serveEtcd(*dir, *client); err != nil {
-		fmt.Fprintln(os.Stderr, "etcd:", err)
-		return 1
+// role is a part that run is, of two arguments, until the process is told to stop.
+func role(name string, run func(ctx context.Context, first, second string) error) func(args []string) int {
+	return func(args []string) int {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := run(ctx, args[0], args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, name+":", err)
+			return 1
+		}
+		return 0
 	}
-	return 0
 }
 
-// serveEtcd runs etcd until the process is told to stop.
-func serveEtcd(dir, client string) error {
+// runEtcd runs a single etcd member that keeps nothing safe: a cluster is new
+// at every start, and fsync is what makes etcd slow.
+func runEtcd(ctx context.Context, dir, client string) error {
 	clientURL, err := url.Parse(client)
 	if err != nil {
 		return fmt.Errorf("the client URL %q: %w", client, err)
@@ -65,8 +63,6 @@ func serveEtcd(dir, client string) error {
 	cfg.AdvertiseClientUrls = []url.URL{*clientURL}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return fmt.Errorf("starting on %s: %w", client, err)
@@ -80,31 +76,13 @@ func serveEtcd(dir, client string) error {
 	}
 }
 
-// runKwok runs the simulated nodes: kwok, and beside it the part of a kubelet
-// that serves pod logs.
-func runKwok(args []string) int {
-	flags := flag.NewFlagSet("kwok", flag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
-	stages := flags.String("stages", "", "file with the Stage objects")
-	_ = flags.Parse(args) // ExitOnError
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	port, err := serveLogs(ctx, *kubeconfig)
+// runKwok runs the simulated nodes: kwok by a file of Stage objects, and beside it the part of a kubelet that serves pod
+// logs. The nodes it initializes tell the API server to ask for logs there.
+func runKwok(ctx context.Context, kubeconfig, stages string) error {
+	logPort, err := serveLogs(ctx, kubeconfig)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kwok: serving pod logs:", err)
-		return 1
+		return fmt.Errorf("serving pod logs: %w", err)
 	}
-	if err := simulate(ctx, *kubeconfig, *stages, port); err != nil {
-		fmt.Fprintln(os.Stderr, "kwok:", err)
-		return 1
-	}
-	return 0
-}
-
-// simulate runs kwok until ctx ends. The nodes it initializes tell the API
-// server to ask for logs at logPort.
-func simulate(ctx context.Context, kubeconfig, stages string, logPort int) error {
 	os.Args = []string{
 		"kwok",
 		"--kubeconfig=" + kubeconfig,
@@ -127,8 +105,7 @@ func simulate(ctx context.Context, kubeconfig, stages string, logPort int) error
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	ctx, _ = kwoklog.InitFlags(ctx, flags)
-	ctx, err := config.InitFlags(ctx, flags)
-	if err != nil {
+	if ctx, err = config.InitFlags(ctx, flags); err != nil {
 		return fmt.Errorf("reading %s: %w", stages, err)
 	}
 	command := kwok.NewCommand(ctx)

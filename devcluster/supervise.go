@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -90,8 +91,11 @@ func (s *supervisor) tryServer(ctx context.Context) error {
 	if err := s.layout.reset(); err != nil {
 		return err
 	}
-	p, err := pickPorts()
-	if err != nil {
+	var p ports
+	var ofEtcd, ofServer error
+	p.etcd, ofEtcd = freePort()
+	p.server, ofServer = freePort()
+	if err := cmp.Or(ofEtcd, ofServer); err != nil {
 		return err
 	}
 	if err := writeConf(s.layout, p); err != nil {
