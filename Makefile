@@ -15,7 +15,7 @@ GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) tes
 # one is given: SEED=n.
 SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
+LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildCommit=$(shell git rev-parse HEAD 2>/dev/null)
 
 .PHONY: cross unit test-shared test-devcluster test-skew test-browser test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 

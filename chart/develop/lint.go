@@ -167,7 +167,7 @@ func ownChecks(dir string, values map[string]any, version *chartutil.KubeVersion
 	if err != nil {
 		return out // which is among the messages already
 	}
-	for _, name := range unknownValues(loaded, values) {
+	for _, name := range chart.UnknownValues(loaded, values, values) {
 		warn("values", name+" has no effect: no template reads it, and "+chartutil.ValuesfileName+" doesn't have it")
 	}
 	rendered := renderForLint(loaded, values, version, opts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,22 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 		return nil, nil, err
 	}
 	e.hideValues(chart.DefaultValues(loaded.Helm)...)
-	return loaded, values, nil
+	unknown, err := r.unknownValues(ctx, loaded, values)
+	loaded.Warnings = append(loaded.Warnings, unknown...)
+	return loaded, values, err
+}
+
+// unknownValues warns of values set on the command line that nothing reads. Files may have values for several charts, and
+// anchors, so these are left to lint.
+func (r *chartRequest) unknownValues(ctx context.Context, c *chart.Chart, all map[string]any) (warnings []string, err error) {
+	set := slices.DeleteFunc(slices.Clone(r.sources), func(s chart.ValuesSource) bool {
+		return s.Kind == chart.ValuesFile || s.Kind == chart.SetFile
+	})
+	given, err := chart.Values(ctx, set, chart.ValuesOptions{})
+	for _, name := range chart.UnknownValues(c.Helm, given, all) {
+		warnings = append(warnings, name+" has no effect: no template of the chart reads it, and its values.yaml doesn't have it")
+	}
+	return warnings, err
 }
 
 // loadChart loads a chart, and shows on standard error what is downloaded, as Helm does.
