@@ -236,6 +236,7 @@ var changing = []struct {
 	{regexp.MustCompile(`[\w.-]+, pid \d+`), "HOST, pid 1"},
 	{regexp.MustCompile(`(?m)^\d\d:\d\d `), "00:00 "},
 	{regexp.MustCompile(`(?m)^00:00 (problem|recovered|waiting|ready +[A-Z]|applied +[a-z]+ [A-Z]).*\n`), ""}, // how events come together is chance
+	{regexp.MustCompile(`(?m)^   since .*\n`), ""},                                                            // what failed a second ago has no line
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?m?s\b`), "1s"},
 	{regexp.MustCompile(` · slowest \S+ \S+`), ""},
 	{regexp.MustCompile(` 1s(,|$)`), "$1"}, // what took less than a second has no time
