@@ -2,14 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -32,8 +32,8 @@ func (e *SchemaError) Hint() string {
 	return "correct the values, or render with them anyway: --skip-schema-validation"
 }
 
-// ValidateValues checks values by the schemas of a chart and its subcharts. A schema may refer to other files of its chart, and to
-// none outside of it; otherwise it is Helm's chartutil.ValidateAgainstSchema. The error has Helm's words.
+// ValidateValues checks values by the schemas of a chart and its subcharts. A schema may refer to other files of its chart, and then
+// to nothing else, on no web server either; otherwise it is Helm's chartutil.ValidateAgainstSchema. The error has Helm's words.
 func ValidateValues(c *helmchart.Chart, values map[string]any) error {
 	if !SchemaRefersToFiles(c) {
 		return chartutil.ValidateAgainstSchema(c, values)
@@ -63,21 +63,34 @@ func ValidateValues(c *helmchart.Chart, values map[string]any) error {
 
 var schemaReference = lazyregexp.New(`"\$(?:ref|dynamicRef)"\s*:\s*"([^"]*)"`)
 
-// SchemaRefersToFiles reports whether the schema of a chart or a subchart refers to another file.
+// SchemaRefersToFiles reports whether the schema of a chart or a subchart refers to another file. If it has an address of its own on a
+// web server, that is a file of the chart.
 func SchemaRefersToFiles(c *helmchart.Chart) bool {
 	return slices.ContainsFunc(allCharts(c), func(c *helmchart.Chart) bool {
 		return slices.ContainsFunc(schemaReference().FindAllSubmatch(c.Schema, -1), func(m [][]byte) bool {
 			u, err := url.Parse(string(m[1]))
-			return err == nil && (u.Scheme == "file" || u.Scheme == "" && u.Path != "")
+			isFile := func(f *helmchart.File) bool { return f.Name == path.Clean(u.Path) }
+			return err == nil && (u.Scheme == "file" || u.Scheme == "" && u.Path != "" && (baseOfSchema(c) == nil || slices.ContainsFunc(c.Files, isFile)))
 		})
 	})
 }
 
+// baseOfSchema is the address on a web server that the schema of a chart says that it has; nil if it says none.
+func baseOfSchema(c *helmchart.Chart) *url.URL {
+	var schema struct {
+		ID string `json:"$id"`
+	}
+	if json.Unmarshal(c.Schema, &schema) != nil {
+		return nil
+	}
+	if u, err := url.Parse(schema.ID); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		return u
+	}
+	return nil
+}
+
 // schemaFile is the address of a chart's schema, in which the root directory is the chart's.
 const schemaFile = "file:///" + chartutil.SchemafileName
-
-// schemaTimeout is how long a server may take to send a schema; Helm waits as long.
-const schemaTimeout = 15 * time.Second
 
 func validateWithFiles(c *helmchart.Chart, values map[string]any) (err error) {
 	if c.Schema == nil {
@@ -92,9 +105,8 @@ func validateWithFiles(c *helmchart.Chart, values map[string]any) (err error) {
 	if err != nil {
 		return err
 	}
-	web := (*chartutil.HTTPURLLoader)(&http.Client{Timeout: schemaTimeout})
 	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{"file": filesOf{c}, "http": web, "https": web})
+	compiler.UseLoader(filesOf{c})
 	if err := compiler.AddResource(schemaFile, schema); err != nil {
 		return err
 	}
@@ -117,6 +129,15 @@ func (l filesOf) Load(address string) (any, error) {
 		return nil, err
 	}
 	name := strings.TrimPrefix(u.Path, "/")
+	if u.Scheme != "file" {
+		base, found := baseOfSchema(l.chart), false
+		if base != nil && base.Host == u.Host {
+			name, found = strings.CutPrefix(u.Path, strings.TrimSuffix(path.Dir("/"+strings.TrimPrefix(base.Path, "/")), "/")+"/")
+		}
+		if !found {
+			return nil, fmt.Errorf("a schema that refers to files of its chart can't refer to %s", address)
+		}
+	}
 	for _, f := range l.chart.Files {
 		if f.Name == name {
 			return jsonschema.UnmarshalJSON(bytes.NewReader(f.Data))
