@@ -92,20 +92,20 @@ func (t *trackedObject) podsAreOutdated(of revisionPods) bool {
 }
 
 func podsOfDeployment(t *trackedObject) revisionPods {
-	if t.newPods.revision == "" {
-		return revisionPods{}
-	}
-	return revisionPods{podQuery{label: "pod-template-hash"}, t.newPods.revision, replicaSetKey(t.target.ID.Namespace, t.newReplicaSet())}
+	return podsOfReplicaSets(t, "pod-template-hash", t.newPods.revision)
 }
 
 // podsOfArgoRollout goes by what its controller says of the newest revision.
 // https://argo-rollouts.readthedocs.io/en/stable/features/specification/
 func podsOfArgoRollout(t *trackedObject) revisionPods {
-	hash, _, _ := unstructured.NestedString(t.observed.object.Object, "status", "currentPodHash")
-	if hash == "" || !rules.ChangeObserved(t.observed.object) {
+	return podsOfReplicaSets(t, "rollouts-pod-template-hash", t.observedRevision("currentPodHash"))
+}
+
+func podsOfReplicaSets(t *trackedObject, label, hash string) revisionPods {
+	if hash == "" {
 		return revisionPods{}
 	}
-	return revisionPods{podQuery{label: "rollouts-pod-template-hash"}, hash, replicaSetKey(t.target.ID.Namespace, t.target.ID.Name+"-"+hash)}
+	return revisionPods{podQuery{label: label}, hash, replicaSetKey(t.target.ID.Namespace, t.target.ID.Name+"-"+hash)}
 }
 
 func podsOfReplicaSet(t *trackedObject) revisionPods {
@@ -118,11 +118,7 @@ func podsOfReplicaSet(t *trackedObject) revisionPods {
 }
 
 func podsOfStatefulSet(t *trackedObject) revisionPods {
-	if !rules.ChangeObserved(t.observed.object) {
-		return revisionPods{}
-	}
-	revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", "updateRevision")
-	return podsOfRevision(t, revision)
+	return podsOfRevision(t, t.observedRevision("updateRevision"))
 }
 
 // podsOfDaemonSet goes by a number that the API server raises with each change of the template, so the
@@ -137,6 +133,15 @@ func podsOfRevision(t *trackedObject, revision string) revisionPods {
 		return revisionPods{}
 	}
 	return revisionPods{podQuery{label: pods.RevisionLabels[t.gk.Kind]}, revision, ownerKey(t.observed.object.GetUID(), revision)}
+}
+
+// observedRevision is what a field of the status says of the newest revision, once the controller has seen the change.
+func (t *trackedObject) observedRevision(field string) string {
+	if !rules.ChangeObserved(t.observed.object) {
+		return ""
+	}
+	revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", field)
+	return revision
 }
 
 func podsOfJob(t *trackedObject) revisionPods {

@@ -129,36 +129,38 @@ func (w *wait) lookAtOldPods(obj *trackedObject, now time.Time) {
 	if old.lookAt.IsZero() || at.Before(old.lookAt) || old.inFlight || !obj.lookups.isSlow {
 		return
 	}
-	old.lookAt = obj.timers.progressedAt.Add(oldPodsCheck)
-	if at.Before(old.lookAt) {
+	if old.lookAt = obj.timers.progressedAt.Add(oldPodsCheck); at.Before(old.lookAt) {
 		return // it has gone on
 	}
-	old.lookAt = at.Add(oldPodsCheck)
 	selector, err := selectorOf(obj.observed.object)
-	if err != nil {
+	if old.lookAt = at.Add(oldPodsCheck); err != nil {
 		return
 	}
 	old.inFlight = true
+	namespace, isOld := obj.target.ID.Namespace, obj.oldPodsFilter()
 	w.tasks.group.Go(func() {
-		found, err := w.listOldPods(obj.target.ID.Namespace, selector)
+		found, err := w.listOldPods(namespace, selector, isOld)
 		w.tasks.send(func() {
 			old.inFlight, obj.schedule.isDue = false, true
 			if err == nil { // without a permission nothing is known of them
-				old.update(slices.DeleteFunc(found, func(p oldPod) bool { return !obj.isOld(p.Pod) }), obj.clock.at(w.opts.Now()))
+				old.update(found, obj.clock.at(w.opts.Now()))
 			}
 		})
 	})
 }
 
-// isOld reports whether a pod is one of the object's that leaves, or of an earlier revision.
-func (t *trackedObject) isOld(p pods.Pod) bool {
-	isOwn := p.Owner.UID == t.observed.object.GetUID() || t.gk == kube.DeploymentKind && strings.HasPrefix(p.Owner.Name, t.target.ID.Name+"-")
-	isNew := p.Owner.Revision == t.newPods.revision || t.gk == kube.DeploymentKind && p.Owner.Name == t.newReplicaSet()
-	return isOwn && (p.Deleting || !isNew && t.newPods.revision != "")
+// oldPodsFilter reports whether a pod is one of the object's that leaves, or of an earlier revision. It may be called by any goroutine.
+func (t *trackedObject) oldPodsFilter() func(pods.Pod) bool {
+	uid, name, revision, newSet, ofSets := t.observed.object.GetUID(), t.target.ID.Name+"-", t.newPods.revision, t.newReplicaSet(), t.gk == kube.DeploymentKind
+	return func(p pods.Pod) bool {
+		isOwn := p.Owner.UID == uid || ofSets && strings.HasPrefix(p.Owner.Name, name)
+		isNew := p.Owner.Revision == revision || ofSets && p.Owner.Name == newSet
+		return isOwn && (p.Deleting || !isNew && revision != "")
+	}
 }
 
-// listOldPods lists pods, with what is wrong with the nodes of those that aren't ready.
-func (w *wait) listOldPods(namespace, selector string) ([]oldPod, error) {
+// listOldPods lists old pods, with what is wrong with the nodes of those that aren't ready.
+func (w *wait) listOldPods(namespace, selector string, isOld func(pods.Pod) bool) ([]oldPod, error) {
 	ctx, stop := context.WithTimeout(w.tasks.ctx, lookupTimeout)
 	defer stop()
 	list, err := w.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -166,36 +168,34 @@ func (w *wait) listOldPods(namespace, selector string) ([]oldPod, error) {
 		return nil, err
 	}
 	var out []oldPod
-	nodes := map[string]string{}
 	for i := range list.Items {
 		p := &list.Items[i]
 		pod := oldPod{Pod: pods.Trim(p), finalizers: p.Finalizers}
+		if !isOld(pod.Pod) {
+			continue
+		}
 		if p.DeletionGracePeriodSeconds != nil {
 			pod.leavesWithin = time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
 		}
 		if pod.Node != "" && (pod.Deleting || !pod.Ready) {
-			if _, known := nodes[pod.Node]; !known {
-				node, err := w.typed.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
-				nodes[pod.Node] = nodeTrouble(pod.Node, node, err)
-			}
-			pod.node = nodes[pod.Node]
+			node, err := w.typed.CoreV1().Nodes().Get(ctx, pod.Node, metav1.GetOptions{})
+			pod.node = nodeTrouble(pod.Node, node, err)
 		}
 		out = append(out, pod)
 	}
 	return out, nil
 }
 
-// nodeTrouble says what is wrong with a node; empty when nothing is, or that may not be known.
+// nodeTrouble says what is wrong with a node; empty when nothing is, or that isn't known.
 func nodeTrouble(name string, node *corev1.Node, err error) string {
 	if apierrors.IsNotFound(err) {
 		return "node " + name + " isn't there any more"
 	}
-	if err != nil {
-		return ""
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			return fmt.Sprintf("node %s isn't ready: %s", name, rules.OneLine(c.Message))
+	if err == nil {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				return fmt.Sprintf("node %s isn't ready: %s", name, rules.OneLine(c.Message))
+			}
 		}
 	}
 	return ""

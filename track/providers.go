@@ -1,12 +1,15 @@
 package track
 
 import (
+	_ "embed" // for the table
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"deployer/internal/kube"
 	"deployer/track/finding"
@@ -22,105 +25,43 @@ const (
 	providedByAnyWithin = time.Minute
 )
 
-// A provider is a kind whose objects make ConfigMaps or Secrets appear. What one makes has the name that a field of the object
-// states or, without such a field, the object's own.
+// A provider is a kind whose objects make ConfigMaps or Secrets appear. Its fields are described in the table.
 type provider struct {
-	group, kind string // group may begin with "*." and kind be "*"
-	makes       string // kind of what it makes, or nothing; empty for both
-
-	nameIn              []string // paths of fields; "[]" after a field goes through a list
-	prefixedWithOwnName bool     // it makes several, NAME-…, besides those that fields name
+	Group, Kind, Makes  string
+	NameIn              []string
+	PrefixedWithOwnName bool
 }
 
-const nothing = "nothing"
+//go:embed providers.yaml
+var providersData []byte
 
-// providers are the kinds of which it is known what they make. The first row of a kind counts.
-var providers = []provider{
-	{group: "cert-manager.io", kind: "Certificate", makes: "Secret", nameIn: []string{"spec.secretName"}},
-	{group: "trust.cert-manager.io", kind: "Bundle"},
-	{group: "external-secrets.io", kind: "ExternalSecret", makes: "Secret", nameIn: []string{"spec.target.name"}},
-	{group: "external-secrets.io", kind: "ClusterExternalSecret", makes: "Secret", nameIn: []string{"spec.externalSecretName"}},
-	{group: "bitnami.com", kind: "SealedSecret", makes: "Secret", nameIn: []string{"spec.template.metadata.name"}},
-	{group: "secrets.hashicorp.com", kind: "VaultStaticSecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
-	{group: "secrets.hashicorp.com", kind: "VaultDynamicSecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
-	{group: "secrets.hashicorp.com", kind: "VaultPKISecret", makes: "Secret", nameIn: []string{"spec.destination.name"}},
-	{group: "secrets.hashicorp.com", kind: "HCPVaultSecretsApp", makes: "Secret", nameIn: []string{"spec.destination.name"}},
-	{group: "ricoberger.de", kind: "VaultSecret", makes: "Secret"},
-	{group: "redhatcop.redhat.io", kind: "VaultSecret", makes: "Secret", nameIn: []string{"spec.output.name"}},
-	{group: "onepassword.com", kind: "OnePasswordItem", makes: "Secret"},
-	{
-		group: "secrets.infisical.com", kind: "InfisicalSecret", makes: "Secret",
-		nameIn: []string{"spec.managedKubeSecretReferences[].secretName", "spec.managedSecretReference.secretName"},
-	},
-	{group: "secrets.doppler.com", kind: "DopplerSecret", makes: "Secret", nameIn: []string{"spec.managedSecret.name"}},
-	{group: "spv.no", kind: "AzureKeyVaultSecret", makes: "Secret", nameIn: []string{"spec.output.secret.name"}},
-	{group: "secretgenerator.mittwald.de", kind: "*", makes: "Secret"},
-	{group: "services.cloud.sap.com", kind: "ServiceBinding", makes: "Secret", nameIn: []string{"spec.secretName"}},
-	{group: "objectbucket.io", kind: "ObjectBucketClaim"},
-	{group: "postgresql.cnpg.io", kind: "Cluster", makes: "Secret", prefixedWithOwnName: true},
-	{group: "postgres-operator.crunchydata.com", kind: "*", prefixedWithOwnName: true},
-	{group: "mongodbcommunity.mongodb.com", kind: "*", nameIn: []string{"spec.users[].connectionStringSecretName"}, prefixedWithOwnName: true},
-	{group: "rabbitmq.com", kind: "*", prefixedWithOwnName: true},
-	{group: "*.k8s.elastic.co", kind: "*", prefixedWithOwnName: true},
-	{group: "kafka.strimzi.io", kind: "KafkaUser", makes: "Secret"},
-	{group: "kafka.strimzi.io", kind: "Kafka", prefixedWithOwnName: true},
-	{group: "kafka.strimzi.io", kind: "KafkaBridge", prefixedWithOwnName: true},
-	{group: "kafka.strimzi.io", kind: "KafkaConnect", prefixedWithOwnName: true},
-	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker", prefixedWithOwnName: true},
-	{group: "kafka.strimzi.io", kind: "KafkaMirrorMaker2", prefixedWithOwnName: true},
-	{group: "k8s.keycloak.org", kind: "*", prefixedWithOwnName: true},
-	{group: "mysql.oracle.com", kind: "InnoDBCluster", makes: "Secret", prefixedWithOwnName: true},
-	{group: "*.percona.com", kind: "*", nameIn: []string{"spec.secretsName", "spec.secrets.users"}, prefixedWithOwnName: true},
-	{group: "k8s.mariadb.com", kind: "MariaDB", nameIn: []string{"spec.rootPasswordSecretKeyRef.name", "spec.passwordSecretKeyRef.name"}, prefixedWithOwnName: true},
-	{group: "grafana.integreatly.org", kind: "Grafana", prefixedWithOwnName: true},
-	{group: "argoproj.io", kind: "Rollout", makes: nothing},
-	{group: "autoscaling.k8s.io", kind: "*", makes: nothing},
-	{group: "cert-manager.io", kind: "*", makes: nothing},
-	{group: "cilium.io", kind: "*", makes: nothing},
-	{group: "cloud.google.com", kind: "*", makes: nothing},
-	{group: "configuration.konghq.com", kind: "*", makes: nothing},
-	{group: "elbv2.k8s.aws", kind: "*", makes: nothing},
-	{group: "external-secrets.io", kind: "*", makes: nothing},
-	{group: "gateway.networking.k8s.io", kind: "*", makes: nothing},
-	{group: "*.gatekeeper.sh", kind: "*", makes: nothing},
-	{group: "*.istio.io", kind: "*", makes: nothing},
-	{group: "kafka.strimzi.io", kind: "*", makes: nothing},
-	{group: "karpenter.sh", kind: "*", makes: nothing},
-	{group: "keda.sh", kind: "*", makes: nothing},
-	{group: "k8s.nginx.org", kind: "*", makes: nothing},
-	{group: "kyverno.io", kind: "*", makes: nothing},
-	{group: "*.linkerd.io", kind: "*", makes: nothing},
-	{group: "metallb.io", kind: "*", makes: nothing},
-	{group: "monitoring.coreos.com", kind: "*", makes: nothing},
-	{group: "networking.gke.io", kind: "*", makes: nothing},
-	{group: "opentelemetry.io", kind: "*", makes: nothing},
-	{group: "policies.kyverno.io", kind: "*", makes: nothing},
-	{group: "projectcontour.io", kind: "*", makes: nothing},
-	{group: "route.openshift.io", kind: "*", makes: nothing},
-	{group: "secrets.hashicorp.com", kind: "*", makes: nothing},
-	{group: "*snapshot.storage.k8s.io", kind: "*", makes: nothing},
-	{group: "traefik.io", kind: "*", makes: nothing},
-}
+// providers are the rows of the table. It is read when something is first missed.
+var providers = sync.OnceValue(func() (all []provider) {
+	if err := yaml.UnmarshalStrict(providersData, &all); err != nil {
+		panic("providers.yaml: " + err.Error()) // a test reads it
+	}
+	return all
+})
 
 // providerOf returns the row of a kind.
 func providerOf(gk schema.GroupKind) (provider, bool) {
-	i := slices.IndexFunc(providers, func(p provider) bool { return rules.IsOfKind(gk, p.group, p.kind) })
+	i := slices.IndexFunc(providers(), func(p provider) bool { return rules.IsOfKind(gk, p.Group, p.Kind) })
 	if i < 0 {
 		return provider{}, false
 	}
-	return providers[i], true
+	return providers()[i], true
 }
 
 // makesFor reports whether an object of the kind makes something.
 func (p provider) makesFor(o *unstructured.Unstructured, what finding.Missing) bool {
-	if p.makes != "" && p.makes != what.Kind {
+	if p.Makes != "" && p.Makes != what.Kind {
 		return false
 	}
 	var names []string
-	for _, path := range p.nameIn {
+	for _, path := range p.NameIn {
 		names = append(names, textsAt(o.Object, path)...)
 	}
-	if p.prefixedWithOwnName {
+	if p.PrefixedWithOwnName {
 		return slices.Contains(names, what.Name) || strings.HasPrefix(what.Name, o.GetName()+"-")
 	}
 	return slices.Contains(names, what.Name) || len(names) == 0 && what.Name == o.GetName()

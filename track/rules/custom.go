@@ -72,16 +72,20 @@ var arrivedReason = lazyregexp.New(`^(Succeeded|Success|Completed?|.*Available|F
 var rollingReason = lazyregexp.New(`^(New|Found)*(ReplicaSet|ReplicationController)(Updated|Created)?$`)
 
 func byConditions(in Input) (Verdict, bool) {
-	if c := Condition(in.Object, "Progressing"); conditionIs(c, "False") && text(c, "reason") == deadlineExceeded && isFresh(in, c) && !isOutOfDate(in.Object, c) {
-		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
+	failed := func(c map[string]any, grace time.Duration) (Verdict, bool) {
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: grace, Message: conditionText(c)}, true
+	}
+	isNews := func(c map[string]any, status string) bool { return conditionIs(c, status) && isFresh(in, c) }
+	if c := Condition(in.Object, "Progressing"); isNews(c, "False") && text(c, "reason") == deadlineExceeded && !isOutOfDate(in.Object, c) {
+		return failed(c, stalledGrace)
 	}
 	for _, kind := range fatalConditions {
-		if c := Condition(in.Object, kind); conditionIs(c, "True") && isFresh(in, c) {
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
+		if c := Condition(in.Object, kind); isNews(c, "True") {
+			return failed(c, stalledGrace)
 		}
 	}
-	if c := Condition(in.Object, "Synced"); conditionIs(c, "False") && failureReason().MatchString(text(c, "reason")) && isFresh(in, c) && !isOutOfDate(in.Object, c) {
-		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
+	if c := Condition(in.Object, "Synced"); isNews(c, "False") && failureReason().MatchString(text(c, "reason")) && !isOutOfDate(in.Object, c) {
+		return failed(c, falseConditionGrace)
 	}
 	var arrived map[string]any
 	for _, kind := range motionConditions {
@@ -103,11 +107,11 @@ func byConditions(in Input) (Verdict, bool) {
 		case isOutOfDate(in.Object, c):
 			return progressing(notObserved), true
 		case conditionIs(c, "True") && endConditions.Has(kind) && failureReason().MatchString(text(c, "reason")):
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
+			return failed(c, stalledGrace)
 		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
-		case conditionIs(c, "False") && (kind == "Succeeded" || failureReason().MatchString(text(c, "reason"))) && isFresh(in, c):
-			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
+		case isNews(c, "False") && (kind == "Succeeded" || failureReason().MatchString(text(c, "reason"))):
+			return failed(c, falseConditionGrace)
 		}
 		v := progressing(JoinText(text(c, "type")+" is "+text(c, "status"), conditionText(c)))
 		if endConditions.Has(kind) {

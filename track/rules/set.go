@@ -126,10 +126,10 @@ func (s *Set) find(gk schema.GroupKind) *Rule {
 	return nil
 }
 
-// IsOfKind reports whether a kind is that of a row of a table: the group may begin with "*", and the kind be "*".
+// IsOfKind reports whether a kind is that of a row of a table: the group may begin with "*", and the kind be "*" or "A|B".
 func IsOfKind(gk schema.GroupKind, group, kind string) bool {
 	suffix, wild := strings.CutPrefix(group, "*")
-	return (kind == "*" || kind == gk.Kind) && (gk.Group == group || wild && strings.HasSuffix(gk.Group, suffix))
+	return (kind == "*" || slices.Contains(strings.Split(kind, "|"), gk.Kind)) && (gk.Group == group || wild && strings.HasSuffix(gk.Group, suffix))
 }
 
 // Has reports whether the set has a rule for the kind.
