@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -163,4 +164,117 @@ func disruptionBudget(in Input) Verdict {
 		v.Notes = []string{conditionText(c)}
 	}
 	return v
+}
+
+// job relies on the conditions of the Job controller, which knows pod failure policies,
+// success policies and per-index limits. It writes FailureTarget and
+// SuccessCriteriaMet first, and Failed or Complete when all pods have ended.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#terminal-job-conditions
+func job(in Input) Verdict {
+	o := in.Object.Object
+	total := replicas(o, "spec", "completions")
+	done := count(o, "status", "succeeded")
+	v := Verdict{Done: min(done, total), Total: total, Message: jobProgress(o, done, total), NoProgress: -1}
+	for _, kind := range []string{"Failed", "FailureTarget"} {
+		if c := Condition(in.Object, kind); conditionIs(c, "True") {
+			v.Phase, v.Class, v.Message = Failed, class.JobFailed, conditionText(c)
+			return v
+		}
+	}
+	held := ""
+	if suspended, _ := field(o, "spec", "suspend").(bool); suspended {
+		held = "suspended"
+	} else if replicas(o, "spec", "parallelism") == 0 {
+		held = "paused by parallelism 0"
+	}
+	switch {
+	case conditionIs(Condition(in.Object, "Complete"), "True"):
+		v.Phase, v.Done = Ready, total
+	case conditionIs(Condition(in.Object, "SuccessCriteriaMet"), "True"):
+		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
+	case held == "":
+	case IsQueuedByKueue(in.Object):
+		v.Message = "queued by Kueue"
+	case in.MustComplete:
+		v.Message = held
+	default:
+		v.Phase, v.Message, v.Notes = Ready, "", []string{held + ": it has not run"}
+	}
+	return v
+}
+
+func jobProgress(o map[string]any, done, total int) string {
+	s := fmt.Sprintf("%d of %d succeeded", done, total)
+	if active := count(o, "status", "active"); active > 0 {
+		s += fmt.Sprintf(", %d active", active)
+	}
+	if leaving := count(o, "status", "terminating"); leaving > 0 && text(o, "spec", "podReplacementPolicy") == "Failed" { // it waits for them
+		s += fmt.Sprintf(", %d terminating", leaving)
+	}
+	if bad := count(o, "status", "failed"); bad > 0 {
+		s += fmt.Sprintf(", %d failed", bad)
+		if limit, ok := number(field(o, "spec", "backoffLimit")); ok {
+			s += fmt.Sprintf(" (limit %d)", limit)
+		}
+	}
+	return s
+}
+
+// IsQueuedByKueue reports whether Kueue decides when the pods of a workload may start.
+// https://kueue.sigs.k8s.io/docs/tasks/run/jobs/
+func IsQueuedByKueue(workload *unstructured.Unstructured) bool {
+	return workload.GetLabels()["kueue.x-k8s.io/queue-name"] != ""
+}
+
+func cronJob(in Input) Verdict {
+	v := ready("")
+	if suspended, _ := field(in.Object.Object, "spec", "suspend").(bool); suspended {
+		v.Notes = []string{"suspended"}
+	}
+	return v
+}
+
+// customResourceDefinition is ready when its names are accepted and it is established. The
+// tracker checks whether its kind is served.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+func customResourceDefinition(in Input) Verdict {
+	names := Condition(in.Object, "NamesAccepted")
+	switch {
+	case conditionIs(names, "False") && isFresh(in, names):
+		return failed(class.NamesRejected, conditionText(names))
+	case conditionIs(names, "True") && conditionIs(Condition(in.Object, "Established"), "True"):
+		return ready("established")
+	}
+	return progressing("waiting to be established")
+}
+
+// apiService is ready when available. Without a service the API server itself serves it.
+func apiService(in Input) Verdict {
+	c := Condition(in.Object, "Available")
+	switch {
+	case field(in.Object.Object, "spec", "service") == nil:
+		return ready("")
+	case conditionIs(c, "True"):
+		return ready("available")
+	case c == nil:
+		return progressing("waiting to become available")
+	}
+	return progressing(conditionText(c))
+}
+
+// webhookConfiguration is ready at once, unless an annotation asks cert-manager to inject
+// the CA.
+// https://cert-manager.io/docs/concepts/ca-injector/
+func webhookConfiguration(in Input) Verdict {
+	annotations := in.Object.GetAnnotations()
+	isInjected := func(key string) bool { _, is := annotations[key]; return is }
+	if !slices.ContainsFunc([]string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}, isInjected) {
+		return ready("")
+	}
+	for _, hook := range Items(in.Object, "webhooks") {
+		if text(hook, "clientConfig", "caBundle") == "" {
+			return unverifiedAfter(in, progressing("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
+		}
+	}
+	return ready("")
 }

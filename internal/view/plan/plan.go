@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -48,4 +49,100 @@ func (d Document) show(s output.Streams, o page.Options) error {
 		return page.Write(s, o, d.graphviz())
 	}
 	return page.Write(s, o, d.text(s.OutPalette(o.Colour), o))
+}
+
+// page is the plan without its objects.
+func (d Document) page() page.Page {
+	return page.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: page.WarningTexts(d.Warnings)}
+}
+
+// text is the plan for people.
+func (d Document) text(palette output.Palette, o page.Options) string {
+	items, note := d.items(o, unlimited), ""
+	if !o.Full && length(items) > longPlan {
+		items = d.items(o, longPlan)
+		note = "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.\n"
+	}
+	p := d.page()
+	var all page.Section
+	for _, i := range items {
+		all.Entries = append(all.Entries, i.entry())
+	}
+	p.Sections = []page.Section{all}
+	return p.Text(palette) + note
+}
+
+// html is the plan as one page that needs nothing else.
+func (d Document) html(o page.Options) page.HTMLPage {
+	p := page.HTMLPage{
+		Page: d.page(), Counts: d.Summary.counts(), Boxes: d.boxes(),
+		Signs: []string{"+ create", "~ update", "! delete and create again", "- delete", "< give back", "= keep", "> hook"},
+	}
+	p.Page.Title = strings.ReplaceAll(p.Page.Title, " -> ", " → ") // browsers break lines within ->
+	for _, s := range d.Steps {
+		section := page.Section{Title: s.Name}
+		for _, object := range s.Objects {
+			section.Entries = append(section.Entries, item{object: object, lines: object.details(o, true)}.entry())
+		}
+		p.Page.Sections = append(p.Page.Sections, section)
+	}
+	return p
+}
+
+// counts are the numbers at the head of the page, without those that are zero.
+func (s Summary) counts() []page.Count {
+	var out []page.Count
+	for _, c := range []page.Count{
+		{N: s.Create, Class: string(apply.Create), Word: "to create"}, {N: s.Update, Class: string(apply.Update), Word: "to update"},
+		{N: s.Recreate, Class: string(apply.Recreate), Word: "to recreate"}, {N: s.Delete, Class: string(apply.Delete), Word: "to delete"},
+		{N: s.GiveBack, Class: string(apply.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: string(actionHook), Word: "hooks"},
+		{N: s.Keep, Class: string(apply.Keep), Word: "kept"}, {N: s.Unchanged, Class: string(apply.Unchanged), Word: "unchanged"},
+	} {
+		if c.N > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// budgets are the numbers of lines to which a plan is shortened until it fits.
+var budgets = []int{unlimited, 600, 300, 150, 60, 0}
+
+// markdown is the plan for a comment on a pull request.
+func (d Document) markdown(o page.Options) string {
+	p := d.page()
+	head := p.MarkdownHead()
+	text := ""
+	for _, budget := range budgets {
+		items := d.items(o, budget)
+		if budget == unlimited && length(items) > 20*longPlan {
+			continue // wouldn't fit, and takes a while
+		}
+		var body strings.Builder
+		for _, i := range items {
+			body.WriteString(i.entry().Markdown())
+		}
+		text = body.String()
+		if budget != unlimited {
+			text += "\nThis plan is shortened to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
+		}
+		if len(head)+len(text) <= page.MaxMarkdown {
+			break
+		}
+	}
+	const minWarnings = 10
+	warnings := page.MarkdownWarnings(p.Warnings, minWarnings, page.MaxMarkdown-len(head)-len(text))
+	return head + warnings + truncate(text, page.MaxMarkdown-len(head)-len(warnings))
+}
+
+// truncate cuts text at an entry when it is still too long: for thousands of
+// objects that are deleted.
+func truncate(text string, limit int) string {
+	const note = "\nThe rest is left out: too long for a comment.\n"
+	if len(text) <= limit {
+		return text
+	}
+	text = text[:max(0, limit-len(note))]
+	// Lines within an entry begin with a sign.
+	return text[:max(0, strings.LastIndex(text, "\n<details>"), strings.LastIndex(text, "\n<code>"))] + note
 }

@@ -2,7 +2,9 @@ package textfmt
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -56,4 +58,17 @@ func (g Glyphs) Fit(s string, cells int) string {
 		end += len(cluster)
 	}
 	return s[:end] + g.More
+}
+
+// ASCII replaces non-ASCII characters by escapes.
+func ASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
 }

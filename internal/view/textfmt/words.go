@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"deployer/internal/lazyregexp"
 )
 
 // Count writes a number of things.
@@ -81,4 +83,18 @@ func FirstLine(s string) string {
 func First(names []string, limit int) string {
 	limit = min(limit, len(names))
 	return strings.Join(names[:limit], ", ") + AndMore(len(names)-limit)
+}
+
+// plainWord is a word that means itself in a shell.
+var plainWord = lazyregexp.New(`^[\w./:@,+=%-]+$`)
+
+// ShellWord makes text safe to paste into a shell.
+func ShellWord(s string) string { return ShellQuoted(CleanLine(s)) }
+
+// ShellQuoted is a word as it is written for a shell, which is to take it as it is.
+func ShellQuoted(word string) string {
+	if plainWord().MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -82,3 +82,14 @@ func wrapLine(text string, cells, hanging int) string {
 func WithoutColours(text string) string {
 	return withoutControls(text, func(r rune) rune { return r })
 }
+
+// Width is how many cells of a terminal s takes.
+func Width(s string) int { return uniseg.StringWidth(s) }
+
+// Pad fills s up with blanks.
+func Pad(s string, cells int) string {
+	if missing := cells - Width(s); missing > 0 {
+		return s + strings.Repeat(" ", missing)
+	}
+	return s
+}
