@@ -72,7 +72,7 @@ func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, owne
 		return nil, err
 	}
 	err = p.decideEach(ctx, p.mains, func(ctx context.Context, t *target) (Change, error) {
-		if _, err := p.predictor.normalise(ctx, t); err != nil || !ownership || p.prerequisites.deferralOf(t) != nil {
+		if _, _, err := p.normalise(ctx, t); err != nil || !ownership || p.prerequisites.deferralOf(t) != nil {
 			return Change{}, err
 		}
 		live, err := a.get(ctx, t.mapping, t.id)

@@ -3,105 +3,111 @@ package apply
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
-// The rules get no context, so that they can make no request: what they decide by is in the facts, and what else they want
-// to know they have to ask here.
+// The rules get no context, so that they can make no request: they decide by facts. Where they need one that isn't known, their error
+// says so. It is asked for here, and the rules decide again from the beginning.
 
-// A verdict is what the rules have come to about an object: a change, or what has to be known before.
-type verdict struct {
-	change Change
-	ask    func(context.Context) (verdict, error) // asks, and goes on with the answer; nil when there is nothing to ask
-	again  bool                                   // decide from the beginning about the object as it is then
+// An unknownError is the error of rules that need a fact that isn't known.
+type unknownError struct {
+	ask func(context.Context) error // makes it known
 }
 
-// lookAgain is the verdict that the object has to be read again: it has changed while it was decided about.
-func (t *target) lookAgain() verdict {
+func (e *unknownError) Error() string { return "this has to be asked first" }
+
+// errLookAgain is the error of rules that need to know what the object is now: it has changed while it was decided about.
+var errLookAgain = errors.New("the object has to be read again")
+
+// lookAgain is the error of rules about an object that somebody else is writing.
+func (t *target) lookAgain() error {
 	t.progress.attempts++
-	return verdict{again: true}
+	return errLookAgain
 }
 
-// decided is the verdict that nothing has to be known any more.
-func decided(c Change) (verdict, error) { return verdict{change: c}, nil }
-
-// ask is the verdict that a question has to be answered first; then goes on with the answer. Without one nothing is decided.
-func ask[A any](question func(context.Context) (A, error), then func(A) (verdict, error)) verdict {
-	return verdict{ask: func(ctx context.Context) (verdict, error) {
-		answer, err := question(ctx)
-		if err != nil {
-			return verdict{}, err
-		}
-		return then(answer)
-	}}
+// An answer is a fact that is asked for when the rules need it.
+type answer[A any] struct {
+	value   A
+	isKnown bool
 }
 
-// finally returns a verdict whose change, or whose error, goes through f once it is decided.
-func (v verdict) finally(err error, f func(Change, error) (Change, error)) (verdict, error) {
-	switch asking := v.ask; {
-	case err == nil && v.again: // from the beginning, where f comes again
-	case err == nil && asking != nil:
-		v.ask = func(ctx context.Context) (verdict, error) {
-			v, err := asking(ctx)
-			return v.finally(err, f)
-		}
-	default:
-		c, err := f(v.change, err)
-		return verdict{change: c}, err
+// get returns the answer. The error is an *unknownError before the question was asked.
+func (a *answer[A]) get(question func(context.Context) (A, error)) (A, error) {
+	if a.isKnown {
+		return a.value, nil
 	}
-	return v, nil
+	return a.value, &unknownError{func(ctx context.Context) (err error) {
+		if a.value, err = question(ctx); err == nil {
+			a.isKnown = true
+		}
+		return err
+	}}
 }
 
 // decide decides what to do with one target, by what was observed of it. The error is a *Rejection when nothing can be done.
 func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
-	ctx = p.warnings.withServerWarnings(ctx, t)
-	v, err := p.decideBy(ctx, t, s)
-	return p.settle(ctx, t, v, err)
+	if t.noKind != nil {
+		return Change{}, t.reject(t.noKind)
+	}
+	rules := p.decideObject
+	if t.isHook { // of which nothing has to be observed
+		rules = p.decideHook
+	}
+	return p.decideBy(ctx, t, s, rules)
 }
 
 // lookAndDecide decides about a target as it is now.
 func (p *planning) lookAndDecide(ctx context.Context, t *target) (Change, error) {
-	return p.settle(p.warnings.withServerWarnings(ctx, t), t, verdict{again: true}, nil)
+	s, err := p.lookOnce(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	return p.decide(ctx, t, s)
 }
 
-// settle is the one place where decisions ask the API server: it asks until there is a change. If the release changes the
-// definition of the object's kind, that is a preview, and made again after that.
-func (p *planning) settle(ctx context.Context, t *target, v verdict, err error) (Change, error) {
-	for err == nil && (v.again || v.ask != nil) {
-		if !v.again {
-			v, err = v.ask(ctx)
-			continue
-		}
-		if t.progress.attempts > 0 {
-			pauseAfterRace(ctx, t.progress.attempts)
-		}
-		var now observation
-		if now, err = p.look(t)(ctx); err == nil {
-			v, err = p.decideBy(ctx, t, now)
-		}
+// lookOnce reads what a target is now, after a pause if others write it.
+func (p *planning) lookOnce(ctx context.Context, t *target) (observation, error) {
+	if t.progress.attempts > 0 {
+		pauseAfterRace(ctx, t.progress.attempts)
 	}
-	if err == nil && !t.isHook && v.change.Deferral == nil && p.prerequisites.kindChanges(t) {
-		return p.deferChange(t, v.change, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}), nil
-	}
-	return v.change, err
+	return p.observer.read(ctx, t)
 }
 
-// decideBy applies the rules to one target, by what was observed of it. Of a hook nothing has to be.
-func (p *planning) decideBy(ctx context.Context, t *target, s observation) (verdict, error) {
-	if t.noKind != nil {
-		return verdict{}, t.reject(t.noKind)
-	}
+// maxRounds is more often than any rules begin again about one object. Each round has one more fact.
+const maxRounds = 10 * maxAttempts
+
+// decideBy is the one place where decisions ask the API server: it asks until the rules know enough. If the release changes the
+// definition of the object's kind, the decision is a preview, and made again after that.
+func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules func(*target, *facts) (Change, error)) (Change, error) {
+	ctx = p.warnings.withServerWarnings(ctx, t)
 	f, err := p.factsOf(ctx, t, s)
-	switch {
-	case err != nil:
-		return verdict{}, err
-	case t.isHook:
-		return p.decideHook(t, f)
+	for rounds := 0; err == nil; rounds++ {
+		if rounds == maxRounds {
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "deciding about", Err: errors.New("the same is asked again and again; please report this")}
+		}
+		var c Change
+		c, err = rules(t, f)
+		unknown, isUnknown := errors.AsType[*unknownError](err)
+		switch {
+		case isUnknown:
+			err = unknown.ask(ctx)
+		case errors.Is(err, errLookAgain):
+			if s, err = p.lookOnce(ctx, t); err == nil {
+				f, err = p.factsOf(ctx, t, s)
+			}
+		case err == nil && !t.isHook && c.Deferral == nil && p.prerequisites.kindChanges(t):
+			return p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}), nil
+		default:
+			return c, err
+		}
 	}
-	return p.decideObject(t, f)
+	return Change{}, err
 }
 
 // look asks what a target is now.
@@ -117,27 +123,41 @@ type trial struct {
 	final  bool                       // a refusal isn't asked about again when a webhook doesn't answer
 }
 
-// try is the verdict that a write of a target has to be tried first; then goes on with what the object would be, or with the
-// refusal.
-func (p *planning) try(t *target, w trial, then func(result *unstructured.Unstructured, refusal error) (verdict, error)) verdict {
-	return verdict{ask: func(ctx context.Context) (verdict, error) {
+// A tried is the answer to a trial: what the object would be, or the refusal.
+type tried struct {
+	trial   trial
+	result  *unstructured.Unstructured
+	refusal error
+}
+
+// try returns the answer to a trial of a target. The error is an *unknownError before it was asked for.
+func (p *planning) try(t *target, f *facts, w trial) (tried, error) {
+	if i := slices.IndexFunc(f.trials, func(known tried) bool { return reflect.DeepEqual(known.trial, w) }); i >= 0 {
+		return f.trials[i], nil
+	}
+	return tried{}, &unknownError{func(ctx context.Context) error {
 		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			awaitsQuota := p.changedQuotas[t.id.Namespace] && !t.deferral.awaitsAdmission() // for that, decideUntilAdmitted asks again
 			return p.a.do(ctx, t, w.write, body, mode{isDryRun: true, isFinal: w.final, quotaChanges: awaitsQuota})
 		}
+		said := tried{trial: w}
 		if w.beside {
-			return then(underOtherName(t, w.body, try))
+			said.result, said.refusal = underOtherName(t, w.body, try)
+		} else {
+			said.result, said.refusal = try(w.body)
 		}
-		return then(try(w.body))
+		f.trials = append(f.trials, said)
+		return nil
 	}}
 }
 
-// mayDo asks whether the account may make a request of a change, and returns the change, marked as denied if it may not.
-func (p *planning) mayDo(c Change, verb string, m kube.Mapping) func(context.Context) (Change, error) {
-	return func(ctx context.Context) (Change, error) {
-		err := p.permissions.denyUnlessAllowed(ctx, &c, verb, m)
-		return c, err
-	}
+// mayDelete marks a change as denied if the account may not delete its object.
+func (p *planning) mayDelete(t *target, f *facts, c Change) (Change, error) {
+	missing, err := f.missingDelete.get(func(ctx context.Context) (*verify.PermissionError, error) {
+		return p.permissions.missing(ctx, c.ID, "delete", t.mapping)
+	})
+	c.deny(missing)
+	return c, err
 }
 
 // do makes one write of an object of the chart, or asks what it would do. body is what is written, where the write doesn't
@@ -145,8 +165,8 @@ func (p *planning) mayDo(c Change, verb string, m kube.Mapping) func(context.Con
 func (r *requester) do(ctx context.Context, t *target, w write, body *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	switch w.verb {
 	case createObject:
-		return r.create(ctx, t, body, m)
-	case createHook:
+		return r.apply(ctx, t, body, mustBeAbsent(), m)
+	case postObject:
 		return r.post(ctx, t, body, m)
 	case patchObject:
 		return r.sendJSONPatch(ctx, t, w.precondition.resourceVersion, w.operations, m)

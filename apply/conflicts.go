@@ -84,14 +84,14 @@ func (u *updateDecision) decideConflicts() error {
 // autoscaling"). Where the chart leaves it to an autoscaler that comes now and would never
 // start what is stopped, the number is that of the revision before.
 func (u *updateDecision) relinquishReplicas() {
-	path, by := u.facts.scaling.path, u.facts.scaling.by
+	path, by := u.known.scaling.path, u.known.scaling.by
 	if path == nil {
 		return
 	}
 	wanted, stated := fields.Value(u.prediction.Desired.Object, path)
 	live, has := fields.Value(u.live.Object, path)
 	former, was := fields.Value(objectOf(u.p.history.latestDeclared(u.t.id).Object), path)
-	if u.facts.scaling.stopped && was {
+	if u.known.scaling.stopped && was {
 		u.restarted, u.fullDesired = path, u.fullDesired.DeepCopy()
 		for _, obj := range []*unstructured.Unstructured{u.prediction.Desired, u.fullDesired} {
 			_ = unstructured.SetNestedField(obj.Object, former, fields.Names(path)...)

@@ -26,22 +26,20 @@ type Contribution = definition.Contribution
 // decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
-func (p *planning) decideDefinition(t *target, f facts) (verdict, error) {
+func (p *planning) decideDefinition(t *target, f *facts) (Change, error) {
 	var contribution *Contribution
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(f.full) {
 		contribution = &recorded
 	}
 	lost, stored := contribution.LossesOfOthers(definition.LossesByApply(f.full, f.desired)), definition.DroppedStoredVersions(f.full, f.desired)
 	if !p.a.opts.CRDs.removesOthers() && len(lost)+len(stored) > 0 {
-		return verdict{change: p.keepDefinition(t, f.full, f.desired, lost, stored)}, nil
+		return p.keepDefinition(t, f.full, f.desired, lost, stored), nil
 	}
-	v, err := p.decideExisting(t, f)
-	return v.finally(err, func(c Change, err error) (Change, error) {
-		if err != nil {
-			return c, err
-		}
-		return p.protectParts(t, c, contribution), nil
-	})
+	c, err := p.decideExisting(t, f)
+	if err != nil {
+		return Change{}, err
+	}
+	return p.protectParts(t, c, contribution), nil
 }
 
 // protectParts keeps a definition as it is if its update, as the API server predicts it, removes what the release didn't add.

@@ -20,7 +20,7 @@ import (
 // newChange returns a change of a target, without its live and its desired object. What is kept or given back, and hooks, get no
 // hash of their manifest: the next release compares them again.
 func (p *planning) newChange(t *target, action Action) Change {
-	c := Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight}
+	c := Change{ID: t.id, Source: t.source, Action: action, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight}
 	if action != Keep && action != GiveBack && !t.isHook {
 		c.manifestHash = p.definitions.fingerprintInput(t)
 	}
@@ -28,7 +28,7 @@ func (p *planning) newChange(t *target, action Action) Change {
 }
 
 // decideObject decides about an object of the chart.
-func (p *planning) decideObject(t *target, f facts) (verdict, error) {
+func (p *planning) decideObject(t *target, f *facts) (Change, error) {
 	isDefinition := t.fromCRDs && t.id.IsCRD()
 	stays := f.full != nil && f.full.GetDeletionTimestamp() == nil
 	d := p.prerequisites.deferralOf(t)
@@ -37,25 +37,13 @@ func (p *planning) decideObject(t *target, f facts) (verdict, error) {
 		c := p.newChange(t, Unchanged)
 		c.Live, c.Reason = f.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
-		return verdict{change: c}, nil
+		return c, nil
 	case f.forbidden && isDefinition && f.isServed:
-		return verdict{change: p.keepAsItIs(t, nil, f.desired, "there is no permission to read the definition; the API server has its kind", "")}, nil
+		return p.keepAsItIs(t, nil, f.desired, "there is no permission to read the definition; the API server has its kind", ""), nil
 	case d != nil:
-		return ask(p.lookInOtherVersion(t), func(live *metav1.PartialObjectMetadata) (verdict, error) {
-			c := p.newCreation(t, f.desired)
-			if live != nil && live.DeletionTimestamp == nil {
-				switch p.claims.DecideExisting(p.existing(t, live)).Action {
-				case Update:
-					c.Action = Update
-				case Create, Keep, GiveBack:
-				default:
-					return verdict{}, p.notOurs(t, live)
-				}
-			}
-			return p.checkedBefore(t, p.deferChange(t, c, d)), nil
-		}), nil
+		return p.decideLater(t, f, d)
 	case f.deferral != nil:
-		return p.updateLater(t, f), nil
+		return p.updateLater(t, f, f.deferral), nil
 	case f.full == nil:
 		return p.decideCreation(t, f)
 	case isDefinition && stays:
@@ -64,17 +52,36 @@ func (p *planning) decideObject(t *target, f facts) (verdict, error) {
 	return p.decideExisting(t, f)
 }
 
-// updateLater is the verdict that an object can't be read yet.
-func (p *planning) updateLater(t *target, f facts) verdict {
+// decideLater puts the decision about an object off that the server can't be asked about yet. What can be known of it now is checked.
+func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error) {
+	live, err := f.meta.get(p.lookInOtherVersion(t))
+	if err != nil {
+		return Change{}, err
+	}
+	c := p.newCreation(t, f)
+	if live != nil && live.DeletionTimestamp == nil {
+		switch p.claims.DecideExisting(p.existing(t, live)).Action {
+		case Update:
+			c.Action = Update
+		case Create, Keep, GiveBack:
+		default:
+			return Change{}, p.notOurs(t, live)
+		}
+	}
+	return p.checkBefore(t, f, p.deferChange(t, c, d))
+}
+
+// updateLater puts the decision about an object off that can't be read yet.
+func (p *planning) updateLater(t *target, f *facts, d *Deferral) Change {
 	c := p.newChange(t, Update)
-	c.Desired = f.desired
-	return verdict{change: p.deferChange(t, c, f.deferral)}
+	c.Desired, c.Reason = f.desired, f.replacement.reason
+	return p.deferChange(t, c, d)
 }
 
 // newCreation returns a change that creates an object, before the server is asked.
-func (p *planning) newCreation(t *target, desired *unstructured.Unstructured) Change {
+func (p *planning) newCreation(t *target, f *facts) Change {
 	c := p.newChange(t, Create)
-	c.Desired = desired
+	c.Desired, c.Reason = f.desired, f.replacement.reason
 	return c
 }
 
@@ -90,7 +97,7 @@ func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 }
 
 // decideExisting decides about an object that is there.
-func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
+func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 	live := f.full
 	d := p.claims.DecideExisting(p.existing(t, live))
 	c := p.newChange(t, d.Action)
@@ -99,25 +106,25 @@ func (p *planning) decideExisting(t *target, f facts) (verdict, error) {
 	case Update:
 		return p.decideUpdate(t, f, d.Adopts)
 	case Keep:
-		return verdict{change: c}, nil
+		return c, nil
 	case GiveBack:
 		c.Provenance = p.history.provenance[t.id]
 		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
 		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
-		return ask(func(ctx context.Context) (Change, error) {
+		return f.givenBack.get(func(ctx context.Context) (Change, error) {
 			err := p.prepareGivingBack(ctx, &c, t.mapping)
 			return c, err
-		}, decided), nil
+		})
 	case Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
-		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, {verb: createObject}}
+		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, f.replacement.creation()}
 		if len(t.foreignFinalizers(live)) > 0 {
 			return p.decideLeaving(t, f, d.Adopts, c)
 		}
 		t.progress.wasAbsent = true
-		return verdict{change: c}, nil
+		return c, nil
 	}
-	return verdict{}, p.notOurs(t, live)
+	return Change{}, p.notOurs(t, live)
 }
 
 // notOurs rejects a target that exists and belongs to others.
@@ -136,83 +143,83 @@ func (t *target) foreignFinalizers(live *unstructured.Unstructured) []string {
 
 // decideLeaving decides about an object that is being deleted and that others hold. If it is as the chart has it, nobody waits for
 // them. Otherwise it is made again if they let it go soon, and else changed as it is.
-func (p *planning) decideLeaving(t *target, f facts, adopting bool, again Change) (verdict, error) {
-	v, err := p.decideUpdate(t, f, adopting)
-	return v.finally(err, func(c Change, err error) (Change, error) {
-		switch {
-		case err != nil && !errors.As(err, new(*Rejection)):
-			return Change{}, err
-		case err != nil || c.Deferral != nil || c.Action != Unchanged && c.Action != Update:
-			t.progress.wasAbsent = true
-			return again, nil
-		}
-		c.manifestHash = ""
-		c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.foreignFinalizers(f.full), ", ") + "); deploy again after that to have it back"
-		switch {
-		case c.Action == Unchanged:
-			c.writes = nil
-			p.warnings.add(t.id, t.source, "%s", c.Reason)
-		case t.progress.waitedForFinalizers:
-			c.Warning = c.Reason
-		default:
-			c.Reason += fmt.Sprintf(", unless that takes less than %s", finalizerPatience)
-			c.writes = []write{{verb: awaitFinalizers, precondition: precondition{uid: f.full.GetUID()}}}
-			p.warnings.add(t.id, t.source, "%s", c.Reason)
-		}
-		return c, nil
-	})
+func (p *planning) decideLeaving(t *target, f *facts, adopting bool, again Change) (Change, error) {
+	c, err := p.decideUpdate(t, f, adopting)
+	switch {
+	case err != nil && !errors.As(err, new(*Rejection)):
+		return Change{}, err
+	case err != nil || c.Deferral != nil || c.Action != Unchanged && c.Action != Update:
+		t.progress.wasAbsent = true
+		return again, nil
+	}
+	c.manifestHash = ""
+	c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.foreignFinalizers(f.full), ", ") + "); deploy again after that to have it back"
+	switch {
+	case c.Action == Unchanged:
+		c.writes = nil
+		p.warnings.add(t.id, t.source, "%s", c.Reason)
+	case t.progress.waitedForFinalizers:
+		c.Warning = c.Reason
+	default:
+		c.Reason += fmt.Sprintf(", unless that takes less than %s", finalizerPatience)
+		c.writes = []write{{verb: awaitFinalizers, precondition: precondition{uid: f.full.GetUID()}}}
+		p.warnings.add(t.id, t.source, "%s", c.Reason)
+	}
+	return c, nil
 }
 
 // decideCreation decides, by a dry run, about an object that seems to be absent.
-func (p *planning) decideCreation(t *target, f facts) (verdict, error) {
-	c := p.newCreation(t, f.desired)
-	c.writes = []write{{verb: createObject}}
+func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
+	c := p.newCreation(t, f)
+	c.writes = []write{f.replacement.creation()}
 	t.progress.wasAbsent = f.absent
 	if p.a.opts.Gate == GateOff && f.absent {
 		c.Unverified = "no dry run (--gate off)"
-		return verdict{change: c}, nil
+		return c, nil
 	}
-	return p.try(t, trial{write: c.writes[0], body: f.desired}, func(result *unstructured.Unstructured, err error) (verdict, error) {
-		switch {
-		case err == nil:
-			c.Predicted, t.progress.wasAbsent = result, true
-			c.Fields = f.changedByServer(f.desired, result)
-			if p.predictor.warnOfDropped(t, c.Fields) {
-				c.manifestHash = "" // no fingerprint: the cluster may have the fields later
-			}
-			return verdict{change: c}, nil
-		case kube.IsConflict(err) || kube.IsAlreadyExists(err):
-			return p.decideUnobserved(t, f.observation)
-		case verify.MissingPermission(err, "") != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
-			return verdict{change: p.keepAsItIs(t, nil, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it", "")}, nil
-		case verify.MissingPermission(err, t.id.Namespace) != nil && !f.absent && !f.forbidden:
-			return ask(p.look(t), func(now observation) (verdict, error) {
-				if now.full == nil {
-					return p.decideRefused(t, c, err)
-				}
-				f.observation = now
-				return p.decideObject(t, f)
-			}), nil
+	said, err := p.try(t, f, trial{write: c.writes[0], body: f.desired})
+	if err != nil {
+		return Change{}, err
+	}
+	switch missing := verify.MissingPermission(said.refusal, t.id.Namespace); {
+	case said.refusal == nil:
+		c.Predicted, t.progress.wasAbsent = said.result, true
+		c.Fields = changedByServer(f.converter, f.desired, said.result)
+		if p.warnOfDropped(t, c.Fields) {
+			c.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
-		return p.decideRefused(t, c, err)
-	}), nil
+		return c, nil
+	case kube.IsConflict(said.refusal) || kube.IsAlreadyExists(said.refusal):
+		return Change{}, p.unobserved(t, f.observation)
+	case missing != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
+		return p.keepAsItIs(t, nil, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it", ""), nil
+	case missing != nil && !f.absent && !f.forbidden:
+		switch now, err := f.now.get(p.look(t)); {
+		case err != nil:
+			return Change{}, err
+		case now.full != nil:
+			f.observation = now
+			return p.decideObject(t, f)
+		}
+	}
+	return p.decideRefused(t, f, c, said.refusal)
 }
 
-// decideUnobserved decides about an object that turned out to exist: it lacks Helm's
-// label, or was created after the observation.
-func (p *planning) decideUnobserved(t *target, s observation) (verdict, error) {
+// unobserved is the error of rules about an object that turned out to exist: it lacks Helm's label, or was created after the
+// observation.
+func (p *planning) unobserved(t *target, s observation) error {
 	if s.forbidden {
-		return verdict{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
+		return rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists, but there is no permission to read it, so its owner is unknown")
 	}
 	if t.progress.attempts == maxAttempts {
-		return verdict{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
+		return rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	return t.lookAgain(), nil
+	return t.lookAgain()
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
-func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error) {
+func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Change, error) {
 	refusal := decide.Refusal{
 		ID: t.id, Err: err,
 		UnconvertedKind: t.failsConversion(err),
@@ -236,28 +243,30 @@ func (p *planning) decideRefused(t *target, c Change, err error) (verdict, error
 		c = p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace))
 	case decide.AwaitConverter:
 		c = p.deferChange(t, c, t.conversionDeferral())
-	case decide.AwaitKind: // settle defers an object; a hook's own turn tells
+	case decide.AwaitKind: // decideBy defers an object; a hook's own turn tells
 		if t.isHook {
 			c.Deferral, c.Unverified = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}, changingKind
 		}
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return verdict{again: true}, nil
+		return Change{}, errLookAgain
 	case decide.ReadAgain:
-		return t.lookAgain(), nil
+		return Change{}, t.lookAgain()
 	case decide.Fail:
-		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
 		t.progress.creationRefused = c.Action == Create
-		return ask(p.holderOf(t, err), func(holder string) (verdict, error) {
-			refused := verify.AsServerError(t.obj, err)
-			if said, ok := errors.AsType[*verify.ServerError](refused); ok {
-				said.Holder = holder
-			}
-			return verdict{}, t.reject(refused)
-		}), nil
+		holder, unknown := f.holder.get(p.holderOf(t, err))
+		if unknown != nil {
+			return Change{}, unknown
+		}
+		refused := verify.AsServerError(t.obj, err)
+		if said, ok := errors.AsType[*verify.ServerError](refused); ok {
+			said.Holder = holder
+		}
+		return Change{}, t.reject(refused)
 	}
-	return verdict{change: c}, nil
+	return c, nil
 }
 
 // needs returns the objects that have to exist when an object is created, because authorization or admission reads them.

@@ -84,8 +84,11 @@ func (d *definitions) version(ctx context.Context, t *target) (map[string]any, e
 		}
 	}
 	crd, err := d.inCluster(ctx, id)
-	if err != nil || crd == nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for immutable fields of", Err: err}
+	case crd == nil:
+		return nil, nil
 	}
 	return definition.Version(crd, gvk.Version), nil
 }
@@ -105,26 +108,25 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 	})
 }
 
-// fieldsCalledImmutable asks which fields a refusal by the API server's own validation says are immutable, not one by
+// fieldsCalledImmutable returns which fields a refusal by the API server's own validation says are immutable, not one by
 // a policy or a webhook, which may forbid the change for another reason; see definition.ImmutableFields.
-func (d *definitions) fieldsCalledImmutable(t *target, refusal error) func(context.Context) ([]string, error) {
-	return func(ctx context.Context) (_ []string, err error) {
-		var status apierrors.APIStatus
-		if !errors.As(refusal, &status) || verify.IsFromAdmission(refusal) {
-			return nil, nil
-		}
-		s := status.Status()
-		if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden || s.Details == nil {
-			return nil, nil
-		}
-		var version map[string]any
-		if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !kube.IsBuiltinGroup(t.id.Group) {
-			if version, err = d.version(ctx, t); err != nil {
-				return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for immutable fields of", Err: err}
-			}
-		}
-		return definition.ImmutableFields(s.Details.Causes, version), nil
+func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal error) ([]string, error) {
+	answer, ok := errors.AsType[*apierrors.StatusError](refusal)
+	if !ok || verify.IsFromAdmission(refusal) || answer.ErrStatus.Details == nil {
+		return nil, nil
 	}
+	s := answer.ErrStatus
+	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden {
+		return nil, nil
+	}
+	var version map[string]any
+	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !kube.IsBuiltinGroup(t.id.Group) {
+		var err error
+		if version, err = f.version.get(func(ctx context.Context) (map[string]any, error) { return p.definitions.version(ctx, t) }); err != nil {
+			return nil, err
+		}
+	}
+	return definition.ImmutableFields(s.Details.Causes, version), nil
 }
 
 // isServed reports whether the API server serves all versions that a definition of the release serves.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -18,16 +19,31 @@ import (
 // Facts are what the rules decide about an object by, besides its manifest, the request and the options.
 type facts struct {
 	observation
-	desired   *unstructured.Unstructured  // what the manifest comes to by the schema
-	converter managedfields.TypeConverter // has the schema
-	isServed  bool                        // of a definition that can't be read: its kinds are there
+	desired     *unstructured.Unstructured  // what the manifest comes to by the schema
+	replacement replacement                 // why the object is written whole
+	converter   managedfields.TypeConverter // has the schema
+	isServed    bool                        // of a definition that can't be read: its kinds are there
+
+	// What only some decisions need.
+	now           answer[observation]                   // what is there, of an object that seemed to be absent
+	meta          answer[*metav1.PartialObjectMetadata] // of an object whose version comes with the release, in another one
+	update        answer[updateFacts]                   // of an object that is there
+	unforced      answer[[]metav1.StatusCause]          // why the API server wouldn't take fields from others
+	trials        []tried                               // in order
+	version       answer[map[string]any]                // of the definition of a custom resource
+	obstacle      answer[recreationObstacle]            // that keeps an object from being recreated
+	missingDelete answer[*verify.PermissionError]       // that the account can't delete the object
+	missingCreate answer[*verify.PermissionError]       // that the account can't make it in a new namespace
+	isValid       answer[bool]                          // in another namespace, of an object whose own comes with the release
+	givenBack     answer[Change]                        // what an object becomes that is given back
+	holder        answer[string]                        // of what the API server refuses an object for
 }
 
 // factsOf collects what a decision begins with. The error is a *Rejection if the manifest can't be applied.
-func (p *planning) factsOf(ctx context.Context, t *target, s observation) (facts, error) {
-	f := facts{observation: s}
+func (p *planning) factsOf(ctx context.Context, t *target, s observation) (*facts, error) {
+	f := &facts{observation: s}
 	var err error
-	if f.desired, err = p.predictor.normalise(ctx, t); err != nil {
+	if f.desired, f.replacement, err = p.normalise(ctx, t); err != nil {
 		return f, err
 	}
 	if f.converter, _, err = p.schemas.of(ctx, t.mapping.GVK); err != nil {
@@ -39,11 +55,11 @@ func (p *planning) factsOf(ctx context.Context, t *target, s observation) (facts
 
 // changedByServer lists the fields of a new object whose applied values the server changes; none when the object can't be
 // read by its schema: the server has accepted it.
-func (f facts) changedByServer(desired, result *unstructured.Unstructured) []FieldChange {
+func changedByServer(conv managedfields.TypeConverter, desired, result *unstructured.Unstructured) []FieldChange {
 	if compare.Satisfies(result.Object, desired.Object) {
 		return nil
 	}
-	all, err := compare.Fields(f.converter, compare.States{Before: desired, After: result, Desired: desired})
+	all, err := compare.Fields(conv, compare.States{Before: desired, After: result, Desired: desired})
 	if err != nil {
 		return nil
 	}
@@ -52,9 +68,9 @@ func (f facts) changedByServer(desired, result *unstructured.Unstructured) []Fie
 
 // updateFacts are what an update of a live object is decided by besides.
 type updateFacts struct {
-	facts
 	live          *compare.Live // nil: the schema wasn't the server's, and the decision begins again
 	isMisfit      bool          // the live object doesn't fit its schema
+	deferral      *Deferral     // why not all of it can be read yet; nil when it could be
 	declared      []predict.Declared
 	olderDeclared []predict.Declared                    // by older revisions, if somebody may have brought something back
 	views         map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
@@ -72,14 +88,14 @@ type scaling struct {
 
 // declaredByOlder returns what revisions declared that aren't looked at otherwise, if somebody has written what no other did:
 // kubectl rollout undo brings an old state back.
-func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts) ([]predict.Declared, error) {
+func (p *planning) declaredByOlder(ctx context.Context, t *target, f *facts, u updateFacts) ([]predict.Declared, error) {
 	bringsBack := func(known *fieldpath.Set) bool {
 		return slices.ContainsFunc(u.live.Entries, func(e ownership.Entry) bool { return e.MayBringBack(known) })
 	}
 	if p.req.Older == nil || !bringsBack(fieldpath.NewSet()) {
 		return nil, nil // most objects have only been written by programs
 	}
-	desired, err := compare.Typed(u.converter, u.desired)
+	desired, err := compare.Typed(u.live.Converter, f.desired)
 	if err != nil {
 		return nil, nil // the prediction has the error
 	}
@@ -103,11 +119,11 @@ func (p *planning) declaredByOlder(ctx context.Context, t *target, u updateFacts
 	if err != nil {
 		return nil, err
 	}
-	return p.predictor.declaredFieldsOf(ctx, t, u.converter, older.objects[t.id]), nil
+	return p.declaredFieldsOf(ctx, t, u.live.Converter, older.objects[t.id]), nil
 }
 
 // factsOfUpdate asks for the facts of an update, and notes where the schema that is built in isn't the server's.
-func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (updateFacts, error) {
+func (p *planning) factsOfUpdate(t *target, f *facts) func(context.Context) (updateFacts, error) {
 	return func(ctx context.Context) (u updateFacts, err error) {
 		u.live, err = compare.NewLive(f.converter, f.full)
 		switch isBuiltin := p.schemas.isBuiltin(t.mapping.GVK); {
@@ -117,15 +133,13 @@ func (p *planning) factsOfUpdate(t *target, f facts) func(context.Context) (upda
 			return updateFacts{}, nil
 		case !isBuiltin: // its definition has changed since it was stored, or will
 			u.isMisfit = true
-			f.converter = managedfields.NewDeducedTypeConverter()
-			u.live, err = compare.NewLive(f.converter, f.full)
+			u.live, err = compare.NewLive(managedfields.NewDeducedTypeConverter(), f.full)
 		}
-		u.facts = f
 		if err != nil {
 			return u, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 		}
-		u.declared = p.predictor.declaredFieldsOf(ctx, t, f.converter, p.history.objects[t.id])
-		if u.olderDeclared, err = p.declaredByOlder(ctx, t, u); err != nil {
+		u.declared = p.declaredFieldsOf(ctx, t, u.live.Converter, p.history.objects[t.id])
+		if u.olderDeclared, err = p.declaredByOlder(ctx, t, f, u); err != nil {
 			return u, err
 		}
 		if u.views, u.deferral, err = p.otherViews(ctx, t, u.live); err != nil || u.deferral != nil {

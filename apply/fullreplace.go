@@ -21,29 +21,57 @@ import (
 // removed follows from managed fields as usual: our PUT leaves an entry (helm, Update),
 // which counts as ours.
 
-// decideFullReplace decides whether an object is written whole because items of it have the same key.
-func (r *predictor) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {
-	t.fullReplace = fullReplacement{}
+// A replacement is why an object isn't applied, but written whole. The zero value is of an object that is applied.
+type replacement struct {
+	reason     string
+	applicable *unstructured.Unstructured // what could be applied of it: it has no items whose keys another one has
+}
+
+// isNeeded reports whether the object is written whole.
+func (r replacement) isNeeded() bool { return r.applicable != nil }
+
+// replacementOfRepeated returns the replacement of an object in which several items have the same key.
+func (p *planning) replacementOfRepeated(ctx context.Context, t *target, res manifest.Result) (replacement, error) {
 	if len(res.Duplicates) == 0 {
-		return nil
+		return replacement{}, nil
 	}
-	once, err := r.normaliseBySchema(ctx, t, t.obj, true)
+	once, err := p.normaliseBySchema(ctx, t, t.obj, true)
 	if err != nil {
-		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+		return replacement{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
-	t.fullReplace.applicable = once.Object
 	for _, n := range res.Duplicates {
-		r.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
+		p.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
 	}
-	t.fullReplace.reason = "replaced as a whole: " + res.Duplicates[0].String()
-	return nil
+	return replacement{"replaced as a whole: " + res.Duplicates[0].String(), once.Object}, nil
+}
+
+// creation is the write that creates the object.
+func (r replacement) creation() write {
+	if r.isNeeded() {
+		return write{verb: postObject}
+	}
+	return write{verb: createObject}
+}
+
+// replacementOf returns why an object that is there is written whole.
+func (p *planning) replacementOf(t *target, f *facts, known updateFacts) replacement {
+	switch {
+	case f.replacement.isNeeded():
+		return f.replacement
+	case storedWithoutManagedFields(f.full):
+		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
+		return replacement{tooLargeForManagedFields, f.desired}
+	case known.isMisfit && !p.prerequisites.kindChanges(t):
+		return replacement{"replaced as a whole: what is stored doesn't fit its definition any more, and can't be applied to", f.desired}
+	}
+	return replacement{}
 }
 
 // prepareFullReplace adds the duplicate items, which an apply can't have, to the predicted object.
 func (u *updateDecision) prepareFullReplace() {
-	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.applicable.Object, u.prediction.Predicted.Object)
+	predict.RestoreDuplicates(u.fullDesired.Object, u.replacement.applicable.Object, u.prediction.Predicted.Object)
 	desired := u.prediction.Desired.DeepCopy()
-	predict.RestoreDuplicates(u.fullDesired.Object, u.t.fullReplace.applicable.Object, desired.Object)
+	predict.RestoreDuplicates(u.fullDesired.Object, u.replacement.applicable.Object, desired.Object)
 	u.change.Desired, u.change.TakenFrom = desired, nil
 }
 

@@ -166,12 +166,12 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
 		return o, nil
 	}
-	f, err := i.p.factsOf(ctx, t, s)
-	var v verdict
-	if err == nil {
-		v, err = i.p.decideUpdate(t, f, false)
-	}
-	c, err := i.p.settle(ctx, t, v, err)
+	c, err := i.p.decideBy(ctx, t, s, func(t *target, f *facts) (Change, error) {
+		if f.full == nil {
+			return Change{}, t.reject(errors.New("it has been deleted meanwhile"))
+		}
+		return i.p.decideUpdate(t, f, false)
+	})
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err
 		return o, nil
@@ -239,7 +239,7 @@ func (i *Inspection) DeclaredIn(ctx context.Context, o *Inspected, revisions []R
 		return nil, err
 	}
 	declared := history.objects[o.ID]
-	read := i.p.predictor.declaredFieldsOf(ctx, o.target, conv, declared)
+	read := i.p.declaredFieldsOf(ctx, o.target, conv, declared)
 	out, at := make([]DeclaredObject, len(revisions)), map[int]int{}
 	for n, r := range revisions {
 		out[n], at[r.Revision] = DeclaredObject{Revision: r.Revision, Object: &unstructured.Unstructured{}}, n

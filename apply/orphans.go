@@ -12,6 +12,7 @@ import (
 
 	"deployer/apply/decide"
 	"deployer/apply/provenance"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -80,7 +81,9 @@ func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []o
 		if c.Action == GiveBack {
 			return p.prepareGivingBack(ctx, c, c.orphan.mapping)
 		}
-		return p.permissions.denyUnlessAllowed(ctx, c, "delete", c.orphan.mapping)
+		missing, err := p.permissions.missing(ctx, c.ID, "delete", c.orphan.mapping)
+		c.deny(missing)
+		return err
 	})
 }
 
@@ -96,8 +99,8 @@ func (p *planning) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
-		if why.missingVerb != "" {
-			p.permissions.deny(&c, why.missingVerb, o.mapping.Resource)
+		if of := o.mapping.Resource; why.missingVerb != "" && p.a.opts.Gate == GateStrict {
+			c.deny(&verify.PermissionError{Verb: why.missingVerb, Group: of.Group, Resource: of.Resource, Namespace: o.ID.Namespace})
 		}
 	}
 	return c

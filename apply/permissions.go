@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
 	"deployer/apply/verify"
@@ -60,44 +59,40 @@ type permissions struct {
 	us       memo[struct{}, authenticationv1.UserInfo]
 }
 
-// denyUnlessAllowed marks a change as denied if the account may not make the request. It is for
-// requests that can't be dry-run.
-func (p *permissions) denyUnlessAllowed(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
-	if p.a.opts.Gate != GateStrict || c.denied != nil {
-		return nil
+// missing asks for a permission that a request needs which can't be dry-run. It is nil if the account has it, and if missing
+// permissions don't stop the release.
+func (p *permissions) missing(ctx context.Context, id kube.ID, verb string, m kube.Mapping) (*verify.PermissionError, error) {
+	if p.a.opts.Gate != GateStrict {
+		return nil, nil
 	}
 	what := authorizationv1.ResourceAttributes{
-		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace, Name: c.ID.Name,
+		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: id.Namespace, Name: id.Name,
 	}
-	allowed, err := p.mayRequest(ctx, what)
-	if err == nil && !allowed {
-		p.deny(c, verb, m.Resource)
+	if allowed, err := p.mayRequest(ctx, what); err != nil || allowed {
+		return nil, err
 	}
-	return err
+	return &verify.PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: id.Namespace}, nil
 }
 
-// deny marks a change as denied, if missing permissions stop the release.
-func (p *permissions) deny(c *Change, verb string, of schema.GroupVersionResource) {
-	if p.a.opts.Gate != GateStrict {
-		return
+// deny marks a change as one that the account may not make; nil permits it.
+func (c *Change) deny(missing *verify.PermissionError) {
+	if missing != nil && c.denied == nil {
+		c.denied, c.Unverified = missing, missing.Missing()
 	}
-	c.denied = &verify.PermissionError{Verb: verb, Group: of.Group, Resource: of.Resource, Namespace: c.ID.Namespace}
-	c.Unverified = c.denied.Missing()
 }
 
-// denyUnlessAllowedInNewNamespace marks a change in a namespace that this release creates, if the account may
-// not make it there. It asks before the namespace is created. If the release also brings
-// the kind, it doesn't ask: aggregated roles may grant permissions for the new kind.
+// missingInNewNamespace asks for the permissions that an object needs in a namespace that this release creates, before that is
+// created. If the release also brings the kind, it doesn't ask: aggregated roles may grant permissions for the new kind.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
-func (p *permissions) denyUnlessAllowedInNewNamespace(ctx context.Context, c *Change, t *target) error {
-	if !c.Deferral.waitsFor(namespaceID(t.id.Namespace)) || c.Deferral.waitsFor(t.definition()) {
-		return nil
+func (p *permissions) missingInNewNamespace(ctx context.Context, t *target, d *Deferral) (*verify.PermissionError, error) {
+	if !d.waitsFor(namespaceID(t.id.Namespace)) || d.waitsFor(t.definition()) {
+		return nil, nil
 	}
-	err := p.denyUnlessAllowed(ctx, c, "create", t.mapping)
-	if err == nil && !decide.IsHook(t.obj) { // what is applied is patched as well
-		err = p.denyUnlessAllowed(ctx, c, "patch", t.mapping)
+	missing, err := p.missing(ctx, t.id, "create", t.mapping)
+	if err == nil && missing == nil && !decide.IsHook(t.obj) { // what is applied is patched as well
+		missing, err = p.missing(ctx, t.id, "patch", t.mapping)
 	}
-	return err
+	return missing, err
 }
 
 // MayRequest reports whether the account may make a request about all objects of a kind, or at least about the one that

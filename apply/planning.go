@@ -42,7 +42,6 @@ type planning struct {
 	observer      *observer
 	claims        decide.Claims
 	pruning       decide.Pruning // set when orphans are decided about
-	predictor     *predictor
 	autoscalers   *autoscalers
 	exclusive     memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
 	permissions   *permissions
@@ -246,7 +245,6 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
 		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs.removesOthers(),
 	}
-	p.predictor = &predictor{a: a, schemas: p.schemas, warnings: warned, hooksComeFirst: len(prerequisites.hooks) > 0}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, settled: settled, warnings: warned}
 	p.crds, err = p.resolver.resolve(ctx, applied, true)
 	return p, err

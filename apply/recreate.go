@@ -26,11 +26,10 @@ import (
 
 // decideRecreation decides about an update that the server refuses because fields are
 // immutable.
-func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (verdict, error) {
+func (u *updateDecision) decideRecreation(refusal error, immutableFields []string) (Change, error) {
 	immutable := &ImmutableError{ID: u.t.id, Fields: immutableFields, Text: verify.AsServerError(u.t.obj, refusal).Error(), Destroys: u.destroyedByRecreation(), Adopted: u.wasAdopted()}
 	if u.p.inspects {
-		c, err := u.refused(immutable)
-		return verdict{change: c}, err
+		return u.refused(immutable)
 	}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
 	permission := decide.Recreation{
@@ -39,17 +38,19 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 	}.Permission()
 	immutable.Never = permission == decide.NeverPermitted
 	if permission != decide.Permitted {
-		return verdict{}, u.t.reject(immutable)
+		return Change{}, u.t.reject(immutable)
 	}
-	return ask(u.p.canRecreate(u.t, u.live, immutable), func(can bool) (verdict, error) {
-		switch {
-		case !can:
-			return verdict{}, u.t.reject(immutable)
-		case volumeClaimAdvice != "":
-			u.p.warnings.add(u.t.id, u.t.source, "%s", volumeClaimAdvice)
-		}
-		return u.recreate(immutable)
-	}), nil
+	obstacle, err := u.facts.obstacle.get(u.p.obstacleToRecreation(u.t, u.live))
+	switch {
+	case err != nil:
+		return Change{}, err
+	case obstacle.advice != "":
+		immutable.Never, immutable.Advice = obstacle.isLasting, obstacle.advice
+		return Change{}, u.t.reject(immutable)
+	case volumeClaimAdvice != "":
+		u.p.warnings.add(u.t.id, u.t.source, "%s", volumeClaimAdvice)
+	}
+	return u.recreate(immutable)
 }
 
 // destroyedByRecreation says what data may be gone when the object is recreated; empty if none.
@@ -76,8 +77,8 @@ func holdsToken(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Secret" && obj.Object["type"] == string(corev1.SecretTypeServiceAccountToken)
 }
 
-// recreate is the verdict that an object is deleted and made again.
-func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
+// recreate decides that an object is deleted and made again.
+func (u *updateDecision) recreate(immutable *ImmutableError) (Change, error) {
 	p, t := u.p, u.t
 	c := p.newChange(t, Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
@@ -89,9 +90,9 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 		f.Outcome = rules.Outcome(f.Contest, fields.Has(u.live.Object, f.FieldPath))
 	}
 	var err error
-	c.Fields, err = compare.Fields(u.facts.converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.facts.live.Entries, AfterIsManifest: true})
+	c.Fields, err = compare.Fields(u.known.live.Converter, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.known.live.Entries, AfterIsManifest: true})
 	if err != nil {
-		return verdict{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	c.Reason = immutable.Text
 	if len(immutable.Fields) > 0 {
@@ -106,41 +107,47 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (verdict, error) {
 	c.writes = []write{
 		{verb: deleteObject, precondition: u.unchangedSince(), propagation: replacementPropagation(u.live, c.Desired)},
 		{verb: awaitGone, precondition: u.unchangedSince()},
-		{verb: createObject},
+		u.replacement.creation(),
 	}
-	t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	beside := trial{write: write{verb: createObject}, body: c.Desired, beside: true}
-	return p.try(t, beside, func(result *unstructured.Unstructured, err error) (verdict, error) {
-		switch {
-		case err == nil:
-			c.Predicted = result
-		case isOnlyForFormer(err, u.live):
-			c.Unverified = noDryRunBeside(t, err)
-		default:
-			v, err := p.decideRefused(t, c, err)
-			if err != nil || v.again || v.change.Action != Recreate {
-				return v, err
-			}
-			c = v.change
+	said, err := p.try(t, u.facts, trial{write: u.replacement.creation(), body: c.Desired, beside: true})
+	switch {
+	case err != nil:
+		return Change{}, err
+	case said.refusal == nil:
+		c.Predicted = said.result
+	case isOnlyForFormer(said.refusal, u.live):
+		c.Unverified = noDryRunBeside(t, said.refusal)
+	default:
+		if c, err = p.decideRefused(t, u.facts, c, said.refusal); err != nil {
+			return Change{}, err
 		}
-		return ask(p.mayDo(c, "delete", t.mapping), decided), nil
-	}), nil
+	}
+	if c, err = p.mayDelete(t, u.facts, c); err == nil {
+		t.progress.wasAbsent = true // the object that exists afterwards was created by us
+	}
+	return c, err
 }
 
-// canRecreate asks whether an object can be deleted, and made again after that. immutable gets the advice if it can't.
-func (p *planning) canRecreate(t *target, live *unstructured.Unstructured, immutable *ImmutableError) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		may, err := p.permissions.surviveRecreation(ctx, live, immutable)
+// A recreationObstacle keeps an object from being deleted and made again. The zero value is none.
+type recreationObstacle struct {
+	advice    string // what to do
+	isLasting bool   // recreating it isn't offered
+}
+
+// obstacleToRecreation asks what keeps an object from being deleted, and made again after that.
+func (p *planning) obstacleToRecreation(t *target, live *unstructured.Unstructured) func(context.Context) (recreationObstacle, error) {
+	return func(ctx context.Context) (recreationObstacle, error) {
+		advice, err := p.permissions.adviceAgainstRecreation(ctx, live)
 		if err != nil {
-			return false, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+			return recreationObstacle{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
-		if !may {
-			return false, nil
+		if advice != "" {
+			return recreationObstacle{advice, true}, nil
 		}
-		if may, err = p.a.isUnused(ctx, immutable); err != nil {
-			return false, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
+		if advice, err = p.a.adviceOnUsers(ctx, t.id); err != nil {
+			return recreationObstacle{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
 		}
-		return may, nil
+		return recreationObstacle{advice: advice}, nil
 	}
 }
 
@@ -181,34 +188,33 @@ var protectedByUsers = map[schema.GroupKind]struct {
 	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {[]schema.GroupKind{kube.PersistentVolumeClaimKind, {Kind: "PersistentVolume"}}, hasAttributesClass},
 }
 
-// isUnused reports whether nobody uses the object that immutable is about. Otherwise its deletion would wait for the users, and the
-// data of a claim be lost as soon as they are gone; immutable then names them. Without permission to list them, it may be in use.
-func (a *Applier) isUnused(ctx context.Context, immutable *ImmutableError) (bool, error) {
-	protected := protectedByUsers[immutable.ID.GroupKind()]
+// adviceOnUsers says what to do first where something uses an object: its deletion would wait for the users, and the data of a claim
+// be lost as soon as they are gone. It is empty if nothing does. Without permission to list them, it may be in use.
+func (a *Applier) adviceOnUsers(ctx context.Context, id kube.ID) (string, error) {
+	protected := protectedByUsers[id.GroupKind()]
 	var users []string
 	for _, kind := range protected.users {
 		m, err := a.cluster.Mapping(ctx, kind.WithVersion("v1"), true)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		list, err := a.list(ctx, collection{mapping: m, namespace: immutable.ID.Namespace})
+		list, err := a.list(ctx, collection{mapping: m, namespace: id.Namespace})
 		if apierrors.IsForbidden(err) {
-			immutable.Advice = fmt.Sprintf("deployer recreates it only if nothing uses it, and has no permission to list %s: allow that, or delete it yourself", m.Resource.Resource)
-			return false, nil
+			return fmt.Sprintf("deployer recreates it only if nothing uses it, and has no permission to list %s: allow that, or delete it yourself", m.Resource.Resource), nil
 		}
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		for i := range list {
-			if protected.uses(&list[i], immutable.ID.Name) {
+			if protected.uses(&list[i], id.Name) {
 				users = append(users, kube.IDOf(&list[i]).String())
 			}
 		}
 	}
-	if len(users) > 0 {
-		immutable.Advice = fmt.Sprintf("it is used by %s, and can't be deleted before these are gone: scale down what has made them, then deploy again", strings.Join(users, ", "))
+	if len(users) == 0 {
+		return "", nil
 	}
-	return len(users) == 0, nil
+	return fmt.Sprintf("it is used by %s, and can't be deleted before these are gone: scale down what has made them, then deploy again", strings.Join(users, ", ")), nil
 }
 
 // hasAttributesClass reports whether a volume or its claim has a VolumeAttributesClass, or is to get it.
@@ -295,30 +301,25 @@ func underOtherName(t *target, desired *unstructured.Unstructured, try func(*uns
 	return result, nil
 }
 
-// surviveRecreation reports whether our permissions survive that a binding is deleted and created again. They may
-// not if our own account is a subject: after the deletion we might lack permission to create
-// it again.
-func (p *permissions) surviveRecreation(ctx context.Context, live *unstructured.Unstructured, immutable *ImmutableError) (bool, error) {
-	if !isBinding(kube.IDOf(live)) {
-		return true, nil
+// adviceAgainstRecreation says what to do where a binding must not be deleted, because our own account is a subject, or may be: after
+// the deletion we might lack permission to create it again. It is empty for all other objects.
+func (p *permissions) adviceAgainstRecreation(ctx context.Context, live *unstructured.Unstructured) (string, error) {
+	id := kube.IDOf(live)
+	if !isBinding(id) {
+		return "", nil
 	}
 	us, err := p.account(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		immutable.Never = true
-		immutable.Advice = fmt.Sprintf("the API server can't say which account deployer runs as (Kubernetes 1.28 and later can), and %s may grant permissions to it,"+
-			" so deployer doesn't delete it: delete it yourself, or give the new one another name", immutable.ID)
-		return false, nil
+		return fmt.Sprintf("the API server can't say which account deployer runs as (Kubernetes 1.28 and later can), and %s may grant permissions to it,"+
+			" so deployer doesn't delete it: delete it yourself, or give the new one another name", id), nil
 	case err != nil:
-		return false, err
+		return "", err
+	case bindsAccount(us, live):
+		return fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
+			" delete it with another account, or give the new one another name", id, us.Username), nil
 	}
-	if bindsAccount(us, live) {
-		immutable.Never = true
-		immutable.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
-			" delete it with another account, or give the new one another name", immutable.ID, us.Username)
-		return false, nil
-	}
-	return true, nil
+	return "", nil
 }
 
 // account returns the account that deployer runs as. API servers before 1.28 can't say it: the error is NotFound.

@@ -207,14 +207,6 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 	return list.Items, nil
 }
 
-// create is the creation of an object that isn't a hook.
-func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.isReplacedWhole() {
-		return r.post(ctx, t, obj, m)
-	}
-	return r.apply(ctx, t, obj, mustBeAbsent(), m)
-}
-
 // put replaces a whole object. The body has the observed resourceVersion, so the answer
 // is a conflict if the object has changed.
 func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
@@ -240,19 +232,20 @@ func listError(at collection, err error) error {
 	return fmt.Errorf("listing %s in %s: %w", at.mapping.Resource.Resource, where, err)
 }
 
-// checkedBefore is the verdict of a deferred creation, of which is checked what can be now: its permissions, and what the
-// server says about it in another namespace.
-func (p *planning) checkedBefore(t *target, c Change) verdict {
-	return ask(func(ctx context.Context) (Change, error) {
-		if err := p.permissions.denyUnlessAllowedInNewNamespace(ctx, &c, t); err != nil || c.denied != nil {
-			return c, err
-		}
-		valid, err := p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral)
-		if valid {
-			c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
-		}
+// checkBefore checks of a deferred creation what can be checked now: its permissions, and what the server says about it in another
+// namespace.
+func (p *planning) checkBefore(t *target, f *facts, c Change) (Change, error) {
+	missing, err := f.missingCreate.get(func(ctx context.Context) (*verify.PermissionError, error) {
+		return p.permissions.missingInNewNamespace(ctx, t, c.Deferral)
+	})
+	if c.deny(missing); err != nil || missing != nil {
 		return c, err
-	}, decided)
+	}
+	valid, err := f.isValid.get(func(ctx context.Context) (bool, error) { return p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral) })
+	if valid {
+		c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
+	}
+	return c, err
 }
 
 // validateElsewhere asks the server to validate an object whose namespace doesn't exist yet, as if

@@ -38,12 +38,11 @@ type target struct {
 	manifestHash  string // of obj and of the policies that shape it
 	noKind        error  // the cluster has no such kind, and the object stays behind
 
-	ordering    targetOrdering
-	fullReplace fullReplacement
-	deferral    *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided     *Change   // until a plan holds it
-	rejected    error     // why it can't be decided; nil for a decided one
-	progress    progress
+	ordering targetOrdering
+	deferral *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided  *Change   // until a plan holds it
+	rejected error     // why it can't be decided; nil for a decided one
+	progress progress
 }
 
 // A targetOrdering says what an object is written after.
@@ -51,13 +50,6 @@ type targetOrdering struct {
 	dependencies []ordering.Dependency // what it says it waits for
 	weight       *int                  // that it states
 	converter    []kube.ID             // objects of this release that convert its kind and aren't ready yet
-}
-
-// A fullReplacement is why an object is not applied, but written whole. The zero value is
-// of an object that is applied.
-type fullReplacement struct {
-	applicable *unstructured.Unstructured // what could be applied of it: it has no items whose keys another one has
-	reason     string
 }
 
 // A progress records what has happened to a target since it was first decided.
@@ -71,9 +63,6 @@ type progress struct {
 	waitedForFinalizers bool        // others had their time to let go the object that is being deleted
 	migrationRefusedAt  string      // resourceVersion at which a policy refused to migrate its ownership
 }
-
-// isReplacedWhole reports whether an object is not applied, but written whole.
-func (t *target) isReplacedWhole() bool { return t.fullReplace.applicable != nil }
 
 func (t *target) reject(err error) *Rejection {
 	return &Rejection{ID: t.id, Source: t.source, Err: err}

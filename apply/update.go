@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -25,53 +24,46 @@ import (
 
 // decideUpdate decides about an existing object that is ours or is being adopted. It leaves to others the fields that
 // the policy, an autoscaler or the cluster gives them, and predicts what an apply makes of the live object.
-func (p *planning) decideUpdate(t *target, f facts, adopting bool) (verdict, error) {
-	if !t.isReplacedWhole() && storedWithoutManagedFields(f.full) {
-		t.fullReplace.applicable, t.fullReplace.reason = f.desired, tooLargeForManagedFields
-		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
+func (p *planning) decideUpdate(t *target, f *facts, adopting bool) (Change, error) {
+	rules, err := p.fieldRules(t)
+	if err != nil && !p.inspects {
+		return Change{}, err
 	}
-	u := &updateDecision{p: p, t: t, fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, Update)}
-	u.change.Live, u.change.Provenance = f.full, p.history.provenanceOf(t, f.full, p.a.owner, adopting)
-	var err error
-	if u.rules, err = p.fieldRules(t); err != nil && !p.inspects {
-		return verdict{}, err
+	known, err := f.update.get(p.factsOfUpdate(t, f))
+	switch {
+	case err != nil:
+		return Change{}, err
+	case known.live == nil:
+		return Change{}, errLookAgain
+	case known.deferral != nil:
+		return p.updateLater(t, f, known.deferral), nil
 	}
-	return ask(p.factsOfUpdate(t, f), func(f updateFacts) (verdict, error) {
-		switch {
-		case f.live == nil:
-			return verdict{again: true}, nil
-		case f.deferral != nil:
-			return p.updateLater(t, f.facts), nil
-		case f.isMisfit && !p.prerequisites.kindChanges(t) && !t.isReplacedWhole():
-			t.fullReplace = fullReplacement{f.desired, "replaced as a whole: what is stored doesn't fit its definition any more, and can't be applied to"}
-			u.change.Reason = t.fullReplace.reason
+	u := &updateDecision{
+		p: p, t: t, facts: f, known: known, rules: rules, replacement: p.replacementOf(t, f, known),
+		fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, Update),
+	}
+	u.change.Live, u.change.Reason = f.full, u.replacement.reason
+	u.change.Provenance = p.history.provenanceOf(t, f.full, p.a.owner, adopting)
+	if err := u.begin(); err != nil {
+		return Change{}, err
+	}
+	if others := u.ownersElsewhere(); len(others) > 0 && !u.replacement.isNeeded() {
+		causes, err := f.unforced.get(p.applyUnforced(t, u.prediction.Desired))
+		if err != nil {
+			return Change{}, err
 		}
-		if err := u.begin(f); err != nil {
-			return verdict{}, err
-		}
-		others := u.ownersElsewhere()
-		if len(others) == 0 || t.isReplacedWhole() {
-			return u.decide()
-		}
-		return ask(p.applyUnforced(t, u.prediction.Desired), func(causes []metav1.StatusCause) (verdict, error) {
-			u.decideConflictsElsewhere(others, causes) // without an answer, the dry run of the change tells
-			return u.decide()
-		}), nil
-	}), nil
-}
-
-// decide decides about an update whose fields are left to whom they are left.
-func (u *updateDecision) decide() (verdict, error) {
+		u.decideConflictsElsewhere(others, causes) // without an answer, the dry run of the change tells
+	}
 	if err := u.computePrediction(); err != nil {
-		return verdict{}, err
+		return Change{}, err
 	}
 	if err := u.decideCollisions(); err != nil {
-		return verdict{}, err
+		return Change{}, err
 	}
 	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
 	if len(refused) > 0 && !u.p.inspects {
 		_, stated, _ := annotation.Conflicts.Read(u.t.obj.GetAnnotations())
-		return verdict{}, u.t.reject(&ConflictError{Fields: refused, Policy: u.rules.Conflicts, Stated: stated})
+		return Change{}, u.t.reject(&ConflictError{Fields: refused, Policy: u.rules.Conflicts, Stated: stated})
 	}
 	return u.decideByDryRun()
 }
@@ -90,11 +82,10 @@ func (u *updateDecision) refused(why error) (Change, error) {
 }
 
 // begin leaves fields to others, and lists the conflicts.
-func (u *updateDecision) begin(f updateFacts) error {
-	u.facts = f
-	u.prediction = predict.New(f.live, cmp.Or(u.t.fullReplace.applicable, u.fullDesired).DeepCopy(), f.declared, f.olderDeclared)
-	if len(f.views) > 0 {
-		u.prediction.Unlike = func(apiVersion string) bool { return f.views[apiVersion] != nil }
+func (u *updateDecision) begin() error {
+	u.prediction = predict.New(u.known.live, cmp.Or(u.replacement.applicable, u.fullDesired).DeepCopy(), u.known.declared, u.known.olderDeclared)
+	if len(u.known.views) > 0 {
+		u.prediction.Unlike = func(apiVersion string) bool { return u.known.views[apiVersion] != nil }
 	}
 	u.relinquishReplicas()
 	u.prediction.RelinquishClusterFilled(u.t.mapping.HasStatus)
@@ -108,8 +99,10 @@ func (u *updateDecision) begin(f updateFacts) error {
 type updateDecision struct {
 	p                    *planning
 	t                    *target
-	facts                updateFacts
+	facts                *facts
+	known                updateFacts
 	rules                decide.FieldRules
+	replacement          replacement
 	prediction           *predict.Prediction
 	fullDesired          *unstructured.Unstructured // before any field was relinquished
 	live                 *unstructured.Unstructured
@@ -123,7 +116,7 @@ type updateDecision struct {
 
 func (u *updateDecision) computePrediction() error {
 	terms := ownership.Terms{
-		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: func(apiVersion string) bool { return u.facts.served[apiVersion] },
+		Adopting: u.adopting, RevertManual: u.p.a.opts.RevertManual, Served: func(apiVersion string) bool { return u.known.served[apiVersion] },
 		Custom: !kube.IsBuiltinGroup(u.t.id.Group),
 	}
 	if err := u.prediction.Compute(terms); err != nil {
@@ -147,7 +140,7 @@ func (u *updateDecision) computePrediction() error {
 	default:
 		u.change.Reason = "taken over from release " + from.String()
 	}
-	if u.t.isReplacedWhole() {
+	if u.replacement.isNeeded() {
 		u.prepareFullReplace()
 	}
 	return nil
@@ -193,9 +186,9 @@ func (u *updateDecision) statesAddress() bool {
 
 // decideByDryRun wants to know from the server what the update comes to, unless the prediction says
 // that nothing changes.
-func (u *updateDecision) decideByDryRun() (verdict, error) {
+func (u *updateDecision) decideByDryRun() (Change, error) {
 	if u.prediction.Migrated.Elsewhere == "" && compare.SameContent(u.prediction.Predicted, u.live) {
-		return verdict{change: u.unchanged()}, nil
+		return u.unchanged(), nil
 	}
 	if movesToken(u.live, u.fullDesired) {
 		return u.decideRecreation(errors.New("a token can't move to another account"), []string{"metadata.annotations[" + corev1.ServiceAccountNameKey + "]"})
@@ -204,43 +197,42 @@ func (u *updateDecision) decideByDryRun() (verdict, error) {
 	if !u.defaultsRelinquished {
 		keep = u.prediction.UndeclaredDefaults()
 	}
-	attempt := trial{write: u.attempt(), body: u.prediction.Desired, final: !keep.Empty()}
-	return u.p.try(u.t, attempt, func(result *unstructured.Unstructured, refusal error) (verdict, error) {
-		switch {
-		case refusal == nil:
-			return u.handleAnswer(result)
-		case verify.FailedToPrune(refusal) && u.ownersFirst():
-			return u.handleAnswer(u.prediction.Predicted)
-		case verify.NeedsAddress(refusal) && !u.statesAddress(): // a type that a Service without an address can't get
-			return u.decideRecreation(refusal, []string{"spec.clusterIP"})
-		}
-		return ask(u.p.definitions.fieldsCalledImmutable(u.t, refusal), func(immutable []string) (verdict, error) {
-			switch {
-			case len(immutable) > 0:
-				return u.decideRecreation(refusal, immutable)
-			case verify.RefusesWrite(refusal) && !keep.Empty():
-				return u.relinquish(keep)
-			}
-			return u.handleRefusal(refusal)
-		}), nil
-	}), nil
+	said, err := u.p.try(u.t, u.facts, trial{write: u.attempt(), body: u.prediction.Desired, final: !keep.Empty()})
+	switch refusal := said.refusal; {
+	case err != nil:
+		return Change{}, err
+	case refusal == nil:
+		return u.handleAnswer(said.result)
+	case verify.FailedToPrune(refusal) && u.ownersFirst():
+		return u.handleAnswer(u.prediction.Predicted)
+	case verify.NeedsAddress(refusal) && !u.statesAddress(): // a type that a Service without an address can't get
+		return u.decideRecreation(refusal, []string{"spec.clusterIP"})
+	}
+	immutable, err := u.p.fieldsCalledImmutable(u.t, u.facts, said.refusal)
+	switch {
+	case err != nil:
+		return Change{}, err
+	case len(immutable) > 0:
+		return u.decideRecreation(said.refusal, immutable)
+	case verify.RefusesWrite(said.refusal) && !keep.Empty():
+		return u.relinquish(keep)
+	}
+	return u.handleRefusal(said.refusal)
 }
 
 // handleRefusal decides what it means that the server wouldn't accept the update.
-func (u *updateDecision) handleRefusal(refusal error) (verdict, error) {
+func (u *updateDecision) handleRefusal(refusal error) (Change, error) {
 	u.change.Predicted = nil
-	v, err := u.p.decideRefused(u.t, u.change, refusal)
-	return v.finally(err, func(c Change, err error) (Change, error) {
-		rejected, isRejected := errors.AsType[*Rejection](err)
-		switch {
-		case isRejected:
-			return u.refused(rejected.Err)
-		case err == nil && c.Unverified != "" && (c.Deferral == nil || u.p.inspects):
-			c.writes = u.writes()
-			err = u.estimate(&c)
-		}
-		return c, err
-	})
+	c, err := u.p.decideRefused(u.t, u.facts, u.change, refusal)
+	rejected, isRejected := errors.AsType[*Rejection](err)
+	switch {
+	case isRejected:
+		return u.refused(rejected.Err)
+	case err == nil && c.Unverified != "" && (c.Deferral == nil || u.p.inspects):
+		c.writes = u.writes()
+		err = u.estimate(&c)
+	}
+	return c, err
 }
 
 // estimate makes a change one that only the prediction tells about.
@@ -259,7 +251,7 @@ func (u *updateDecision) estimate(c *Change) error {
 // is checked as a plain patch.
 func (u *updateDecision) attempt() write {
 	switch {
-	case u.t.isReplacedWhole():
+	case u.replacement.isNeeded():
 		return write{verb: replaceObject, object: u.prediction.Predicted}
 	case !u.prediction.Repaired && (!u.prediction.Migrated.Changed || u.prediction.Migrated.Elsewhere != ""):
 		return write{verb: applyObject, precondition: u.precondition}
@@ -278,24 +270,24 @@ func (u *updateDecision) ownersFirst() bool {
 }
 
 // handleAnswer turns the server's answer into a change.
-func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (verdict, error) {
+func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (Change, error) {
 	if !u.ownersFirst() { // else the answer doesn't tell
-		if u.p.predictor.warnOfDropped(u.t, u.facts.changedByServer(u.prediction.Desired, result)) {
+		if u.p.warnOfDropped(u.t, changedByServer(u.known.live.Converter, u.prediction.Desired, result)) {
 			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 		if compare.SameContent(result, u.live) {
-			return verdict{change: u.unchanged()}, nil
+			return u.unchanged(), nil
 		}
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
 		// A dry run returns the version that it started from. Another version means that
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
-		return u.t.lookAgain(), nil
+		return Change{}, u.t.lookAgain()
 	}
 	diff, err := u.differences(result)
 	if err != nil {
-		return verdict{}, err
+		return Change{}, err
 	}
 	if keep := u.prediction.ChangedDefaults(diff); !u.defaultsRelinquished && !keep.Empty() {
 		// These values were once set by defaults or webhooks, which would now set others.
@@ -310,15 +302,15 @@ func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (verdic
 	u.change.Predicted = result
 	u.change.writes = u.writes()
 	u.listFieldChanges(&u.change, diff, result)
-	return verdict{change: u.change}, nil
+	return u.change, nil
 }
 
 // relinquish decides again with more fields relinquished.
-func (u *updateDecision) relinquish(keep *fieldpath.Set) (verdict, error) {
+func (u *updateDecision) relinquish(keep *fieldpath.Set) (Change, error) {
 	u.defaultsRelinquished = true
 	u.prediction.RelinquishDefaults(keep)
 	if err := u.computePrediction(); err != nil {
-		return verdict{}, err
+		return Change{}, err
 	}
 	return u.decideByDryRun()
 }
@@ -331,7 +323,7 @@ func (u *updateDecision) unchanged() Change {
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
 	switch ours := ownership.ApplyEntry(u.prediction.Live.Entries); {
-	case u.t.isReplacedWhole():
+	case u.replacement.isNeeded():
 	case u.prediction.Migrated.Changed:
 		c.writes = []write{{verb: migrateOwnership, precondition: u.unchangedSince(), entries: u.prediction.Migrated.WithOurs(u.prediction.Desired.GetAPIVersion(), u.prediction.DesiredFields)}}
 	case ours == nil || !ours.Set.Equals(u.prediction.DesiredFields):
@@ -349,7 +341,7 @@ func (u *updateDecision) unchangedSince() precondition {
 func (u *updateDecision) writes() []write {
 	apply := write{verb: applyObject, precondition: u.precondition}
 	switch {
-	case u.t.isReplacedWhole():
+	case u.replacement.isNeeded():
 		return []write{{verb: replaceObject, object: u.prediction.Predicted}}
 	case u.prediction.Repaired:
 		return []write{{verb: patchObject, precondition: u.unchangedSince(), operations: u.patchToPredicted()}}

@@ -80,8 +80,8 @@ func transientButConversion(err error) bool {
 
 // ownersElsewhere are the entries of others who have set fields in a version in which these have other names.
 func (u *updateDecision) ownersElsewhere() []ownership.Entry {
-	return slices.DeleteFunc(slices.Clone(u.facts.live.Entries), func(e ownership.Entry) bool {
-		return u.facts.views[e.APIVersion] == nil || e.Subresource != "" || e.Class() == ownership.Helm
+	return slices.DeleteFunc(slices.Clone(u.known.live.Entries), func(e ownership.Entry) bool {
+		return u.known.views[e.APIVersion] == nil || e.Subresource != "" || e.Class() == ownership.Helm
 	})
 }
 
@@ -101,10 +101,10 @@ func (u *updateDecision) decideConflictsElsewhere(others []ownership.Entry, caus
 // chart's or that of the last release, in which the API server prunes: it is reset without a word if the conversion loses it.
 // Whether it does, no dry run tells. What is built in converts both ways.
 func (u *updateDecision) warnOfConversion() {
-	if len(u.facts.views) == 0 || kube.IsBuiltinGroup(u.t.id.Group) {
+	if len(u.known.views) == 0 || kube.IsBuiltinGroup(u.t.id.Group) {
 		return
 	}
-	views := maps.Clone(u.facts.views)
+	views := maps.Clone(u.known.views)
 	views[u.live.GetAPIVersion()] = u.live
 	passed := map[string]bool{u.live.GetAPIVersion(): true}
 	for _, e := range u.prediction.Live.Entries {
@@ -148,7 +148,7 @@ func (u *updateDecision) contestElsewhere(field string, e ownership.Entry) {
 	f := FieldConflict{Contest: decide.SetElsewhere, Path: strings.TrimPrefix(field, "."), FieldManager: e.FieldManager}
 	for path := range e.Set.All() {
 		if path.String() == field {
-			f = u.contested(decide.SetElsewhere, path, e.FieldManager, u.facts.views[e.APIVersion], nil)
+			f = u.contested(decide.SetElsewhere, path, e.FieldManager, u.known.views[e.APIVersion], nil)
 			f.FieldPath = nil // the chart's version has no field of this name
 		}
 	}

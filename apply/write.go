@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ const (
 	awaitGone             // waits until the object that was deleted is gone
 	awaitFinalizers       // waits a little until an object is gone that others hold; the change is decided again afterwards
 	createObject          // never changes an object that is there
-	createHook            // by a plain POST, which Helm needs the permission for too
+	postObject            // creates it by a plain POST: a hook, for which Helm needs that permission too, and what no apply can express
 	patchObject           // makes changes that no apply can; the change is decided again afterwards
 	migrateOwnership      // writes managedFields, and nothing else of the object
 	applyObject           // server-side apply
@@ -229,8 +230,8 @@ var jsonPointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 // can write null.
 func jsonPatchOf(path string, from, to map[string]any) []patchOperation {
 	var ops []patchOperation
-	for key, v := range to {
-		at := path + "/" + jsonPointerEscaper.Replace(key)
+	for _, key := range slices.Sorted(maps.Keys(to)) { // always the same, so that it is known when it was tried
+		v, at := to[key], path+"/"+jsonPointerEscaper.Replace(key)
 		old, had := from[key]
 		if had && reflect.DeepEqual(old, v) {
 			continue
@@ -243,7 +244,7 @@ func jsonPatchOf(path string, from, to map[string]any) []patchOperation {
 			ops = append(ops, patchOperation{"add", at, v})
 		}
 	}
-	for key := range from {
+	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if _, still := to[key]; !still {
 			ops = append(ops, patchOperation{Op: "remove", Path: path + "/" + jsonPointerEscaper.Replace(key)})
 		}

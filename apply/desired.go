@@ -17,20 +17,12 @@ import (
 	"deployer/internal/kube"
 )
 
-// A predictor turns a rendered object into the desired one, and predicts the live object
-// after it is applied.
-type predictor struct {
-	a        *Applier
-	schemas  *schemas
-	warnings *warnings
-
-	hooksComeFirst bool // they may change what kinds are like
-}
+// This file makes the desired object of a rendered one.
 
 // declaredFieldsOf returns the fields that stored revisions declared for an object, in
 // the API version that is applied. A revision that doesn't fit this version's schema is
 // skipped: the kind was a different one then.
-func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []DeclaredObject) []predict.Declared {
+func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []DeclaredObject) []predict.Declared {
 	var out []predict.Declared
 	var last *unstructured.Unstructured
 	for _, s := range stored {
@@ -40,7 +32,7 @@ func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv manage
 		}
 		obj := kube.ShallowCopy(s.Object)
 		obj.SetGroupVersionKind(t.mapping.GVK)
-		res, err := r.normaliseBySchema(ctx, t, obj, false)
+		res, err := p.normaliseBySchema(ctx, t, obj, false)
 		if err != nil {
 			continue
 		}
@@ -61,7 +53,7 @@ func (r *predictor) declaredFieldsOf(ctx context.Context, t *target, conv manage
 // warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is
 // off, or a version in which the object is stored, drops them without a word. changes are those by the server. It reports whether
 // there are any.
-func (r *predictor) warnOfDropped(t *target, changes []FieldChange) bool {
+func (p *planning) warnOfDropped(t *target, changes []FieldChange) bool {
 	var dropped []string
 	for _, c := range changes {
 		if c.Type == compare.Removed && !fields.IsEmpty(c.Before) {
@@ -69,46 +61,47 @@ func (r *predictor) warnOfDropped(t *target, changes []FieldChange) bool {
 		}
 	}
 	if len(dropped) > 0 {
-		r.warnings.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
+		p.warnings.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
 			" and drops it, so it has no effect: a feature gate is off, a webhook removes it, or the version in which the object is stored doesn't have it"})
 	}
 	return len(dropped) > 0
 }
 
-// normalise turns the rendered object into the desired object.
-func (r *predictor) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
-	res, err := r.normaliseBySchema(ctx, t, t.obj, false)
+// normalise turns the rendered object into the desired object, and says why that can't be applied but is written whole.
+func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, replacement, error) {
+	res, err := p.normaliseBySchema(ctx, t, t.obj, false)
 	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+		return nil, replacement{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	if len(res.Problems) > 0 {
 		lines := make([]string, len(res.Problems))
 		for i, n := range res.Problems {
 			lines[i] = n.String()
 		}
-		return nil, t.reject(&InvalidError{Text: strings.Join(lines, "\n")})
+		return nil, replacement{}, t.reject(&InvalidError{Text: strings.Join(lines, "\n")})
 	}
 	for _, n := range res.Notes {
 		after := ""
-		if res.SchemaMismatch && r.hooksComeFirst {
+		if res.SchemaMismatch && len(p.prerequisites.hooks) > 0 { // they may change what kinds are like
 			after = " unless it has it after the hooks"
 		}
-		r.warnings.add(t.id, t.source, "%s%s", n, after)
+		p.warnings.add(t.id, t.source, "%s%s", n, after)
 	}
 	if policy := t.obj.GetAnnotations(); decide.HasUnknownPolicy(policy) {
-		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", decide.KeepAnnotation, policy[decide.KeepAnnotation])
+		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", decide.KeepAnnotation, policy[decide.KeepAnnotation])
 	}
 	if res.SchemaMismatch {
 		t.manifestHash = "" // no fingerprint: the kind may later have the fields that are dropped now
 	}
-	return res.Object, r.decideFullReplace(ctx, t, res)
+	whole, err := p.replacementOfRepeated(ctx, t, res)
+	return res.Object, whole, err
 }
 
 // normaliseBySchema normalises a manifest of a target by the schema that is at hand, and by the
 // server's own if that one seems to lack something. It sets the ownership metadata.
-func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstructured.Unstructured, dropDuplicates bool) (manifest.Result, error) {
+func (p *planning) normaliseBySchema(ctx context.Context, t *target, obj *unstructured.Unstructured, dropDuplicates bool) (manifest.Result, error) {
 	gvk, rules := t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus, DropDuplicates: dropDuplicates}
-	switch r.a.opts.Validation {
+	switch p.a.opts.Validation {
 	case ValidationStrict:
 		rules.UnknownFields = manifest.Refuse
 	case ValidationIgnore:
@@ -116,16 +109,16 @@ func (r *predictor) normaliseBySchema(ctx context.Context, t *target, obj *unstr
 	}
 	for {
 		var err error
-		if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
+		if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
 			return manifest.Result{}, err
 		}
 		res := manifest.Normalise(obj, rules)
-		if res.SchemaMismatch && r.schemas.isBuiltin(gvk) {
-			r.schemas.distrust(gvk.GroupVersion())
+		if res.SchemaMismatch && p.schemas.isBuiltin(gvk) {
+			p.schemas.distrust(gvk.GroupVersion())
 			continue
 		}
 		if !t.fromCRDs {
-			r.a.owner.SetOn(res.Object)
+			p.a.owner.SetOn(res.Object)
 		}
 		return res, nil
 	}
