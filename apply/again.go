@@ -317,7 +317,7 @@ func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error)
 // somebody's own.
 func (p *planning) decideOrphanNow(ctx context.Context, c Change, meta *metav1.PartialObjectMetadata) Change {
 	o := *c.orphan
-	o.mapping = p.mappingOf(ctx, c)
+	o.mapping, o.found = p.mappingOf(ctx, c), meta
 	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID()
-	return p.decideOrphan(o, meta)
+	return p.decideOrphan(&o)
 }

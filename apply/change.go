@@ -94,11 +94,10 @@ type Change struct {
 	// change, and after Run what it has to record. Nil when no part of the definition is its own.
 	Contribution *Contribution
 
-	deletion     ordering.Deletion       // when its turn comes, and what has to be gone before, where it is deleted
 	fingerprint  Fingerprint             // by which it was recognised
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
 	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
-	orphan       *orphan                 // what is deleted or given back; nil for other changes, and when it is carried out
+	orphan       *orphan                 // what the chart no longer has, or what is given back; nil for other changes, and when it is carried out
 	takesAccess  bool                    // from the account that deployer runs as: it comes last
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }

@@ -110,7 +110,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 	case GiveBack:
 		c.Provenance = p.history.provenance[t.id]
 		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
-		c.orphan = new(newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id)))
+		c.orphan = newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id))
 		return f.givenBack.get(func(ctx context.Context) (Change, error) {
 			err := p.prepareGivingBack(ctx, &c, t.mapping)
 			return c, err

@@ -45,10 +45,10 @@ const allGenerated = "*"
 
 // findGenerated replaces each orphan that stands for all objects of a generateName by those that
 // hooks of this release have made. Nothing is listed if there is no such orphan.
-func (p *planning) findGenerated(ctx context.Context, list []orphan) ([]orphan, error) {
-	var out []orphan
+func (p *planning) findGenerated(ctx context.Context, list []*orphan) ([]*orphan, error) {
+	var out []*orphan
 	isKnown := func(id kube.ID) bool {
-		return slices.ContainsFunc(slices.Concat(out, list), func(o orphan) bool { return o.ID == id })
+		return slices.ContainsFunc(slices.Concat(out, list), func(o *orphan) bool { return o.ID == id })
 	}
 	for _, o := range list {
 		generateName, isGenerated := strings.CutSuffix(o.ID.Name, allGenerated)
@@ -66,10 +66,10 @@ func (p *planning) findGenerated(ctx context.Context, list []orphan) ([]orphan, 
 			return nil, listError(o.collection(), err)
 		}
 		for i := range all.Items {
-			found, meta := o, &all.Items[i]
+			found, meta := *o, &all.Items[i]
 			found.ID.Name = meta.Name
 			if p.isGeneratedByHook(meta, generateName) && !isKnown(found.ID) {
-				out = append(out, found)
+				out = append(out, &found)
 			}
 		}
 	}

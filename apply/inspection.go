@@ -215,9 +215,9 @@ type OrphanChange struct {
 
 // Orphans are the objects that other revisions have left. It is to be called after All.
 func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
-	changes, list, err := i.p.decideOrphans(ctx)
+	changes, err := i.p.decideOrphans(ctx)
 	if err == nil {
-		changes, err = i.p.inDeletionOrder(ctx, changes, list)
+		changes, err = i.p.inDeletionOrder(ctx, changes)
 	}
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {

@@ -23,7 +23,7 @@ import (
 // A Wave is a list of changes that need no order among themselves, and what the wave
 // waits for.
 type Wave struct {
-	PruneFirst []Change // orphans that hold what objects of the wave need for themselves, see decide.With
+	PruneFirst []Change // orphans that hold what objects of the wave need for themselves: see placeOrphans
 	Changes    []Change
 	// Await lists the objects that tracking has to find ready or present before the wave
 	// begins. Objects that only have to be applied first aren't in it. No object is
@@ -255,8 +255,7 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 func (o *releaseOrder) tightenLater(orphans []Change) {
 	for i, t := range o.targets {
 		drops := func(c Change) bool {
-			moment, _ := decide.MomentOf(c.ID.GroupKind())
-			return c.Action == Delete && len(c.writes) > 0 && c.ID.Namespace == t.id.Namespace && moment == decide.After
+			return c.Action == Delete && len(c.writes) > 0 && c.ID.Namespace == t.id.Namespace && decide.WhyBefore(c.ID.GroupKind()) == ""
 		}
 		if t.id.Group != "" || t.id.Kind != "ResourceQuota" || o.nodes[i].Weight != nil || !leavesLess(t.decided) || !slices.ContainsFunc(orphans, drops) {
 			continue

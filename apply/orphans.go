@@ -11,18 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/decide"
+	"deployer/apply/ordering"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
-// An orphan is an object that a revision had and the chart no longer has, and how it is found.
+// An orphan is an object that a revision had and the chart no longer has: how it is found, and how it is deleted.
 type orphan struct {
 	decide.Orphan // without what is read: Live and Provenance
 	source        string
 	mapping       kube.Mapping
 	obstacle      obstacle
-	makesRoom     bool // an object of the chart waits until it is gone, with what depends on it
+	found         *metav1.PartialObjectMetadata // until it is decided about; nil if it isn't there
+	order         ordering.Deletion             // when its turn comes, and what has to be gone before, where it is deleted
+	makesRoom     bool                          // an object of the chart waits until it is gone, with what depends on it
 }
 
 // An obstacle is why an object can't be looked at. The zero value is none.
@@ -31,49 +34,48 @@ type obstacle struct {
 	missingVerb string // that the account may not use; empty when that isn't the reason
 }
 
-func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) orphan {
-	return orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
+func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) *orphan {
+	return &orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
 }
 
 // ProtectedKinds are the kinds that are kept when the chart drops them, unless
 // Options.PruneKinds names them: deleting them loses data that a chart can't restore.
 func ProtectedKinds() []string { return decide.ProtectedKinds() }
 
-// decideOrphans decides about everything earlier revisions may have left. It returns the changes, and the orphan of each.
-func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []orphan, err error) {
+// decideOrphans decides about everything earlier revisions may have left.
+func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if list, err = p.findGenerated(ctx, list); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	observed, err := p.observeOrphans(ctx, list)
-	if err != nil {
-		return nil, nil, err
+	if err := p.observeOrphans(ctx, list); err != nil {
+		return nil, err
 	}
 	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list, observed)
+		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list)
 	}
 	uids := p.liveUIDs()
-	for i, o := range list {
-		s := observed[i]
+	var out []Change
+	for _, o := range list {
 		switch {
-		case o.Origin == decide.FromKeptHook && (s.forbidden || s.meta == nil || p.isLeftByHook(o, s.meta)):
+		case o.Origin == decide.FromKeptHook && (o.found == nil || p.pruning.LeftByHook(o.asFound())):
 			// A template hasn't made it for this release, or that is unknown.
-		case s.forbidden:
-			out, present = append(out, p.keepUnreadable(o)), append(present, o)
-		case s.meta == nil || uids[s.meta.UID]:
+		case o.obstacle != (obstacle{}):
+			out = append(out, p.keepUnreadable(o))
+		case o.found == nil || uids[o.found.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
-			out, present = append(out, p.decideOrphan(o, s.meta)), append(present, o)
+			out = append(out, p.decideOrphan(o))
 		}
 	}
-	if err := p.protectContents(ctx, out, present); err != nil {
-		return nil, nil, err
+	if err := p.protectContents(ctx, out); err != nil {
+		return nil, err
 	}
-	return out, present, p.a.forEach(ctx, len(out), func(i int) error {
+	return out, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
 		if len(c.writes) == 0 {
 			return nil
@@ -87,16 +89,18 @@ func (p *planning) decideOrphans(ctx context.Context) (out []Change, present []o
 	})
 }
 
-func (p *planning) isLeftByHook(o orphan, live *metav1.PartialObjectMetadata) bool {
-	o.Live = live
-	return p.pruning.LeftByHook(o.Orphan)
+// asFound is an orphan with what was read of it.
+func (o *orphan) asFound() decide.Orphan {
+	out := o.Orphan
+	out.Live = o.found
+	return out
 }
 
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
-func (p *planning) keepUnreadable(o orphan) Change {
-	why := cmp.Or(o.obstacle, obstacle{"there is no permission to read it, so its owner is unknown", "get"})
-	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID]}
+func (p *planning) keepUnreadable(o *orphan) Change {
+	why := o.obstacle
+	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
 		if of := o.mapping.Resource; why.missingVerb != "" && p.a.opts.Gate == GateStrict {
@@ -108,12 +112,12 @@ func (p *planning) keepUnreadable(o orphan) Change {
 
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
-func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
+func (p *planning) orphans(ctx context.Context) ([]*orphan, error) {
 	skipped, err := p.besidesTemplates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var candidates []orphan
+	var candidates []*orphan
 	for _, id := range p.history.order {
 		o := newOrphan(id, decide.FromTemplate, p.history.latestDeclared(id))
 		o.OnRecord = p.history.isOnRecord(id)
@@ -136,7 +140,7 @@ func (p *planning) orphans(ctx context.Context) ([]orphan, error) {
 			candidates = append(candidates, newOrphan(id, decide.KeptEarlier, DeclaredObject{}))
 		}
 	}
-	var out []orphan
+	var out []*orphan
 	for _, o := range candidates {
 		mapping, isServed, err := p.a.stillServed(ctx, o.ID.GroupKind().WithVersion(""))
 		switch {
@@ -174,33 +178,39 @@ func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, erro
 	return out, nil
 }
 
-// observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
+// observeOrphans reads the metadata of orphans that nothing keeps from that. Those that a list doesn't have may exist
 // without Helm's label.
-func (p *planning) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
+func (p *planning) observeOrphans(ctx context.Context, list []*orphan) error {
 	lookups := make([]lookup, len(list))
 	for i, o := range list {
 		lookups[i] = lookup{o.collection(), o.ID.Name, o.obstacle != (obstacle{})}
 	}
 	never := func(int, bool) bool { return false }
-	return p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
+	observed, err := p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
 		o := list[i]
 		if o.obstacle != (obstacle{}) {
-			return observation{forbidden: true}, nil
+			return observation{}, nil
 		}
 		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
 	})
+	for i, s := range observed {
+		if list[i].found = s.meta; s.forbidden {
+			list[i].obstacle = obstacle{"there is no permission to read it, so its owner is unknown", "get"}
+		}
+	}
+	return err
 }
 
-func (o orphan) collection() collection {
+func (o *orphan) collection() collection {
 	return collection{mapping: o.mapping, namespace: o.ID.Namespace}
 }
 
 // blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
-func (p *planning) blockingGroupVersions(list []orphan, observed []observation) []string {
+func (p *planning) blockingGroupVersions(list []*orphan) []string {
 	leaving := map[string]bool{}
-	for i, o := range list {
-		if live := observed[i].meta; live != nil && o.ID.GroupKind() == kube.APIServiceKind {
+	for _, o := range list {
+		if live := o.found; live != nil && o.ID.GroupKind() == kube.APIServiceKind {
 			leaving[o.ID.Name] = provenance.OwnerOf(live) == p.a.owner && !decide.IsKept(live.Annotations) && !decide.IsKept(o.DeclaredAnnotations())
 		}
 	}
@@ -225,16 +235,14 @@ func (p *planning) liveUIDs() map[types.UID]bool {
 }
 
 // decideOrphan decides whether the live object of an orphan may be deleted.
-func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
-	found := o.Orphan
-	found.Live, found.Provenance, found.NeededBy = meta, p.history.provenance[o.ID], p.neededBy(o.ID)
+func (p *planning) decideOrphan(o *orphan) Change {
+	meta, found := o.found, o.asFound()
+	o.found = nil // of thousands it takes megabytes
+	found.Provenance, found.NeededBy = p.history.provenance[o.ID], p.neededBy(o.ID)
 	d := p.pruning.DecideOrphan(found)
-	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit}
+	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit, orphan: o}
 	if found.Provenance.Describes(meta) {
 		c.Provenance = found.Provenance
-	}
-	if d.Action == GiveBack || d.Action == Delete {
-		c.orphan = &o
 	}
 	switch {
 	case d.Action == GiveBack:
@@ -249,7 +257,7 @@ func (p *planning) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Ch
 }
 
 // propagationOf says what becomes of the dependents of an orphan, such as pods.
-func (p *planning) propagationOf(o orphan) metav1.DeletionPropagation {
+func (p *planning) propagationOf(o *orphan) metav1.DeletionPropagation {
 	if o.makesRoom && p.a.opts.Propagation != metav1.DeletePropagationOrphan {
 		return metav1.DeletePropagationForeground
 	}

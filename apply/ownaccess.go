@@ -141,13 +141,13 @@ func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others
 	_, isOurs, err := p.ownAccess(ctx, changes)
 	for _, c := range changes {
 		if isOurs[c.ID] && mayBeOurs(c) {
-			c.deletion = ordering.Deletion{Node: c.deletion.Node} // at once: without one of them the others can't be deleted any more
+			c.orphan.order = ordering.Deletion{} // at once: without one of them the others can't be deleted any more
 			c.Reason += "; " + atVeryEnd
 			c.RevisitNextRelease = true // the release is recorded by then
 			own = append(own, c)
 			continue
 		}
-		c.deletion.WaitsForGone = slices.DeleteFunc(slices.Clone(c.deletion.WaitsForGone), func(id kube.ID) bool { return isOurs[id] })
+		c.orphan.order.WaitsForGone = slices.DeleteFunc(slices.Clone(c.orphan.order.WaitsForGone), func(id kube.ID) bool { return isOurs[id] })
 		others = append(others, c)
 	}
 	return others, own, err

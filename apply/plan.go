@@ -16,7 +16,7 @@ import (
 // for objects.
 type Plan struct {
 	CRDs       []Change // of the crds/ directory
-	PruneFirst []Change // what would act on the changes, see decide.Before: Delete, in the order of deletion
+	PruneFirst []Change // what would act on the changes, see decide.WhyBefore: Delete, in the order of deletion
 	Waves      []Wave   // all main objects, unchanged ones too
 	Prune      []Change // the other orphans: Delete, Keep or GiveBack, with the reason, in the order of deletion
 	PruneLast  []Change // the permissions by which the run acts: Delete, when all else is done and recorded

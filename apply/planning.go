@@ -81,7 +81,7 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	if err := p.decideTemplates(ctx); err != nil {
 		return nil, err
 	}
-	orphans, list, err := p.decideOrphans(ctx)
+	orphans, err := p.decideOrphans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Ch
 	}
 	order.tightenLater(orphans)
 	plan := &Plan{CRDs: changesOf(p.crds), Waves: order.waves(), Hooks: changesOf(p.hooks)}
-	if err := p.placeOrphans(ctx, plan, orphans, list); err != nil {
+	if err := p.placeOrphans(ctx, plan, orphans); err != nil {
 		return nil, err
 	}
 	plan.Warnings = p.warnings.sorted()

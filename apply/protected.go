@@ -15,18 +15,18 @@ import (
 )
 
 // protectContents keeps the namespaces and definitions with which something would be deleted that stays.
-func (p *planning) protectContents(ctx context.Context, changes []Change, list []orphan) error {
+func (p *planning) protectContents(ctx context.Context, changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Action != Delete || c.Live == nil || c.Live.GetDeletionTimestamp() != nil || !c.ID.IsNamespace() && !c.ID.IsCRD() {
 			continue
 		}
-		inside, err := p.keptInside(ctx, list[i], changes)
+		inside, err := p.keptInside(ctx, c.orphan, changes)
 		if err != nil {
 			return err
 		}
 		if inside != (kube.ID{}) {
-			*c = Change{ID: c.ID, Source: c.Source, Action: Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true,
+			*c = Change{ID: c.ID, Source: c.Source, Action: Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true, orphan: c.orphan,
 				Reason: fmt.Sprintf("%s stays, and would be deleted with it", inside)}
 		}
 	}
@@ -35,7 +35,7 @@ func (p *planning) protectContents(ctx context.Context, changes []Change, list [
 
 // keptInside returns an object that stays, and that the deletion of a namespace or definition would delete; the zero ID
 // when there is none.
-func (p *planning) keptInside(ctx context.Context, o orphan, changes []Change) (kube.ID, error) {
+func (p *planning) keptInside(ctx context.Context, o *orphan, changes []Change) (kube.ID, error) {
 	isInside := func(id kube.ID) bool { return id.Namespace == o.ID.Name }
 	var collections []collection
 	if o.ID.IsCRD() {
@@ -105,7 +105,7 @@ func holdForFinalizers(changes []Change) {
 	lastTurn := -1 // of what may be needed to remove finalizers
 	for _, c := range changes {
 		if helpsFinalizers(c) {
-			lastTurn = max(lastTurn, c.deletion.Turn)
+			lastTurn = max(lastTurn, c.orphan.order.Turn)
 		}
 	}
 	var held []Change
@@ -115,8 +115,9 @@ func holdForFinalizers(changes []Change) {
 			continue
 		}
 		for _, h := range held {
-			if lastTurn > h.deletion.Turn && h.deletion.Turn < c.deletion.Turn && !slices.Contains(c.deletion.WaitsForGone, h.ID) {
-				c.deletion.WaitsForGone = append(c.deletion.WaitsForGone, h.ID)
+			order, turn := &c.orphan.order, h.orphan.order.Turn
+			if lastTurn > turn && turn < order.Turn && !slices.Contains(order.WaitsForGone, h.ID) {
+				order.WaitsForGone = append(order.WaitsForGone, h.ID)
 				if gone := (ordering.Dependency{ID: h.ID, State: ordering.Gone}); c.ID.Group == "apps" && !slices.Contains(c.DependsOn, gone) {
 					c.DependsOn = append(c.DependsOn, gone)
 				}

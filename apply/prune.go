@@ -20,10 +20,11 @@ import (
 
 // inDeletionOrder sorts deletions. Invalid annotations are ignored: they prevent no
 // deletion.
-func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
-	nodes := make([]ordering.Node, len(list))
+func (p *planning) inDeletionOrder(ctx context.Context, changes []Change) ([]Change, error) {
+	nodes := make([]ordering.Node, len(changes))
 	var first []ordering.Precedence
-	for i, o := range list {
+	for i, c := range changes {
+		o := c.orphan
 		nodes[i].ID = o.ID
 		constraints := annotation.OrderOf(o.DeclaredAnnotations())
 		nodes[i].Weight = constraints.Weight
@@ -32,8 +33,8 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 			if err != nil {
 				return nil, err
 			}
-			for j, other := range list {
-				if i != j && ordering.Matches(r, other.ID, other.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.ID)) {
+			for j, other := range changes {
+				if i != j && ordering.Matches(r, other.ID, other.orphan.mapping.GVK, kinds, p.resolver.namespaceForReferences(o.ID)) {
 					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}
@@ -41,8 +42,8 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 		if !ordering.IsAggregated(o.Declared) {
 			continue // as almost all, of which there may be thousands
 		}
-		for j, part := range list {
-			if i != j && ordering.Aggregates(o.Declared, part.Declared, changes[j].Live) {
+		for j, part := range changes {
+			if i != j && ordering.Aggregates(o.Declared, part.orphan.Declared, part.Live) {
 				first = append(first, ordering.Precedence{First: i, Then: j})
 			}
 		}
@@ -50,7 +51,7 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 	var out []Change
 	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
 		c := changes[d.Node]
-		c.Weight, c.deletion = nodes[d.Node].Weight, d
+		c.Weight, c.orphan.order = nodes[d.Node].Weight, d
 		c.DependsOn = append(c.DependsOn, d.Dependencies...)
 		out = append(out, c)
 	}
@@ -80,7 +81,7 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 	var ended error // why not all were begun
 	for rest := changes; len(rest) > 0 && ended == nil; {
 		n := 1
-		for n < len(rest) && rest[n].deletion.Turn == rest[0].deletion.Turn {
+		for n < len(rest) && rest[n].orphan.order.Turn == rest[0].orphan.order.Turn {
 			n++
 		}
 		turn := rest[:n]
@@ -128,12 +129,12 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 	d.await(ctx, turn)
 	for i, c := range turn {
 		d.changes[c.ID] = &turn[i]
-		first := slices.IndexFunc(c.deletion.WaitsForGone, func(id kube.ID) bool { return d.outcomes[id] != nil })
+		first := slices.IndexFunc(c.orphan.order.WaitsForGone, func(id kube.ID) bool { return d.outcomes[id] != nil })
 		if first < 0 {
 			ready = append(ready, c)
 			continue
 		}
-		id := c.deletion.WaitsForGone[first]
+		id := c.orphan.order.WaitsForGone[first]
 		why := fmt.Errorf("%s must be deleted first and still exists: %w", id, d.outcomes[id])
 		d.outcomes[c.ID] = why
 		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: why})
@@ -144,7 +145,7 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 func (d *deletionRun) await(ctx context.Context, turn []Change) {
 	var ids []kube.ID
 	for _, c := range turn {
-		for _, id := range c.deletion.WaitsForGone {
+		for _, id := range c.orphan.order.WaitsForGone {
 			if _, known := d.outcomes[id]; !known && d.changes[id] != nil && !slices.Contains(ids, id) { // or it went earlier
 				ids = append(ids, id)
 			}

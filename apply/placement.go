@@ -13,37 +13,33 @@ import (
 )
 
 // placeOrphans puts what was decided about orphans into a plan: each at its moment, and there in the order of deletion.
-func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Change, list []orphan) error {
+func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Change) error {
 	atEnd := len(plan.Waves)
 	const first = -1
-	parts := map[int][]int{} // by wave, the indices of what goes before it
+	parts := map[int][]Change{} // by wave, what goes before it
 	newcomers, admission := sync.OnceValue(func() []newcomer { return p.newcomers(plan) }), &admission{p: p}
-	for i := range changes {
+	for _, c := range changes {
 		at := atEnd
-		moment, why := decide.MomentOf(list[i].ID.GroupKind())
-		if moment == decide.After && admission.isParameter(ctx, list[i].Declared) {
-			moment, why = decide.Before, "a policy would go on judging by it"
+		why := decide.WhyBefore(c.ID.GroupKind())
+		if why == "" && admission.isParameter(ctx, c.orphan.Declared) {
+			why = "a policy would go on judging by it"
 		}
 		switch {
-		case p.req.Uninstall || changes[i].Action != Delete:
-		case moment == decide.Before:
+		case p.req.Uninstall || c.Action != Delete:
+		case why != "":
 			at = first
-			changes[i].Reason += "; before the other changes: " + why
+			c.Reason += "; before the other changes: " + why
 		default:
-			if n := p.inPlaceOf(ctx, list[i], newcomers()); n != nil {
+			if n := p.inPlaceOf(ctx, c.orphan, newcomers()); n != nil {
 				at = n.wave
-				changes[i].Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
-				p.makeRoom(&changes[i])
+				c.Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
+				p.makeRoom(&c)
 			}
 		}
-		parts[at] = append(parts[at], i)
+		parts[at] = append(parts[at], c)
 	}
-	for at, indices := range parts {
-		ofPart, orphans := make([]Change, len(indices)), make([]orphan, len(indices))
-		for n, i := range indices {
-			ofPart[n], orphans[n] = changes[i], list[i]
-		}
-		ordered, err := p.inDeletionOrder(ctx, ofPart, orphans)
+	for at, part := range parts {
+		ordered, err := p.inDeletionOrder(ctx, part)
 		switch {
 		case err != nil:
 			return err
@@ -66,7 +62,7 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	s.Namespace = of.Namespace
 	before := len(p.PruneFirst)
 	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
-		isIt := c.Action == Delete && len(c.writes) > 0 && len(c.deletion.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
+		isIt := c.Action == Delete && len(c.writes) > 0 && len(c.orphan.order.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
 		if isIt {
 			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for what it had: %s", of, s.Message)
 			p.PruneFirst = append(p.PruneFirst, c)
@@ -80,7 +76,7 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 func (p *planning) makeRoom(c *Change) {
 	c.orphan.makesRoom = true
 	if len(c.writes) > 0 { // else it is being deleted already
-		c.writes[0].propagation = p.propagationOf(*c.orphan)
+		c.writes[0].propagation = p.propagationOf(c.orphan)
 	}
 }
 
@@ -108,7 +104,7 @@ func (p *planning) newcomers(plan *Plan) []newcomer {
 }
 
 // inPlaceOf returns the first newcomer that needs what an orphan holds; nil when there is none.
-func (p *planning) inPlaceOf(ctx context.Context, o orphan, newcomers []newcomer) *newcomer {
+func (p *planning) inPlaceOf(ctx context.Context, o *orphan, newcomers []newcomer) *newcomer {
 	held := decide.HoldingsOf(o.Declared)
 	for _, c := range newcomers {
 		if c.t.deferral.waitsFor(o.ID) {

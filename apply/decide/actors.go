@@ -1,26 +1,16 @@
 package decide
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"cmp"
 
-// A Moment says when an object that the chart dropped is deleted. Programs read the words in plans.
-type Moment string
-
-// The moments, in the order of a run.
-const (
-	Before Moment = "before" // the first object is changed: it would act on what is changed
-	With   Moment = "with"   // what takes its place: it holds something that only one can have
-	After  Moment = "after"  // the wait: until the new is ready, the old may still serve
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MomentOf returns when a dropped object is deleted, by its kind alone, and why it isn't deleted after the wait.
-func MomentOf(gk schema.GroupKind) (m Moment, why string) {
-	if why, acts := actors[gk]; acts {
-		return Before, why
-	}
-	if why, acts := actors[schema.GroupKind{Group: gk.Group, Kind: anyKind}]; acts {
-		return Before, why
-	}
-	return After, ""
+// WhyBefore says why a dropped object is deleted before the first object is changed: it would act on what is changed. It is empty for
+// an object that goes after the wait, because the old may serve until the new is ready, or with what takes its place: see
+// HoldingsOf and IsRenamed.
+func WhyBefore(gk schema.GroupKind) string {
+	return cmp.Or(actors[gk], actors[schema.GroupKind{Group: gk.Group, Kind: anyKind}])
 }
 
 // anyKind stands for all kinds of a group.
