@@ -198,7 +198,8 @@ func (p *planning) asItIs(id kube.ID, c *Change) *unstructured.Unstructured {
 // explain returns the objects of the release that a refusal of a target can come from. If there are some, these are all that
 // may refuse it next: an answer has one reason, and there may be several.
 func (a *admission) explain(ctx context.Context, t *target, refusal error) []kube.ID {
-	o := refusedObject{id: t.id, obj: t.obj, gvr: t.mapping.Resource, kind: verify.KindOf(refusal), err: refusal, blames: verify.Blames(refusal)}
+	said := verify.Read(refusal)
+	o := refusedObject{id: t.id, obj: t.obj, gvr: t.mapping.Resource, kind: said.Kind, err: refusal, blames: said.Blames()}
 	a.look(ctx, o)
 	out := a.readFor(o)
 	if len(out) == 0 {
@@ -294,7 +295,7 @@ func (c Change) Refused(refusal error) bool {
 	if c.Action != Delete || !c.IsAdmission() {
 		return false
 	}
-	o := refusedObject{err: refusal, blames: verify.Blames(refusal)}
+	o := refusedObject{err: refusal, blames: verify.Read(refusal).Blames()}
 	return o.names(c.ID) || len(namedWebhooks(c.orphan.Declared, o)) > 0
 }
 

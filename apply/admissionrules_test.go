@@ -122,7 +122,7 @@ func TestAdmissionRules(t *testing.T) {
 			a.changes = []readByAdmission{r}
 			obj, refusal := parsed(t, c.refused), errors.New(c.text)
 			plural := schema.GroupVersionResource{Resource: strings.ToLower(obj.GetKind()) + "s"}
-			o := refusedObject{id: kube.IDOf(obj), obj: obj, gvr: plural, kind: c.kind, err: refusal, blames: verify.Blames(refusal)}
+			o := refusedObject{id: kube.IDOf(obj), obj: obj, gvr: plural, kind: c.kind, err: refusal, blames: verify.Read(refusal).Blames()}
 			if got := len(a.readFor(o)) > 0; got != c.want {
 				t.Errorf("explained: %v, want %v", got, c.want)
 			}

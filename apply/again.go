@@ -231,7 +231,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 // isSettling reports whether a controller hasn't dealt yet with a ResourceQuota or policy that a target waits for.
 func (p *planning) isSettling(ctx context.Context, targets []*target) bool {
 	for _, t := range targets {
-		if t.rejected != nil && verify.IsUnsettled(t.rejected) {
+		if t.rejected != nil && verify.Read(t.rejected).Detail == verify.Uncounted {
 			return true
 		}
 		for _, id := range t.deferral.Until {

@@ -163,7 +163,7 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 		}
 		live, err := s.a.list(ctx, collection{mapping: m, namespace: namespace})
 		switch {
-		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err), verify.ConversionFailed(err):
+		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err), verify.Read(err).Detail == verify.NotConverted:
 			out.incomplete = true
 		case err != nil:
 			return out, err

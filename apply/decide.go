@@ -54,7 +54,7 @@ func (p *planning) decideObject(t *target, f *facts) (Change, error) {
 
 // decideLater puts the decision about an object off that the server can't be asked about yet. What can be known of it now is checked.
 func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error) {
-	live, err := f.meta.get(p.lookInOtherVersion(t))
+	live, err := f.inOtherVersion.get(p.lookInOtherVersion(t))
 	if err != nil {
 		return Change{}, err
 	}
@@ -220,12 +220,13 @@ func (p *planning) unobserved(t *target, s observation) error {
 
 // decideRefused decides what a refusal of a dry run means for the plan.
 func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Change, error) {
+	said := verify.Read(err)
 	refusal := decide.Refusal{
 		ID: t.id, Err: err,
-		UnconvertedKind: t.failsConversion(err),
+		UnconvertedKind: t.failsConversion(said),
 		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
 		ComesLater: slices.ContainsFunc(t.needs(), func(id kube.ID) bool {
-			return verify.NamesMissingPrerequisite(err, id.Name) && (t.isHook || p.targetsByID[id] != nil)
+			return said.LacksObject(id.Name) && (t.isHook || p.targetsByID[id] != nil)
 		}),
 		BuiltinSchema: !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
 		MayReadAgain:  !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
@@ -261,8 +262,8 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 			return Change{}, unknown
 		}
 		refused := verify.AsServerError(t.obj, err)
-		if said, ok := errors.AsType[*verify.ServerError](refused); ok {
-			said.Holder = holder
+		if known, ok := errors.AsType[*verify.ServerError](refused); ok {
+			known.Holder = holder
 		}
 		return Change{}, t.reject(refused)
 	}
@@ -296,7 +297,7 @@ func (t *target) needs() []kube.ID {
 // PriorityClass. It is empty where that isn't the reason, and where the account can't see it.
 func (p *planning) holderOf(t *target, refusal error) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		if verify.KindOf(refusal) != verify.Held {
+		if verify.Read(refusal).Kind != verify.Held {
 			return "", nil
 		}
 		list, err := p.a.list(ctx, collection{mapping: t.mapping}) // of all namespaces

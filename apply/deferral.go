@@ -84,8 +84,9 @@ func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	if len(p.hooks) == 0 {
 		return false
 	}
-	isInvalid := errors.As(err, new(*InvalidError)) || verify.KindOf(err) == verify.Schema
-	switch kind := verify.KindOf(err); {
+	kind := verify.Read(err).Kind
+	isInvalid := errors.As(err, new(*InvalidError)) || kind == verify.Schema
+	switch {
 	case errors.As(err, new(*ImmutableError)), kind == verify.Missing, kind == verify.WebhookDown:
 		return true
 	default:

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -110,23 +109,19 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 
 // fieldsCalledImmutable returns which fields a refusal by the API server's own validation says are immutable, not one by
 // a policy or a webhook, which may forbid the change for another reason; see definition.ImmutableFields.
-func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal error) ([]string, error) {
-	answer, ok := errors.AsType[*apierrors.StatusError](refusal)
-	if !ok || verify.IsFromAdmission(refusal) || answer.ErrStatus.Details == nil {
-		return nil, nil
-	}
-	s := answer.ErrStatus
-	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden {
+func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal verify.Answer) ([]string, error) {
+	isInvalid := apierrors.IsInvalid(refusal.Err)
+	if refusal.IsByAdmission || !isInvalid && !apierrors.IsForbidden(refusal.Err) {
 		return nil, nil
 	}
 	var version map[string]any
-	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !kube.IsBuiltinGroup(t.id.Group) {
+	if isInvalid && len(refusal.Causes) > 0 && !kube.IsBuiltinGroup(t.id.Group) {
 		var err error
 		if version, err = f.version.get(func(ctx context.Context) (map[string]any, error) { return p.definitions.version(ctx, t) }); err != nil {
 			return nil, err
 		}
 	}
-	return definition.ImmutableFields(s.Details.Causes, version), nil
+	return definition.ImmutableFields(refusal.Causes, version), nil
 }
 
 // isServed reports whether the API server serves all versions that a definition of the release serves.

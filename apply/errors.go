@@ -97,17 +97,17 @@ func (e *RejectedError) Hint() string {
 		}
 		hints[i] = strings.Join(of, ", ") + ": " + hint
 	}
-	said := func(of func(*verify.ServerError) bool) bool {
+	said := func(of func(verify.Answer) bool) bool {
 		return slices.ContainsFunc(e.Rejections, func(r Rejection) bool {
 			said, ok := errors.AsType[*verify.ServerError](r.Err)
-			return ok && of(said)
+			return ok && of(said.Answer)
 		})
 	}
 	switch {
 	case e.When != BeforeChanges:
-	case said((*verify.ServerError).MayPass):
+	case said(verify.Answer.MayPass):
 		hints = append(hints, "if that may have passed by then: --gate best-effort deploys the rest, and asks again when the turn of the object comes")
-	case e.HooksFirst && said((*verify.ServerError).IsByAdmission):
+	case e.HooksFirst && said(verify.Answer.DependsOnOthers):
 		hints = append(hints, "if a hook that runs first ends that: --gate best-effort runs the hooks, and asks again when the turn of the object comes")
 	}
 	return strings.Join(hints, "\n")

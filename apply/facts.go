@@ -25,18 +25,18 @@ type facts struct {
 	isServed    bool                        // of a definition that can't be read: its kinds are there
 
 	// What only some decisions need.
-	now           answer[observation]                   // what is there, of an object that seemed to be absent
-	meta          answer[*metav1.PartialObjectMetadata] // of an object whose version comes with the release, in another one
-	update        answer[updateFacts]                   // of an object that is there
-	unforced      answer[[]metav1.StatusCause]          // why the API server wouldn't take fields from others
-	trials        []tried                               // in order
-	version       answer[map[string]any]                // of the definition of a custom resource
-	obstacle      answer[recreationObstacle]            // that keeps an object from being recreated
-	missingDelete answer[*verify.PermissionError]       // that the account can't delete the object
-	missingCreate answer[*verify.PermissionError]       // that the account can't make it in a new namespace
-	isValid       answer[bool]                          // in another namespace, of an object whose own comes with the release
-	givenBack     answer[Change]                        // what an object becomes that is given back
-	holder        answer[string]                        // of what the API server refuses an object for
+	now            answer[observation]                   // what is there, of an object that seemed to be absent
+	inOtherVersion answer[*metav1.PartialObjectMetadata] // what there is of an object whose version comes with the release
+	update         answer[updateFacts]                   // of an object that is there
+	unforced       answer[[]metav1.StatusCause]          // why the API server wouldn't take fields from others
+	trials         []tried                               // in order
+	version        answer[map[string]any]                // of the definition of a custom resource
+	adviceFirst    answer[string]                        // what somebody has to do before the object can be recreated; empty for nothing
+	missingDelete  answer[*verify.PermissionError]       // that the account can't delete the object
+	missingCreate  answer[*verify.PermissionError]       // that the account can't make it in a new namespace
+	isValid        answer[bool]                          // in another namespace, of an object whose own comes with the release
+	givenBack      answer[Change]                        // what an object becomes that is given back
+	holder         answer[string]                        // of what the API server refuses an object for
 }
 
 // factsOf collects what a decision begins with. The error is a *Rejection if the manifest can't be applied.
@@ -128,7 +128,7 @@ func (p *planning) factsOfUpdate(t *target, f *facts) func(context.Context) (upd
 		u.live, err = compare.NewLive(f.converter, f.full)
 		switch isBuiltin := p.schemas.isBuiltin(t.mapping.GVK); {
 		case err == nil:
-		case isBuiltin && verify.LacksField(err): // the server is of a newer Kubernetes
+		case isBuiltin && verify.Read(err).Detail == verify.UnknownField: // the server is of a newer Kubernetes
 			p.schemas.distrust(t.mapping.GVK.GroupVersion())
 			return updateFacts{}, nil
 		case !isBuiltin: // its definition has changed since it was stored, or will

@@ -113,7 +113,7 @@ func (r *changeRun) writeLarge(ctx context.Context, c Change, w write, how mode,
 		body.SetResourceVersion(cmp.Or(w.precondition.resourceVersion, c.Live.GetResourceVersion()))
 		c.Applied, err = r.a.put(ctx, r.t, body, how)
 	}
-	if verify.TooLarge(err) {
+	if verify.Read(err).Detail == verify.TooLarge {
 		err = refusal
 	}
 	c.Warning = tooLargeForManagedFields

@@ -57,7 +57,7 @@ func (p *Plan) Stayed(backTo int) error {
 // isRefusal reports whether the way back is barred by what an object is, or by who judges it: not by the lack of an
 // answer, a permission or an owner.
 func isRefusal(err error) bool {
-	switch verify.KindOf(err) {
+	switch verify.Read(err).Kind {
 	case verify.Conflict, verify.Permission, verify.WebhookDown, verify.Passing:
 		return false
 	case verify.Unknown:

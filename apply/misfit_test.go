@@ -52,6 +52,11 @@ spec:
 		}
 		return nil
 	})
+	s.eventually("the schema to be published", func() error { // the cluster may remember the former one
+		s.cluster.ForgetKinds()
+		_, err := s.tryPlan(s.request(widget("1", "")))
+		return err
+	})
 	p := s.deploy(widget("1", ""))
 	if c := change(t, p, "Widget", "w"); c.Action != apply.Update || !strings.Contains(c.Reason, "replaced as a whole") {
 		t.Errorf("%s: %s", c.Action, c.Reason)

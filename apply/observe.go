@@ -185,7 +185,7 @@ func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, 
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, t.isTransient)
 	switch {
-	case t.failsConversion(err):
+	case t.failsConversion(verify.Read(err)):
 		return observation{deferral: t.conversionDeferral()}, nil
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true, refusal: err}, nil
@@ -211,7 +211,7 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 		}
 		page, err := o.listMetaPage(ctx, at, opts)
 		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || verify.ConversionFailed(err):
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || verify.Read(err).Detail == verify.NotConverted:
 			o.unlistable.Store(at, true)
 			return nil, false, nil
 		case apierrors.IsResourceExpired(err):

@@ -99,12 +99,11 @@ func (o *orphan) asFound() decide.Orphan {
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
 func (p *planning) keepUnreadable(o *orphan) Change {
-	why := o.obstacle
-	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: why.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
+	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: o.obstacle.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
-		if of := o.mapping.Resource; why.missingVerb != "" && p.a.opts.Gate == GateStrict {
-			c.deny(&verify.PermissionError{Verb: why.missingVerb, Group: of.Group, Resource: of.Resource, Namespace: o.ID.Namespace})
+		if of := o.mapping.Resource; o.obstacle.missingVerb != "" && p.a.opts.Gate == GateStrict {
+			c.deny(&verify.PermissionError{Verb: o.obstacle.missingVerb, Group: of.Group, Resource: of.Resource, Namespace: o.ID.Namespace})
 		}
 	}
 	return c

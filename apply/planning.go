@@ -436,7 +436,7 @@ func (p *planning) letPass(t *target, d *Deferral) {
 		return
 	}
 	c := p.newChange(t, Update)
-	if t.progress.creationRefused || verify.KindOf(t.rejected) == verify.Missing {
+	if t.progress.creationRefused || verify.Read(t.rejected).Kind == verify.Missing {
 		c.Action = Create
 	}
 	if t.decided != nil { // denied

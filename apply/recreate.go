@@ -40,12 +40,12 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 	if permission != decide.Permitted {
 		return Change{}, u.t.reject(immutable)
 	}
-	obstacle, err := u.facts.obstacle.get(u.p.obstacleToRecreation(u.t, u.live))
+	advice, err := u.facts.adviceFirst.get(u.p.adviceBeforeRecreation(u.t, u.live))
 	switch {
 	case err != nil:
 		return Change{}, err
-	case obstacle.advice != "":
-		immutable.Never, immutable.Advice = obstacle.isLasting, obstacle.advice
+	case advice != "":
+		immutable.Advice = advice
 		return Change{}, u.t.reject(immutable)
 	case volumeClaimAdvice != "":
 		u.p.warnings.add(u.t.id, u.t.source, "%s", volumeClaimAdvice)
@@ -128,26 +128,19 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (Change, error) {
 	return c, err
 }
 
-// A recreationObstacle keeps an object from being deleted and made again. The zero value is none.
-type recreationObstacle struct {
-	advice    string // what to do
-	isLasting bool   // recreating it isn't offered
-}
-
-// obstacleToRecreation asks what keeps an object from being deleted, and made again after that.
-func (p *planning) obstacleToRecreation(t *target, live *unstructured.Unstructured) func(context.Context) (recreationObstacle, error) {
-	return func(ctx context.Context) (recreationObstacle, error) {
+// adviceBeforeRecreation asks what somebody has to do before an object can be deleted, and made again after that; empty for nothing.
+func (p *planning) adviceBeforeRecreation(t *target, live *unstructured.Unstructured) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		doing := "checking whose permissions come from"
 		advice, err := p.permissions.adviceAgainstRecreation(ctx, live)
+		if err == nil && advice == "" {
+			doing = "looking for what uses"
+			advice, err = p.a.adviceOnUsers(ctx, t.id)
+		}
 		if err != nil {
-			return recreationObstacle{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
+			return "", &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: err}
 		}
-		if advice != "" {
-			return recreationObstacle{advice, true}, nil
-		}
-		if advice, err = p.a.adviceOnUsers(ctx, t.id); err != nil {
-			return recreationObstacle{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what uses", Err: err}
-		}
-		return recreationObstacle{advice: advice}, nil
+		return advice, nil
 	}
 }
 
@@ -265,16 +258,17 @@ func (u *updateDecision) wasAdopted() bool {
 
 // mayBeHeldByFormer reports whether an object may be refused what another one of its name has: names are compared last.
 func mayBeHeldByFormer(refusal error) bool {
-	kind := verify.KindOf(refusal)
+	kind := verify.Read(refusal).Kind
 	return kind == verify.Held || kind == verify.Quota
 }
 
 // isOnlyForFormer reports whether an object is refused beside the one that it replaces, and may be accepted when that is gone.
 func isOnlyForFormer(refusal error, former *unstructured.Unstructured) bool {
-	if verify.KindOf(refusal) == verify.Quota {
+	said := verify.Read(refusal)
+	if said.Kind == verify.Quota {
 		return decide.Shortage{Namespace: former.GetNamespace(), Message: refusal.Error()}.MayEndWithout(former)
 	}
-	return verify.CannotRenameForDryRun(refusal)
+	return said.NeedsName()
 }
 
 // noDryRunBeside says why an object can't be dry-run while the one that it replaces exists.

@@ -49,17 +49,17 @@ func (m mode) dryRun() []string {
 
 // get reads an object; nil when there is none.
 func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
-	return r.getWhile(ctx, m, id, verify.Transient)
+	return r.getWhile(ctx, m, id, isTransient)
 }
 
-// getWhile is get that tries again while the error is retriable.
-func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*unstructured.Unstructured, error) {
+// getWhile is get that tries again while the error is worth repeating.
+func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, worthRepeating retriable) (*unstructured.Unstructured, error) {
 	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
+	err = r.tryUnlessAbsent(ctx, m, worthRepeating, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
@@ -69,11 +69,11 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, re
 // tryUnlessAbsent is tryWhile for a request about one object. It is no error if the object certainly isn't there. An answer
 // that leaves this open is repeated for discoveryLagWindow, unless the kind is served in another version:
 // see kube.Cluster.ConfirmAbsent.
-func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, retriable func(error) bool, f func() error) error {
+func (r *requester) tryUnlessAbsent(ctx context.Context, m kube.Mapping, worthRepeating retriable, f func() error) error {
 	deadline := time.Now().Add(discoveryLagWindow)
-	mayPass := func(err error) bool {
+	mayPass := func(said verify.Answer) bool {
 		var unserved *kube.UnservedError
-		return retriable(err) || errors.As(err, &unserved) && unserved.Mapping.Resource == m.Resource && time.Now().Before(deadline)
+		return worthRepeating(said) || errors.As(said.Err, &unserved) && unserved.Mapping.Resource == m.Resource && time.Now().Before(deadline)
 	}
 	return r.tryWhile(ctx, mayPass, func() error {
 		err := f()
@@ -159,7 +159,7 @@ func (r *requester) delete(ctx context.Context, m kube.Mapping, id kube.ID, cond
 	if condition.resourceVersion != "" {
 		conditions.ResourceVersion = &condition.resourceVersion
 	}
-	return r.tryUnlessAbsent(ctx, m, verify.Transient, func() error {
+	return r.tryUnlessAbsent(ctx, m, isTransient, func() error {
 		return client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
 	})
 }
@@ -178,16 +178,16 @@ func (r *requester) metaClient(m kube.Mapping, namespace string) (metadata.Resou
 
 // getMeta reads an object's metadata; nil when there is none.
 func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	return r.getMetaWhile(ctx, m, id, verify.Transient)
+	return r.getMetaWhile(ctx, m, id, isTransient)
 }
 
-func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*metav1.PartialObjectMetadata, error) {
+func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, worthRepeating retriable) (*metav1.PartialObjectMetadata, error) {
 	client, err := r.metaClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *metav1.PartialObjectMetadata
-	err = r.tryUnlessAbsent(ctx, m, retriable, func() error {
+	err = r.tryUnlessAbsent(ctx, m, worthRepeating, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
@@ -271,7 +271,7 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case verify.FailsValidation(err):
+	case verify.Read(err).FailsValidation():
 		return false, t.reject(verify.AsServerError(t.obj, err))
 	}
 	return err == nil || kube.IsAlreadyExists(err), nil // the name is compared after the validation

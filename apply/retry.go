@@ -22,9 +22,15 @@ const discoveryLagWindow = time.Minute
 // at once; one that lasts isn't worth minutes.
 const unexplainedErrorWindow = 10 * time.Second
 
+// A retriable says of an answer whether the request is worth repeating now.
+type retriable func(verify.Answer) bool
+
+// isTransient is the retriable of requests that wait for nothing.
+func isTransient(said verify.Answer) bool { return said.IsTransient }
+
 // answerTo makes a request, again after transient failures.
 func answerTo[T any](ctx context.Context, r *requester, request func() (T, error)) (answer T, err error) {
-	err = r.tryWhile(ctx, verify.Transient, func() (err error) {
+	err = r.tryWhile(ctx, isTransient, func() (err error) {
 		answer, err = request()
 		return err
 	})
@@ -36,36 +42,35 @@ func answerTo[T any](ctx context.Context, r *requester, request func() (T, error
 // about a ResourceQuota other than t, which admission has and which passes, and a quota that is used up while this release changes it.
 func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() error) error {
 	began := time.Now()
-	deadline := began.Add(discoveryLagWindow)
-	return r.tryWhile(ctx, func(err error) bool {
+	return r.tryWhile(ctx, func(said verify.Answer) bool {
+		var during time.Duration
 		switch {
-		case m.isFinal && verify.RefusesWrite(err):
-			return false
-		case m.quotaChanges && verify.KindOf(err) == verify.Quota:
-			return time.Since(began) < AdmissionLag
-		case verify.IsUnsettled(err), t.awaitsWebhook && verify.KindOf(err) == verify.WebhookDown:
-			return time.Since(began) < unexplainedErrorWindow/2 // a controller is about to say; it comes with this release
-		case !m.isDryRun && slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return verify.NamesMissingPrerequisite(err, id.Name) }):
-			return time.Since(began) < AdmissionLag // this run has made it; admission is told of it a little later
-		case verify.Transient(err):
-			return !t.failsConversion(err)
-		case t.deferral != nil && verify.KindOrNamespaceUnknown(err):
-			return time.Now().Before(deadline)
+		case m.isFinal && said.RefusesWrite():
+		case m.quotaChanges && said.Kind == verify.Quota:
+			during = AdmissionLag
+		case said.Detail == verify.Uncounted, t.awaitsWebhook && said.Kind == verify.WebhookDown:
+			during = unexplainedErrorWindow / 2 // a controller is about to say; it comes with this release
+		case !m.isDryRun && slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return said.LacksObject(id.Name) }):
+			during = AdmissionLag // this run has made it; admission is told of it a little later
+		case said.IsTransient && !t.failsConversion(said), t.id.Kind != "ResourceQuota" && said.Detail == verify.QuotaRaced:
+			during = r.opts.RetryTimeout
+		case !said.IsTransient && t.deferral != nil && said.LacksKindOrNamespace():
+			during = discoveryLagWindow
 		}
-		return t.id.Kind != "ResourceQuota" && verify.QuotaConflict(err)
+		return time.Since(began) < during
 	}, r.warnWhenRetrying(t, f))
 }
 
 // failsConversion reports whether an object can't be read or written because the conversion
 // webhook of its kind, which this release brings, doesn't answer. Before the object's turn that isn't
 // asked again: it is decided when the webhook is there.
-func (t *target) failsConversion(err error) bool {
-	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
+func (t *target) failsConversion(said verify.Answer) bool {
+	return len(t.ordering.converter) > 0 && (said.Detail == verify.NotConverted || said.Detail == verify.NotPruned)
 }
 
 // isTransient reports whether a read of the object failed in a way that is worth repeating now.
-func (t *target) isTransient(err error) bool {
-	return verify.Transient(err) && !t.failsConversion(err)
+func (t *target) isTransient(said verify.Answer) bool {
+	return said.IsTransient && !t.failsConversion(said)
 }
 
 // silentFailures is how many failures of a request pass before one is reported.
@@ -91,16 +96,18 @@ func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 
 // tryWhile calls f until it succeeds, fails with an error that isn't retriable, or
 // Options.RetryTimeout is over.
-func (r *requester) tryWhile(ctx context.Context, retriable func(error) bool, f func() error) error {
+func (r *requester) tryWhile(ctx context.Context, worthRepeating retriable, f func() error) error {
 	const first, most = 250 * time.Millisecond, 8 * time.Second
 	began := time.Now()
 	for pause := first; ; pause = min(2*pause, most) {
 		asked := time.Now()
 		err := f()
-		unexplained := verify.Unexplained(err) && !retriable(err)
+		said := verify.Read(err)
+		repeats := err != nil && worthRepeating(said)
+		unexplained := said.IsUnexplained && !repeats
 		// A deadline that isn't the caller's is that of one request: no answer.
 		timedOut := errors.Is(err, context.DeadlineExceeded)
-		if err == nil || ctx.Err() != nil || !retriable(err) && !unexplained && !timedOut {
+		if err == nil || ctx.Err() != nil || !repeats && !unexplained && !timedOut {
 			return err
 		}
 		end := began.Add(r.opts.RetryTimeout)

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -94,7 +93,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began, tries := New(nil, Owner{}, Options{}), time.Now(), 0
 		busy := apierrors.NewTooManyRequests("later", 20)
-		if err := a.tryWhile(t.Context(), verify.Transient, func() error {
+		if err := a.tryWhile(t.Context(), isTransient, func() error {
 			if tries++; tries == 1 {
 				return busy
 			}
@@ -103,7 +102,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		began = time.Now()
-		if err := a.tryWhile(t.Context(), verify.Transient, func() error { return apierrors.NewTooManyRequests("tomorrow", 86400) }); err == nil || time.Since(began) > time.Minute {
+		if err := a.tryWhile(t.Context(), isTransient, func() error { return apierrors.NewTooManyRequests("tomorrow", 86400) }); err == nil || time.Since(began) > time.Minute {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
@@ -114,7 +113,7 @@ func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began := New(nil, Owner{}, Options{RetryTimeout: time.Minute}), time.Now()
 		err := kube.ForEach(1000, 16, func(int) error {
-			return a.tryWhile(t.Context(), verify.Transient, func() error { return serverAnswer(http.StatusServiceUnavailable, "", false) })
+			return a.tryWhile(t.Context(), isTransient, func() error { return serverAnswer(http.StatusServiceUnavailable, "", false) })
 		})
 		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {
 			t.Errorf("%d objects took %s", 1000, took)
@@ -128,7 +127,7 @@ func TestTheCallersDeadlineEndsRetrying(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		a, began := New(nil, Owner{}, Options{}), time.Now()
-		if err := a.tryWhile(ctx, verify.Transient, func() error { return serverAnswer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
+		if err := a.tryWhile(ctx, isTransient, func() error { return serverAnswer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})

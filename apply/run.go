@@ -189,7 +189,7 @@ func (r *changeRun) giveUp(c Change, err error) error {
 // mayBeAdmittedSoon reports whether a deletion is refused by admission that this run has changed, which the API server may
 // not have heeded yet. No dry run has told about a deletion before.
 func (r *changeRun) mayBeAdmittedSoon(err error) bool {
-	if kind := verify.KindOf(err); r.t != nil || !r.p.changesJudges || kind != verify.Policy && kind != verify.WebhookSays {
+	if kind := verify.Read(err).Kind; r.t != nil || !r.p.changesJudges || kind != verify.Policy && kind != verify.WebhookSays {
 		return false
 	}
 	if r.refusedSince.IsZero() {

@@ -198,26 +198,27 @@ func (u *updateDecision) decideByDryRun() (Change, error) {
 		keep = u.prediction.UndeclaredDefaults()
 	}
 	said, err := u.p.try(u.t, u.facts, trial{write: u.attempt(), body: u.prediction.Desired, final: !keep.Empty()})
-	switch refusal := said.refusal; {
+	refusal := verify.Read(said.refusal)
+	switch {
 	case err != nil:
 		return Change{}, err
-	case refusal == nil:
+	case refusal.Err == nil:
 		return u.handleAnswer(said.result)
-	case verify.FailedToPrune(refusal) && u.ownersFirst():
+	case refusal.Detail == verify.NotPruned && u.ownersFirst():
 		return u.handleAnswer(u.prediction.Predicted)
-	case verify.NeedsAddress(refusal) && !u.statesAddress(): // a type that a Service without an address can't get
-		return u.decideRecreation(refusal, []string{"spec.clusterIP"})
+	case refusal.Detail == verify.NoAddress && !u.statesAddress(): // a type that a Service without an address can't get
+		return u.decideRecreation(refusal.Err, []string{"spec.clusterIP"})
 	}
-	immutable, err := u.p.fieldsCalledImmutable(u.t, u.facts, said.refusal)
+	immutable, err := u.p.fieldsCalledImmutable(u.t, u.facts, refusal)
 	switch {
 	case err != nil:
 		return Change{}, err
 	case len(immutable) > 0:
-		return u.decideRecreation(said.refusal, immutable)
-	case verify.RefusesWrite(said.refusal) && !keep.Empty():
+		return u.decideRecreation(refusal.Err, immutable)
+	case refusal.RefusesWrite() && !keep.Empty():
 		return u.relinquish(keep)
 	}
-	return u.handleRefusal(said.refusal)
+	return u.handleRefusal(refusal.Err)
 }
 
 // handleRefusal decides what it means that the server wouldn't accept the update.

@@ -49,7 +49,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 		}
 		view, err := p.a.getWhile(ctx, m, t.id, t.isTransient)
 		switch {
-		case t.failsConversion(err):
+		case t.failsConversion(verify.Read(err)):
 			return nil, t.conversionDeferral(), nil
 		case err != nil:
 			return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
@@ -73,9 +73,9 @@ func versionless(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// transientButConversion is verify.Transient for what another version of the object has too.
-func transientButConversion(err error) bool {
-	return verify.Transient(err) && !verify.ConversionFailed(err)
+// transientButConversion is the retriable of what another version of the object has too.
+func transientButConversion(said verify.Answer) bool {
+	return said.IsTransient && said.Detail != verify.NotConverted
 }
 
 // ownersElsewhere are the entries of others who have set fields in a version in which these have other names.
@@ -193,7 +193,7 @@ func (p *planning) lookInOtherVersion(t *target) func(context.Context) (*metav1.
 // nobody converts to that of the mapping.
 func (r *requester) metaInAnyVersion(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
 	meta, err := r.getMetaWhile(ctx, m, id, transientButConversion)
-	if !verify.ConversionFailed(err) {
+	if verify.Read(err).Detail != verify.NotConverted {
 		return meta, err
 	}
 	crd, crdErr := r.get(ctx, definition.Mapping, definition.ID(m.Resource.GroupResource()))

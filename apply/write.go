@@ -120,11 +120,11 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 		default:
 			c.Applied, err = r.a.do(ctx, r.t, w, c.Desired, how)
 		}
-		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
+		if verify.Read(err).Detail == verify.TooLarge && (w.verb == createObject || w.verb == applyObject) {
 			c, err = r.writeLarge(ctx, c, w, how, err)
 		}
 		switch {
-		case err != nil && c.changesOnlyOwners() && verify.RefusesWrite(err):
+		case err != nil && c.changesOnlyOwners() && verify.Read(err).RefusesWrite():
 			c.Applied, c.Reason = c.Live, fieldsStay(c, err)
 			return c, false, nil
 		case err != nil:

@@ -38,8 +38,8 @@ const (
 
 // Next says how to go on.
 func (r Refusal) Next() Reaction {
-	switch {
-	case verify.RefusesDryRun(r.Err):
+	switch said := verify.Read(r.Err); {
+	case said.Detail == verify.NoDryRun:
 		return LeaveUnverified
 	case verify.MissingPermission(r.Err, r.ID.Namespace) != nil:
 		return EstimateLocally
@@ -51,7 +51,7 @@ func (r Refusal) Next() Reaction {
 		return LeaveUnverified
 	case r.MayReadAgain && (verify.IsVanished(r.Err, r.ID) || kube.IsConflict(r.Err)):
 		return ReadAgain // a Job is gone by its TTL, or a controller has written the status
-	case r.BuiltinSchema && verify.LacksField(r.Err):
+	case r.BuiltinSchema && said.Detail == verify.UnknownField:
 		return AskForSchema // ours is of a newer Kubernetes than the server
 	case !errors.As(r.Err, new(apierrors.APIStatus)):
 		return Fail

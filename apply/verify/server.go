@@ -22,8 +22,7 @@ import (
 // A ServerError is the API server's refusal of one object, without the
 // object's name and without confidential values.
 type ServerError struct {
-	Kind   Kind
-	Code   int // HTTP
+	Answer
 	Reason metav1.StatusReason
 	Text   string
 	Holder string // of Held: the object that has it; empty when that isn't known
@@ -75,16 +74,6 @@ func (e *ServerError) Hint() string {
 	return ""
 }
 
-// MayPass reports whether the API server may accept the object when its turn comes, as it is.
-func (e *ServerError) MayPass() bool {
-	return e.Kind == WebhookDown || e.Kind == Held || e.Kind == Quota
-}
-
-// IsByAdmission reports whether what refuses the object is something else in the cluster, which may change.
-func (e *ServerError) IsByAdmission() bool {
-	return e.MayPass() || e.Kind == Policy || e.Kind == WebhookSays || e.Kind == Limit || e.Kind == Class || e.Kind == Permission
-}
-
 var (
 	webhookName    = lazyregexp.New(`webhook "[^"]+"`)
 	webhookService = lazyregexp.New(`https://([^./]+)\.([^./]+)\.svc[:/]`)
@@ -98,7 +87,7 @@ func AsServerError(obj *unstructured.Unstructured, err error) error {
 		return err
 	}
 	s := answer.ErrStatus
-	out := &ServerError{Kind: classify(answer), Code: int(s.Code), Reason: s.Reason, Text: s.Message}
+	out := &ServerError{Answer: Read(err), Reason: s.Reason, Text: s.Message}
 	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
 	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {
 		out.Text = rest
@@ -112,7 +101,7 @@ func AsServerError(obj *unstructured.Unstructured, err error) error {
 	}
 	// What the API server says by itself of permissions and of what is missing has no values.
 	quotesNothing := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ") || s.Reason == metav1.StatusReasonNotFound
-	if !quotesNothing || IsFromAdmission(err) {
+	if !quotesNothing || out.IsByAdmission {
 		out.Text = Conceal(obj, out.Text)
 	}
 	return out

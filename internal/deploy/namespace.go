@@ -41,7 +41,8 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	// The label is Helm's. (helm.sh/helm/v3/pkg/action/install.go)
 	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.Namespace, Labels: map[string]string{"name": l.Namespace}}}
 	made, err := typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
-	for pause := 100 * time.Millisecond; (verify.Transient(err) || verify.Unexplained(err)) && pause < 2*time.Second; pause *= 2 {
+	mayPass := func() bool { said := verify.Read(err); return said.IsTransient || said.IsUnexplained }
+	for pause := 100 * time.Millisecond; mayPass() && pause < 2*time.Second; pause *= 2 {
 		if kube.Sleep(ctx, pause) != nil {
 			break
 		}

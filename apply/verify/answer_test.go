@@ -16,12 +16,12 @@ import (
 // TestHintsNameWhatIsBehind: the webhook that doesn't answer and its Service are looked for by their names.
 func TestHintsNameWhatIsBehind(t *testing.T) {
 	for want, e := range map[string]*ServerError{
-		`webhook "a.example.com" doesn't answer: look at Service/guards/a and the pods behind it.`: {Kind: WebhookDown,
+		`webhook "a.example.com" doesn't answer: look at Service/guards/a and the pods behind it.`: {Answer: Answer{Kind: WebhookDown},
 			Text: `Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://a.guards.svc:443/x?timeout=1s": no endpoints available`},
-		`webhook "a.example.com" doesn't answer: look at the Service and the pods behind it.`: {Kind: WebhookDown,
+		`webhook "a.example.com" doesn't answer: look at the Service and the pods behind it.`: {Answer: Answer{Kind: WebhookDown},
 			Text: `Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://guard.example.com/x": EOF`},
-		`Service/prod/a has it: `: {Kind: Held, Holder: "Service/prod/a"},
-		`another object has it: `: {Kind: Held},
+		`Service/prod/a has it: `: {Answer: Answer{Kind: Held}, Holder: "Service/prod/a"},
+		`another object has it: `: {Answer: Answer{Kind: Held}},
 	} {
 		if got := e.Hint(); !strings.HasPrefix(got, want) {
 			t.Errorf("hint %q, want %q", got, want)
@@ -30,7 +30,7 @@ func TestHintsNameWhatIsBehind(t *testing.T) {
 }
 
 // The API server's words, as 1.36 has them.
-func TestKindOf(t *testing.T) {
+func TestKindsOfAnswers(t *testing.T) {
 	answer := func(code int32, reason metav1.StatusReason, text string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: text, Details: &metav1.StatusDetails{Kind: "pods", Name: "p"}}}
 	}
@@ -66,10 +66,10 @@ func TestKindOf(t *testing.T) {
 		{"overload", answer(503, metav1.StatusReasonServiceUnavailable, `later`), Passing, nil},
 		{"no answer", errors.New("boom"), Unknown, nil},
 	} {
-		if got := KindOf(c.err); got != c.want {
-			t.Errorf("%s: KindOf = %q, want %q", c.name, got, c.want)
+		if got := Read(c.err).Kind; got != c.want {
+			t.Errorf("%s: kind %q, want %q", c.name, got, c.want)
 		}
-		if got := Blames(c.err); !slices.Equal(got, c.blames) {
+		if got := Read(c.err).Blames(); !slices.Equal(got, c.blames) {
 			t.Errorf("%s: Blames = %q, want %q", c.name, got, c.blames)
 		}
 	}
