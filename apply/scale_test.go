@@ -232,6 +232,7 @@ func TestStoppedWorkloads(t *testing.T) {
 // TestAutoscalerMovesOn fails if a workload keeps the number of an autoscaler that the release gives another one to scale, or if that
 // one is set back to the chart's number.
 func TestAutoscalerMovesOn(t *testing.T) {
+	t.Parallel()
 	other := "\n---" + strings.ReplaceAll(scaled, "web", "other")
 	onOther := strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1)
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 // TestScaleTargetThatIsNotThere: a misspelt target of an autoscaler is told at once; one that the release declares, or that is in
 // the cluster, isn't asked for in vain.
 func TestScaleTargetThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	autoscaler := func(target string) string {
 		return "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + target + "}}}"
 	}

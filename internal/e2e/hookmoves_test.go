@@ -166,6 +166,7 @@ var disowned = map[string]string{
 // TestHookDisowns fails if what a hook writes about the ownership of the release's objects keeps them from being changed, or from
 // being deleted when the chart drops them or the release is uninstalled.
 func TestHookDisowns(t *testing.T) {
+	t.Parallel()
 	for name, patch := range disowned {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -220,6 +221,7 @@ func TestLooksAgainAfterPreDelete(t *testing.T) {
 // TestAdoptedAfterAHook fails if an object that a failed run has adopted after its hooks is deleted with what the run has made, and not
 // given back.
 func TestAdoptedAfterAHook(t *testing.T) {
+	t.Parallel()
 	for name, run := range map[string]func(w *world, chart string){
 		"install": func(w *world, chart string) { w.exits(6, "install", "x", chart, "--take-ownership", "--atomic") },
 		"upgrade": func(w *world, chart string) {
