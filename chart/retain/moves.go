@@ -223,12 +223,13 @@ func (r *rewording) isOfSameOwner(rendered, recorded string) bool {
 		words := strings.FieldsFunc(s, isNotWord)
 		return strings.Join(words[max(0, len(words)-1):], "")
 	}
-	return found && lastWord(now) == lastWord(before) && userBefore(now) == userBefore(before) && maps.Equal(usersIn(r.now), usersIn(r.before))
+	return found && lastWord(now) == lastWord(before) && userBefore(now) == userBefore(before) && maps.Equal(usersIn(r.now, rendered), usersIn(r.before, recorded))
 }
 
-// usersIn returns what the words of a line that say whose it is say: the words behind them.
-func usersIn(line string) map[string]string {
-	words := strings.FieldsFunc(line, func(r rune) bool { return isNotWord(r) && !strings.ContainsRune("_.@+-", r) })
+// usersIn returns what the words of a line that say whose it is say: the words behind them. What is generated says nothing, even
+// if it reads like such a word by chance.
+func usersIn(line, generated string) map[string]string {
+	words := strings.FieldsFunc(strings.ReplaceAll(line, generated, "0"), func(r rune) bool { return isNotWord(r) && !strings.ContainsRune("_.@+-", r) })
 	out := map[string]string{}
 	for i, word := range words[:max(0, len(words)-1)] {
 		if isOwnerKey(word) {
