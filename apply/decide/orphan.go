@@ -64,8 +64,12 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 		return d
 	}
 	owner, kind := provenance.OwnerOf(o.Live), o.ID.GroupKind()
-	if o.remadeByAggregator() || o.OursBefore && provenance.IsNobodys(o.Live) || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) ||
-		(o.OnRecord || o.OursBefore) && p.Owner.IsHalfOn(o.Live) {
+	isHalfOurs := p.Owner.IsHalfOn(o.Live)
+	if isHalfOurs {
+		owner = provenance.Owner{}
+	}
+	isTakenFromUs := provenance.IsNobodys(o.Live) || isHalfOurs
+	if o.remadeByAggregator() || o.OursBefore && isTakenFromUs || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) {
 		owner = p.Owner
 	}
 	annotations := []map[string]string{o.Live.GetAnnotations(), o.DeclaredAnnotations()}

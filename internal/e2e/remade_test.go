@@ -38,7 +38,7 @@ func TestRemadeByHand(t *testing.T) {
 		"roll back":      {(*world).remake, func(*world) []string { return []string{"rollback", "x", "1"} }, 0, "1", `updated ConfigMap/\S+/a`},
 		"stripped":       {func(w *world) { w.patch("configmaps", "a", "kubectl-edit", fmt.Sprintf(own, strip, strip, strip)) }, func(w *world) []string { return []string{"upgrade", "x", w.chart(configMap("a", "2"))} }, 0, "2", ``},
 		"half stripped":  {func(w *world) { w.patch("configmaps", "a", "kubectl-edit", disowned["half and label"]) }, func(w *world) []string { return []string{"upgrade", "x", w.chart(configMap("a", "2"))} }, 0, "2", ``},
-		"half taken out": {func(w *world) { w.patch("configmaps", "a", "kubectl-edit", disowned["no name"]) }, func(*world) []string { return []string{"uninstall", "x"} }, 0, "", `deleted ConfigMap/\S+/a`},
+		"half taken out": {func(w *world) { w.patch("configmaps", "a", "kubectl-edit", disowned["no name"]) }, func(*world) []string { return []string{"uninstall", "x"} }, 0, "1", `no longer belongs to a release`},
 		"taken out":      {func(w *world) { w.patch("configmaps", "a", "kubectl-edit", fmt.Sprintf(own, strip, strip, strip)) }, func(*world) []string { return []string{"uninstall", "x"} }, 0, "1", `no longer belongs to a release`},
 		"another's": {func(w *world) {
 			w.remake()
