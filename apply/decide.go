@@ -129,7 +129,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 
 // notOurs rejects a target that exists and belongs to others.
 func (p *planning) notOurs(t *target, live metav1.Object) error {
-	return t.reject(&OwnershipError{ID: t.id, Owner: p.claims.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
+	return t.reject(&OwnershipError{ID: t.id, Owner: p.a.owner.OwnerOf(live), Text: p.a.owner.Mismatch(live)})
 }
 
 // foreignFinalizers returns the finalizers of an object that is being deleted for which somebody else has to act. What is in a

@@ -16,6 +16,9 @@ import (
 // for: typing errors, mostly. all are the values that may hold templates which read others. Where a template hands all
 // values on, nobody can tell, and there are none.
 func UnknownValues(c *helmchart.Chart, given, all map[string]any) []string {
+	if len(given) == 0 {
+		return nil
+	}
 	k := knownValues{chart: c, reads: readsOf(c)}
 	k.reads.addTextsIn(all)
 	if k.reads.everything {

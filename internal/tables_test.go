@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,7 +58,7 @@ func parallelism(functions map[string]*ast.FuncDecl, body ast.Node, through []st
 			}
 		case *ast.Ident:
 			called := functions[f.Name]
-			if called == nil || strings.Contains(strings.Join(through, " ")+" ", f.Name+" ") {
+			if called == nil || slices.Contains(through, f.Name) {
 				return true
 			}
 			calledParallel, calledRows := parallelism(functions, called.Body, append(through, f.Name))

@@ -49,7 +49,7 @@ func (c Claims) DecideExisting(e Existing) Decision {
 	switch {
 	case c.isOthersInCRDs(e) && !deleting:
 		return keepOwned(e.Live)
-	case e.FromCRDs && !e.ID.IsCRD() && !deleting && !c.ReplaceInCRDs && c.OwnerOf(e.Live) == (provenance.Owner{}):
+	case e.FromCRDs && !e.ID.IsCRD() && !deleting && !c.ReplaceInCRDs && c.Owner.OwnerOf(e.Live) == (provenance.Owner{}):
 		return keep("exists already and belongs to no release: what is in crds/ and defines no kind is only created")
 	case c.AdoptedSince(e):
 		return Decision{Action: GiveBack, Reason: e.Provenance.WhyGivenBack()}
@@ -68,7 +68,7 @@ func (c Claims) DecideExisting(e Existing) Decision {
 // isOthersInCRDs reports whether an object of crds/ belongs to another release. Definitions, of which
 // a release keeps only its own part, are shared.
 func (c Claims) isOthersInCRDs(e Existing) bool {
-	owner := c.OwnerOf(e.Live)
+	owner := c.Owner.OwnerOf(e.Live)
 	return e.FromCRDs && !e.ID.IsCRD() && owner != (provenance.Owner{}) && owner != c.Owner
 }
 
@@ -91,7 +91,7 @@ func (c Claims) adoptedByFailedRunsSince(e Existing) bool {
 
 // claim reports whether the release may change an object, and whether that adopts it.
 func (c Claims) claim(e Existing) (adopts, permitted bool) {
-	owner := c.OwnerOf(e.Live)
+	owner := c.Owner.OwnerOf(e.Live)
 	switch {
 	case e.FromCRDs, owner == c.Owner:
 		return false, true
@@ -106,15 +106,6 @@ func (c Claims) claim(e Existing) (adopts, permitted bool) {
 	}
 	taken := slices.Contains(c.TakeOwnershipFrom, "*") || slices.Contains(c.TakeOwnershipFrom, owner.String())
 	return taken, taken
-}
-
-// OwnerOf returns the release that an object belongs to; the empty Owner for none, and for an
-// object that somebody began to adopt for this release by hand.
-func (c Claims) OwnerOf(live metav1.Object) provenance.Owner {
-	if c.Owner.IsHalfOn(live) {
-		return provenance.Owner{}
-	}
-	return provenance.OwnerOf(live)
 }
 
 // UnusedAdoptions returns the entries of Adopt that name none of the objects, such as misspelt ones.
@@ -181,7 +172,7 @@ func HasDeletePolicy[T ~string](named []T, policy T) bool {
 // WhyInTheWay says why the object that has the name of a hook must stay; empty when it may be
 // deleted for the hook.
 func (c Claims) WhyInTheWay(e Existing) string {
-	owner := c.OwnerOf(e.Live)
+	owner := c.Owner.OwnerOf(e.Live)
 	switch {
 	case owner != (provenance.Owner{}) && owner != c.Owner:
 		return "belongs to release " + owner.String()

@@ -63,12 +63,8 @@ func (p Pruning) DecideOrphan(o Orphan) Decision {
 	if d, ok := p.adopted(o); ok {
 		return d
 	}
-	owner, kind := provenance.OwnerOf(o.Live), o.ID.GroupKind()
-	isHalfOurs := p.Owner.IsHalfOn(o.Live)
-	if isHalfOurs {
-		owner = provenance.Owner{}
-	}
-	isTakenFromUs := provenance.IsNobodys(o.Live) || isHalfOurs
+	owner, kind := p.Owner.OwnerOf(o.Live), o.ID.GroupKind()
+	isTakenFromUs := provenance.IsNobodys(o.Live) || p.Owner.IsHalfOn(o.Live)
 	if o.remadeByAggregator() || o.OursBefore && isTakenFromUs || o.OnRecord && o.Origin == FromTemplate && provenance.IsRemade(o.Live) {
 		owner = p.Owner
 	}

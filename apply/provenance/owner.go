@@ -54,6 +54,14 @@ func (o Owner) IsHalfOn(obj metav1.Object) bool {
 	return owner == (Owner{Release: o.Release}) || owner == (Owner{Namespace: o.Namespace})
 }
 
+// OwnerOf is the function of this name, but for an object that is only half on o: that belongs to none.
+func (o Owner) OwnerOf(obj metav1.Object) Owner {
+	if o.IsHalfOn(obj) {
+		return Owner{}
+	}
+	return OwnerOf(obj)
+}
+
 // IsRemade reports whether somebody has made an object of ours anew, without ownership. One with fields of a program that may
 // have written for a release was taken out of it, and of one without managed fields nobody knows.
 func IsRemade(obj metav1.Object) bool {
