@@ -160,6 +160,35 @@ func TestMistakesAreNotRetried(t *testing.T) {
 	}
 }
 
+// TestPortIsLetGoLate fails if a recreation fails because the API server lets a port go only after the object that had it.
+func TestPortIsLetGoLate(t *testing.T) {
+	s := begin(t)
+	s.opts.AllowRecreate = true
+	const chart = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.0.80, ports: [{port: 80, nodePort: 30087}]}"
+	s.deploy(chart)
+	next := strings.Replace(chart, "10.96.0.80", "10.96.0.81", 1)
+	services, held := s.client("v1", "Service"), false
+	s.through(&faulty{
+		before: func(r *http.Request) (*http.Response, error) {
+			if real(r) && r.Method != http.MethodDelete && !held && strings.HasSuffix(r.URL.Path, "/x") {
+				held = true
+				s.post(s.manifests(strings.NewReplacer("name: x", "name: late", "clusterIP: 10.96.0.80, ", "").Replace(chart))[0].Object, "x")
+			}
+			return nil, nil
+		},
+		after: func(_ *http.Request, answer *http.Response) error {
+			if answer.StatusCode == http.StatusUnprocessableEntity {
+				_ = services.Delete(bg, "late", deleteNow)
+			}
+			return nil
+		},
+	})
+	s.run(s.plan(next))
+	if !held || at(s.get("v1", "Service", "x"), "spec.clusterIP") != "10.96.0.81" {
+		t.Errorf("held %v, %v", held, s.get("v1", "Service", "x"))
+	}
+}
+
 // A server that is too old for server-side apply is named as such.
 func TestServerWithoutApply(t *testing.T) {
 	s := begin(t)

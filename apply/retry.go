@@ -52,6 +52,8 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 			during = unexplainedErrorWindow / 2 // a controller is about to say; it comes with this release
 		case !m.isDryRun && slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return said.LacksObject(id.Name) }):
 			during = AdmissionLag // this run has made it; admission is told of it a little later
+		case !m.isDryRun && said.Kind == verify.Held:
+			during = AdmissionLag // ports and addresses are let go a little after the object that had them is gone
 		case said.IsTransient && !t.failsConversion(said), t.id.Kind != "ResourceQuota" && said.Detail == verify.QuotaRaced:
 			during = r.opts.RetryTimeout
 		case !said.IsTransient && t.deferral != nil && said.LacksKindOrNamespace():

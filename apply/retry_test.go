@@ -64,6 +64,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"no answer in time", &url.Error{Op: "Patch", URL: "https://x", Err: context.DeadlineExceeded}, limit, target{}},
 		{"a quota that others use", serverAnswer(409, quota, true), limit, target{}},
 		{"a quota that others write", serverAnswer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
+		{"a port that was let go", serverAnswer(422, "spec.ports[0].nodePort: Invalid value: 30085: provided port is already allocated", true), AdmissionLag, target{}},
 		{"a kind that isn't there", serverAnswer(404, "the server could not find the requested resource", true), 0, target{}},
 		{"a kind just made", serverAnswer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", serverAnswer(500, converter, true), limit, target{}},
