@@ -677,7 +677,7 @@ func TestLeaseRefusedByQuota(t *testing.T) {
 	if _, err := quotas.Create(ctx, quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.Eventually(t, 10*time.Second, "the quota is in force", func(ctx context.Context) error { // admission knows it a moment after its status is there
+	s.Eventually(t, time.Minute, "the quota is in force", func(ctx context.Context) error { // admission knows it a moment after its status is there
 		probe := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 		_, err := s.Client().CoordinationV1().Leases(s.namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), "exceeded quota") {

@@ -336,7 +336,7 @@ func TestHookIsWhatAdmissionReads(t *testing.T) {
 	w.ok("upgrade", "x", second)
 	w.there("services", map[string]bool{"web": true})
 	// It says less than it needs.
-	w.says(w.exits(1, "upgrade", "x", w.chart(quota(1), service("web"), service("more"))), "stderr", "only hooks ran", "exceeded quota")
+	w.says(w.exits(1, "upgrade", "x", w.chart(quota(1), service("web"), service("more"), hookJob("then", "pre-upgrade", "before-hook-creation", false))), "stderr", "only hooks ran", "exceeded quota")
 	w.there("services", map[string]bool{"web": true, "more": false})
 }
 

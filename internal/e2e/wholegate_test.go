@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -219,6 +220,12 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
 			if strings.Contains(c.before, "kind: PersistentVolumeClaim") {
 				w.eventually("the claim is bound", func() bool { return field(w.must("persistentvolumeclaims", "data"), "status.phase") == "Bound" })
+			}
+			if strings.Contains(c.before, "kind: ResourceQuota") {
+				w.eventually("the quota counts", func() bool {
+					quota := w.must("resourcequotas", "q")
+					return reflect.DeepEqual(field(quota, "status.used"), field(quota, "spec.hard"))
+				})
 			}
 			second := w.chart(fill(c.after))
 			var plan result
