@@ -230,16 +230,8 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 }
 
 func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	client, err := o.a.metaClient(at.mapping, at.namespace)
-	if err != nil {
-		return nil, err
-	}
-	var out *metav1.PartialObjectMetadataList
-	err = o.a.tryWhile(ctx, transientButConversion, func() error {
-		out, err = client.List(ctx, opts)
-		return err
-	})
-	return out, err
+	client := o.a.metaClient(at.mapping, at.namespace)
+	return answerTo(ctx, o.a.requester, transientButConversion, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
@@ -289,17 +281,14 @@ const pageSize = 250
 const maxPages = 400
 
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
-	client, err := o.a.cluster.ResourceClient(at.mapping, at.namespace)
-	if err != nil {
-		return err
-	}
+	client := o.a.cluster.ResourceClient(at.mapping, at.namespace)
 	byName := map[string]*target{}
 	for _, t := range group {
 		byName[t.id.Name] = t
 	}
 	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
 	for range 4 + len(group)/10 { // where there are many others, the rest is read one by one
-		list, err := answerTo(ctx, o.a.requester, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
+		list, err := answerTo(ctx, o.a.requester, isTransient, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
 		if apierrors.IsResourceExpired(err) {
 			break // the list expired between two pages: the rest is read one by one
 		}

@@ -105,7 +105,7 @@ func (p *permissions) mayRequest(ctx context.Context, what authorizationv1.Resou
 	for _, name := range slices.Compact([]string{"", what.Name}) {
 		what.Name = name
 		allowed, err := p.asked.get(what, func() (bool, error) {
-			return answerTo(ctx, p.a.requester, func() (bool, error) { return p.a.cluster.MayRequest(ctx, what) })
+			return answerTo(ctx, p.a.requester, isTransient, func() (bool, error) { return p.a.cluster.MayRequest(ctx, what) })
 		})
 		if err != nil {
 			return false, fmt.Errorf("checking the permissions of the account: %w", err)

@@ -54,12 +54,9 @@ func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstr
 
 // getWhile is get that tries again while the error is worth repeating.
 func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, worthRepeating retriable) (*unstructured.Unstructured, error) {
-	client, err := r.cluster.ResourceClient(m, id.Namespace)
-	if err != nil {
-		return nil, err
-	}
+	client := r.cluster.ResourceClient(m, id.Namespace)
 	var out *unstructured.Unstructured
-	err = r.tryUnlessAbsent(ctx, m, worthRepeating, func() error {
+	err := r.tryUnlessAbsent(ctx, m, worthRepeating, func() (err error) {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
@@ -137,12 +134,9 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 
 // send makes a request about the object of a target and retries transient failures.
 func (r *requester) send(ctx context.Context, t *target, m mode, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	client, err := r.cluster.ResourceClient(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
+	client := r.cluster.ResourceClient(t.mapping, t.id.Namespace)
 	var out *unstructured.Unstructured
-	err = r.tryFor(ctx, t, m, func() error {
+	err := r.tryFor(ctx, t, m, func() (err error) {
 		out, err = request(client)
 		return err
 	})
@@ -151,10 +145,7 @@ func (r *requester) send(ctx context.Context, t *target, m mode, request func(dy
 
 // delete deletes an object if it fulfils the precondition.
 func (r *requester) delete(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
-	client, err := r.cluster.ResourceClient(m, id.Namespace)
-	if err != nil {
-		return err
-	}
+	client := r.cluster.ResourceClient(m, id.Namespace)
 	conditions := &metav1.Preconditions{UID: &condition.uid}
 	if condition.resourceVersion != "" {
 		conditions.ResourceVersion = &condition.resourceVersion
@@ -165,15 +156,12 @@ func (r *requester) delete(ctx context.Context, m kube.Mapping, id kube.ID, cond
 }
 
 // metaClient reads the metadata of objects of a kind.
-func (r *requester) metaClient(m kube.Mapping, namespace string) (metadata.ResourceInterface, error) {
-	client, err := r.cluster.Metadata()
-	if err != nil {
-		return nil, err
-	}
+func (r *requester) metaClient(m kube.Mapping, namespace string) metadata.ResourceInterface {
+	client := r.cluster.Metadata().Resource(m.Resource)
 	if !m.Namespaced {
-		return client.Resource(m.Resource), nil
+		return client
 	}
-	return client.Resource(m.Resource).Namespace(namespace), nil
+	return client.Namespace(namespace)
 }
 
 // getMeta reads an object's metadata; nil when there is none.
@@ -182,12 +170,9 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 }
 
 func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID, worthRepeating retriable) (*metav1.PartialObjectMetadata, error) {
-	client, err := r.metaClient(m, id.Namespace)
-	if err != nil {
-		return nil, err
-	}
+	client := r.metaClient(m, id.Namespace)
 	var out *metav1.PartialObjectMetadata
-	err = r.tryUnlessAbsent(ctx, m, worthRepeating, func() error {
+	err := r.tryUnlessAbsent(ctx, m, worthRepeating, func() (err error) {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
@@ -196,11 +181,8 @@ func (r *requester) getMetaWhile(ctx context.Context, m kube.Mapping, id kube.ID
 
 // list reads all objects of a collection.
 func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Unstructured, error) {
-	client, err := r.cluster.ResourceClient(at.mapping, at.namespace)
-	if err != nil {
-		return nil, err
-	}
-	list, err := answerTo(ctx, r, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
+	client := r.cluster.ResourceClient(at.mapping, at.namespace)
+	list, err := answerTo(ctx, r, isTransient, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, metav1.ListOptions{}) })
 	if err != nil {
 		return nil, listError(at, err)
 	}
@@ -258,14 +240,10 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	if r.opts.Gate == GateOff || len(d.Until) != 1 || !d.waitsFor(namespaceID(t.id.Namespace)) || t.id.GroupKind() == kube.PodKind {
 		return false, nil
 	}
-	client, err := r.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault)
-	if err != nil {
-		return false, err
-	}
 	ctx = kube.WithWarnings(ctx, func(string) bool { return true }) // they may be about that namespace
 	elsewhere := kube.ShallowCopy(desired)
 	elsewhere.SetNamespace(metav1.NamespaceDefault)
-	_, err = client.Create(ctx, elsewhere, metav1.CreateOptions{
+	_, err = r.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault).Create(ctx, elsewhere, metav1.CreateOptions{
 		FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: asDryRun.dryRun(),
 	})
 	switch {

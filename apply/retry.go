@@ -28,9 +28,9 @@ type retriable func(verify.Answer) bool
 // isTransient is the retriable of requests that wait for nothing.
 func isTransient(said verify.Answer) bool { return said.IsTransient }
 
-// answerTo makes a request, again after transient failures.
-func answerTo[T any](ctx context.Context, r *requester, request func() (T, error)) (answer T, err error) {
-	err = r.tryWhile(ctx, isTransient, func() (err error) {
+// answerTo is tryWhile for a request that is answered with a value.
+func answerTo[T any](ctx context.Context, r *requester, worthRepeating retriable, request func() (T, error)) (answer T, err error) {
+	err = r.tryWhile(ctx, worthRepeating, func() (err error) {
 		answer, err = request()
 		return err
 	})

@@ -90,11 +90,7 @@ func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.Namespac
 	if err != nil {
 		return nil, false, err
 	}
-	requests, err := p.Cluster.Dynamic()
-	if err != nil {
-		return nil, false, err
-	}
-	client.resources = requests.Resource(mapping.Resource)
+	client.resources = p.Cluster.Dynamic().Resource(mapping.Resource)
 	client.ResourceInterface = client.resources
 	return client, mapping.Namespaced, nil
 }

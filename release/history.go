@@ -73,11 +73,7 @@ func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	if err != nil {
 		return nil
 	}
-	secrets, err := s.secrets()
-	if err != nil {
-		return nil
-	}
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector + ",status notin (superseded)", Limit: maxPrefetched})
+	list, err := s.secrets().List(ctx, metav1.ListOptions{LabelSelector: selector + ",status notin (superseded)", Limit: maxPrefetched})
 	if err != nil {
 		return nil
 	}

@@ -102,18 +102,15 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	if err := ValidateName(name); err != nil {
 		return nil, err
 	}
-	client, err := s.cluster.Typed()
-	if err != nil {
-		return nil, err
-	}
 	opts = opts.withDefaults()
 	l := &Lock{
 		store: s, name: name, opts: opts,
 		holder: Holder{Run: newRun(), ProcessDescription: Who(), Operation: opts.Operation, Since: time.Now(), process: thisProcess()},
-		leases: client.CoordinationV1().Leases(s.namespace),
+		leases: s.cluster.Typed().CoordinationV1().Leases(s.namespace),
 	}
 	l.SetOperation(opts.Operation)
 	var acquired *coordinationv1.Lease
+	var err error
 	if !opts.NoLease {
 		acquired, err = l.acquire(ctx)
 	}
@@ -169,11 +166,7 @@ func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 
 // readLease reads the Lease of a release; nil without one, and without permission.
 func (s *Store) readLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	client, err := s.cluster.Typed()
-	if err != nil {
-		return nil, err
-	}
-	found, err := getLease(ctx, client.CoordinationV1().Leases(s.namespace), leaseName(name))
+	found, err := getLease(ctx, s.cluster.Typed().CoordinationV1().Leases(s.namespace), leaseName(name))
 	if errors.Is(err, errNoLease) {
 		return nil, nil
 	}

@@ -185,17 +185,13 @@ func (l *Lock) replaceParts(ctx context.Context, rec *Record, old stored) {
 
 // ownParts makes the head the owner of parts that were written before it.
 func (l *Lock) ownParts(ctx context.Context, rec *Record) error {
-	secrets, err := l.store.secrets()
-	if err != nil {
-		return err
-	}
 	owner, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": headAsOwner(rec)}})
 	if err != nil {
 		return err
 	}
 	names := partNames(rec.Name, rec.Version, rec.stored.bundles...)
 	return kube.ForEach(len(names), kube.ParallelRequests, func(i int) error {
-		_, err := secrets.Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
+		_, err := l.store.secrets().Patch(ctx, names[i], types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
 			return nil // Helm's permissions may lack patch; trimming and FinishUninstall work without it
 		}

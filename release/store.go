@@ -61,11 +61,9 @@ func (s *Store) inNamespace(namespace string) *Store {
 
 // write creates a Secret, or, if it has a UID, replaces the very one that it was read from. It returns what is stored.
 func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
-	secrets, err := s.secrets()
-	if err != nil {
-		return nil, err
-	}
+	secrets := s.secrets()
 	var written *corev1.Secret
+	var err error
 	if secret.UID == "" {
 		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 	} else {
@@ -77,21 +75,13 @@ func (s *Store) write(ctx context.Context, secret *corev1.Secret) (*corev1.Secre
 	return written, nil
 }
 
-func (s *Store) secrets() (typedcore.SecretInterface, error) {
-	client, err := s.cluster.Typed()
-	if err != nil {
-		return nil, err
-	}
-	return client.CoreV1().Secrets(s.namespace), nil
+func (s *Store) secrets() typedcore.SecretInterface {
+	return s.cluster.Typed().CoreV1().Secrets(s.namespace)
 }
 
 // getSecret reads a Secret. An error of the API server says which one was read.
 func (s *Store) getSecret(ctx context.Context, name string) (*corev1.Secret, error) {
-	secrets, err := s.secrets()
-	if err != nil {
-		return nil, err
-	}
-	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	secret, err := s.secrets().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, name, err)
 	}
@@ -141,11 +131,7 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 // listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
 // content isn't transferred. What somebody has only labelled like a record is left out.
 func (s *Store) listSecretMetadata(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
-	client, err := s.cluster.Metadata()
-	if err != nil {
-		return nil, err
-	}
-	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
+	secrets := s.cluster.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
 	var out []metav1.PartialObjectMetadata
 	opts := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for range maxPages {
@@ -186,15 +172,11 @@ func (s *Store) deleteOldest(ctx context.Context, all *listing, n, newest int) e
 
 // deleteSecret deletes a Secret; with a uid, only the one that has it. It succeeds if the Secret is already gone.
 func (s *Store) deleteSecret(ctx context.Context, name, uid string) error {
-	secrets, err := s.secrets()
-	if err != nil {
-		return err
-	}
 	var opts metav1.DeleteOptions
 	if uid != "" {
 		opts.Preconditions = metav1.NewUIDPreconditions(uid)
 	}
-	err = retry(ctx, func(ctx context.Context) error { return secrets.Delete(ctx, name, opts) })
+	err := retry(ctx, func(ctx context.Context) error { return s.secrets().Delete(ctx, name, opts) })
 	if err == nil || apierrors.IsNotFound(err) || kube.IsConflict(err) {
 		return nil // the one we knew is gone
 	}

@@ -89,12 +89,8 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	if err != nil {
 		return kindRule{}, err
 	}
-	client, err := t.cluster.Metadata()
-	if err != nil {
-		return kindRule{}, err
-	}
 	name := mapping.Resource.GroupResource().String()
-	definition, err := client.Resource(apiextensions.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
+	definition, err := t.cluster.Metadata().Resource(apiextensions.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindRule{}, err
 	}

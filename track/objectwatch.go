@@ -49,16 +49,13 @@ func (o *objectWatch) description() string {
 	return resource + " in namespace " + o.namespace
 }
 
-func (o *objectWatch) start() error {
+func (o *objectWatch) start() {
 	o.query = watch.Query{Labels: commonLabels(o.outage.objects), From: startVersion(o.outage.objects)}
-	return o.watchNames(slices.Sorted(maps.Keys(o.objects)), o.query)
+	o.watchNames(slices.Sorted(maps.Keys(o.objects)), o.query)
 }
 
-func (o *objectWatch) watchNames(names []string, query watch.Query) error {
-	client, err := o.watches.cluster.ResourceClient(o.mapping, o.namespace)
-	if err != nil {
-		return err
-	}
+func (o *objectWatch) watchNames(names []string, query watch.Query) {
+	client := o.watches.cluster.ResourceClient(o.mapping, o.namespace)
 	source := watch.SourceOf(client)
 	source.ConfirmAbsent = func(ctx context.Context, answer error) error {
 		return o.watches.cluster.ConfirmAbsent(ctx, o.mapping, answer)
@@ -74,7 +71,6 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 			tasks.send(func() { o.handle(e) })
 		})
 	})
-	return nil
 }
 
 // allAwaitDeletion reports whether all objects are to be deleted.
@@ -181,8 +177,6 @@ func (o *objectWatch) handleLost(obj *trackedObject, last *unstructured.Unstruct
 		obj.markGone(last)
 	case !o.watchedByName[obj.target.ID.Name]:
 		o.watchedByName[obj.target.ID.Name] = true
-		if err := o.watchNames([]string{obj.target.ID.Name}, watch.Query{}); err != nil {
-			o.watches.fatal = err
-		}
+		o.watchNames([]string{obj.target.ID.Name}, watch.Query{})
 	}
 }

@@ -100,7 +100,7 @@ func (w *objectWatches) declaresStatus(ctx context.Context, gvk schema.GroupVers
 }
 
 // start opens the watches of all resources.
-func (w *objectWatches) start() error {
+func (w *objectWatches) start() {
 	byResource := map[schema.GroupVersionResource][]*objectWatch{}
 	for _, o := range w.open {
 		byResource[o.mapping.Resource] = append(byResource[o.mapping.Resource], o)
@@ -110,12 +110,9 @@ func (w *objectWatches) start() error {
 			continue
 		}
 		for _, o := range group {
-			if err := o.start(); err != nil {
-				return err
-			}
+			o.start()
 		}
 	}
-	return nil
 }
 
 // startAllNamespaces opens one watch of all namespaces in place of the watches of a group.
@@ -126,8 +123,7 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 		all = append(all, o.outage.objects...)
 	}
 	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	client, err := w.cluster.ResourceClient(group[0].mapping, "")
-	if err != nil || query.Labels == "" {
+	if query.Labels == "" {
 		return false
 	}
 	w.allNamespaces = true
@@ -142,13 +138,11 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 		}
 	})
 	w.startWatch(ctx, watchRequest{
-		resource: group[0].mapping.Resource.GroupResource().String(), source: watch.SourceOf(client), query: query,
+		resource: group[0].mapping.Resource.GroupResource().String(), source: watch.SourceOf(w.cluster.ResourceClient(group[0].mapping, "")), query: query,
 		handle: func(e watch.Event) { dispatch(group, e) },
 		watchEachNamespace: func() {
 			for _, o := range group {
-				if err := o.start(); err != nil {
-					w.fatal = err
-				}
+				o.start()
 			}
 		},
 	})

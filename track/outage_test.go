@@ -212,10 +212,7 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := cluster.ResourceClient(mapping, w.ns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := cluster.ResourceClient(mapping, w.ns)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var kinds []watch.EventKind

@@ -112,12 +112,9 @@ func (t *trackedObject) needsRevision() bool {
 }
 
 func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {
-	client, err := p.cluster.Metadata()
-	if err != nil {
-		return // Wait has used the connection already
-	}
 	var opts metav1.ListOptions
 	if len(objects) == 1 {
+		var err error
 		if opts.LabelSelector, err = selectorOf(objects[0].observed.object); err != nil {
 			return
 		}
@@ -126,7 +123,7 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 		obj.lookups.inFlight = true
 	}
 	p.tasks.group.Go(func() {
-		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(p.tasks.ctx, opts)
+		found, err := p.cluster.Metadata().Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(p.tasks.ctx, opts)
 		p.tasks.send(func() {
 			nextAt := p.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {

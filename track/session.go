@@ -32,7 +32,7 @@ type session struct {
 	warned  map[string]bool // texts, each reported once
 	tasks   tasks
 	health  apiHealth
-	fatal   error // ends the wait: credentials refused, or a watch that can't be opened
+	fatal   error // ends the wait: credentials refused
 	// allNamespaces says that pods and events of all namespaces are watched at once, because the
 	// objects are in many.
 	allNamespaces bool

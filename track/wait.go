@@ -64,10 +64,8 @@ func newWait(t *Tracker, targets []Target, onEvent func(Event)) *wait {
 
 // run computes the status of the baselines, watches what isn't ready, and returns the
 // outcome.
-func (w *wait) run(ctx context.Context) (err error) {
-	if w.typed, err = w.cluster.Typed(); err != nil {
-		return err
-	}
+func (w *wait) run(ctx context.Context) error {
+	w.typed = w.cluster.Typed()
 	defer w.tasks.begin(ctx)()
 	defer w.logs.warnMissed()
 	defer w.recordWorkloads()
@@ -110,7 +108,8 @@ func (w *wait) openWatches(ctx context.Context) error {
 			w.watches.add(obj, mapping)
 		}
 	}
-	return w.watches.start()
+	w.watches.start()
+	return nil
 }
 
 // warnSettings warns of annotations that can't be read, for each object, and of annotations

@@ -90,11 +90,7 @@ func (w *world) client(gvk schema.GroupVersionKind) dynamic.ResourceInterface {
 	if err != nil {
 		w.Fatal(err)
 	}
-	client, err := w.admin.ResourceClient(mapping, w.ns)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return client
+	return w.admin.ResourceClient(mapping, w.ns)
 }
 
 // apply does what a release does, and gives what it would give the tracker.

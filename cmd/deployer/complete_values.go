@@ -184,11 +184,7 @@ func (q completionRequest) names(resource, namespace string, opts metav1.ListOpt
 	if err != nil {
 		return nil
 	}
-	client, err := cluster.Metadata()
-	if err != nil {
-		return nil
-	}
-	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(q.ctx, opts)
+	list, err := cluster.Metadata().Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(q.ctx, opts)
 	if err != nil {
 		return nil
 	}

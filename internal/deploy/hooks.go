@@ -290,19 +290,19 @@ type PodLog struct {
 // reportLogs reports the logs of the hooks' pods, as long as these exist. A log that
 // can't be read is only a warning: the hooks have ended.
 func (r *hookRunner) reportLogs(ctx context.Context, hooks []ranHook) {
-	typed, err := r.Cluster.Typed()
-	if !r.op.showLogs || err != nil {
-		return // without a connection no hook has run
+	if !r.op.showLogs {
+		return
 	}
+	typed := r.Cluster.Typed().CoreV1()
 	ctx = cleanupContext(ctx)
 	for _, h := range hooks {
 		for _, obj := range h.objects {
-			pods, err := podsOf(ctx, typed.CoreV1().Pods(obj.GetNamespace()), obj)
+			pods, err := podsOf(ctx, typed.Pods(obj.GetNamespace()), obj)
 			if err != nil {
 				r.warn(fmt.Sprintf("finding the pods of %s: %v", kube.IDOf(obj), err))
 			}
 			for _, pod := range pods {
-				r.reportLogsOf(ctx, typed.CoreV1().Pods(pod.Namespace), &pod)
+				r.reportLogsOf(ctx, typed.Pods(pod.Namespace), &pod)
 			}
 		}
 	}

@@ -34,19 +34,15 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	if l.op == nil || !l.op.NewNamespace {
 		return nil
 	}
-	typed, err := l.Cluster.Typed()
-	if err != nil {
-		return err
-	}
 	// The label is Helm's. (helm.sh/helm/v3/pkg/action/install.go)
 	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.Namespace, Labels: map[string]string{"name": l.Namespace}}}
-	made, err := typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
+	made, err := l.Cluster.Typed().CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
 	mayPass := func() bool { said := verify.Read(err); return said.IsTransient || said.IsUnexplained }
 	for pause := 100 * time.Millisecond; mayPass() && pause < 2*time.Second; pause *= 2 {
 		if kube.Sleep(ctx, pause) != nil {
 			break
 		}
-		made, err = typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
+		made, err = l.Cluster.Typed().CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
 	}
 	switch {
 	case kube.IsAlreadyExists(err):
@@ -99,10 +95,7 @@ func (l *lifecycle) removeCreatedNamespace(ctx context.Context) {
 }
 
 func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
-	typed, err := l.Cluster.Typed()
-	if err != nil {
-		return err
-	}
+	typed := l.Cluster.Typed()
 	lists, err := discovery.ToDiscoveryInterfaceWithContext(typed.Discovery()).ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil {
 		return err
@@ -140,12 +133,8 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 // confirmEmpty returns an error if the namespace has objects of these kinds, besides what the cluster puts
 // into each namespace, or if they can't be listed.
 func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersionResource) error {
-	client, err := l.Cluster.Metadata()
-	if err != nil {
-		return err
-	}
 	return kube.ForEach(len(kinds), kube.ParallelRequests, func(i int) error {
-		list, err := client.Resource(kinds[i]).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
+		list, err := l.Cluster.Metadata().Resource(kinds[i]).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
 		if apierrors.IsNotFound(err) {
 			return nil // the definition of the kind was deleted meanwhile, and its objects with it
 		}
@@ -183,12 +172,8 @@ func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error
 	if op.Verb != Install || op.NewNamespace {
 		return nil
 	}
-	typed, err := d.Cluster.Typed()
-	if err != nil {
-		return err
-	}
-	accounts := typed.CoreV1().ServiceAccounts(d.Namespace)
-	if _, err = accounts.Get(ctx, defaultAccount, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
+	accounts := d.Cluster.Typed().CoreV1().ServiceAccounts(d.Namespace)
+	if _, err := accounts.Get(ctx, defaultAccount, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
 		return ctx.Err() // other problems show when pods are created
 	}
 	within, cancel := context.WithTimeout(ctx, defaultAccountTimeout)
@@ -207,11 +192,7 @@ func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error
 }
 
 func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, error) {
-	typed, err := d.Cluster.Typed()
-	if err != nil {
-		return false, err
-	}
-	_, err = typed.CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
+	_, err := d.Cluster.Typed().CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
 		return false, nil // the account may deploy into it without permission to read it

@@ -289,11 +289,7 @@ func (p *prophecy) find(ctx context.Context, cluster *kube.Cluster, c apply.Chan
 	if err != nil {
 		p.Fatalf("%s: %v", id, err)
 	}
-	client, err := cluster.ResourceClient(mapping, id.Namespace)
-	if err != nil {
-		p.Fatalf("%s: %v", id, err)
-	}
-	obj, err := client.Get(ctx, id.Name, metav1.GetOptions{})
+	obj, err := cluster.ResourceClient(mapping, id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

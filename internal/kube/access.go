@@ -15,12 +15,8 @@ import (
 // ask either, the answer is yes, and a missing permission shows when the request is made.
 // https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 func (c *Cluster) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	typed, err := c.Typed()
-	if err != nil {
-		return false, err
-	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	answer, err := typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	answer, err := c.Typed().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		return true, nil
 	}

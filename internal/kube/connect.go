@@ -39,7 +39,7 @@ type Cluster struct {
 	context   string
 	namespace string
 	requests  *requestLimit
-	clients   func() (clients, error)
+	clients   func() clients
 
 	mu        sync.Mutex
 	version   *version.Info // of the API server; nil before it is asked
@@ -126,7 +126,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 		config:    config,
 		requests:  requests,
 		namespace: namespace,
-		clients:   sync.OnceValues(func() (clients, error) { return newClients(config) }),
+		clients:   sync.OnceValue(func() clients { return newClients(config) }),
 	}
 }
 
@@ -145,16 +145,27 @@ type transport struct {
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.send(t.next, r) }
 
-// newClients returns nil clients with an error.
-func newClients(config *rest.Config) (clients, error) {
+// newClients returns clients of which each request fails if the configuration can't be used.
+func newClients(config *rest.Config) clients {
+	made, err := usableClients(config)
+	if err != nil {
+		failure := &UnreachableError{fmt.Errorf("connecting to %s: %w", config.Host, err)}
+		failing := &rest.Config{Host: "https://no-connection"}
+		sendBy(failing, func(http.RoundTripper, *http.Request) (*http.Response, error) { return nil, failure })
+		made, _ = usableClients(failing) // it has nothing that can't be used
+	}
+	return made
+}
+
+func usableClients(config *rest.Config) (clients, error) {
 	// One HTTP client means one HTTP/2 connection for everything we ask.
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
+		return clients{}, err
 	}
 	reviews, err := authorizationclient.NewForConfigAndClient(config, &http.Client{Transport: client.Transport})
 	if err != nil {
-		return clients{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
+		return clients{}, err
 	}
 	client.Transport = &shortFaults{next: client.Transport, review: func(ctx context.Context, review *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
 		return reviews.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -165,10 +176,7 @@ func newClients(config *rest.Config) (clients, error) {
 	typed, ofTyped := kubernetes.NewForConfigAndClient(inProtobuf, client)
 	dyn, ofDynamic := dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), client)
 	meta, ofMetadata := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
-	if err := cmp.Or(ofTyped, ofDynamic, ofMetadata); err != nil {
-		return clients{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
-	}
-	return clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
+	return clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, cmp.Or(ofTyped, ofDynamic, ofMetadata)
 }
 
 // Namespace is the one that commands work in when none is named.
@@ -179,35 +187,25 @@ func (c *Cluster) Host() string { return c.config.Host }
 
 // Config returns a configuration for other clients, which use the connection and the credentials of this one.
 func (c *Cluster) Config() *rest.Config {
-	clients, err := c.clients()
-	base, _, ofAddress := rest.DefaultServerUrlFor(c.config)
-	if err != nil || ofAddress != nil {
+	base, _, err := rest.DefaultServerUrlFor(c.config)
+	if err != nil {
 		return rest.CopyConfig(c.config) // other clients get the same error
 	}
 	return &rest.Config{
-		Host: base.String(), Transport: clients.http.Transport, Timeout: c.config.Timeout, UserAgent: c.config.UserAgent,
+		Host: base.String(), Transport: c.clients().http.Transport, Timeout: c.config.Timeout, UserAgent: c.config.UserAgent,
 		QPS: c.config.QPS, RateLimiter: c.config.RateLimiter,
 		WarningHandler: c.config.WarningHandler, WarningHandlerWithContext: c.config.WarningHandlerWithContext,
 	}
 }
 
 // Typed returns the client for built-in kinds. It speaks protobuf.
-func (c *Cluster) Typed() (kubernetes.Interface, error) {
-	clients, err := c.clients()
-	return clients.typed, err
-}
+func (c *Cluster) Typed() kubernetes.Interface { return c.clients().typed }
 
 // Dynamic returns the client for objects of any kind.
-func (c *Cluster) Dynamic() (dynamic.Interface, error) {
-	clients, err := c.clients()
-	return clients.dynamic, err
-}
+func (c *Cluster) Dynamic() dynamic.Interface { return c.clients().dynamic }
 
 // Metadata returns the client that reads the metadata of objects and nothing else.
-func (c *Cluster) Metadata() (metadata.Interface, error) {
-	clients, err := c.clients()
-	return clients.metadata, err
-}
+func (c *Cluster) Metadata() metadata.Interface { return c.clients().metadata }
 
 // warnings hands the API server's Warning headers on.
 // https://kubernetes.io/blog/2020/09/03/warnings/

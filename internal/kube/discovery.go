@@ -266,11 +266,7 @@ const aggregated = "as=APIGroupDiscoveryList"
 // that isn't known. All of this is asked at once, because answers of a distant cluster take long.
 // failed are the group versions that don't answer.
 func (c *Cluster) readKinds(ctx context.Context) (lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error) {
-	typed, err := c.Typed()
-	if err != nil {
-		return nil, nil, err
-	}
-	client := typed.Discovery()
+	client := c.Typed().Discovery()
 	var asking errgroup.Group
 	if c.version == nil {
 		asking.Go(func() error {
@@ -359,10 +355,6 @@ func resourcesIn(documents []*apidiscovery.APIGroupDiscoveryList) (lists []*meta
 // them as *apiextensions.CustomResourceDefinition. They come as protobuf, because
 // definitions are large.
 func (c *Cluster) WatchCRDs(ctx context.Context, from string) (watch.Interface, error) {
-	clients, err := c.clients()
-	if err != nil {
-		return nil, err
-	}
 	scheme := runtime.NewScheme()
 	if err := apiextensions.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -372,7 +364,7 @@ func (c *Cluster) WatchCRDs(ctx context.Context, from string) (watch.Interface, 
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(config, clients.http)
+	client, err := rest.RESTClientForConfigAndClient(config, c.clients().http)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}

@@ -16,15 +16,12 @@ import (
 
 // ResourceClient returns the client for objects of a kind in a namespace, which is
 // ignored for a kind of cluster scope.
-func (c *Cluster) ResourceClient(m Mapping, namespace string) (dynamic.ResourceInterface, error) {
-	client, err := c.Dynamic()
-	if err != nil {
-		return nil, err
-	}
+func (c *Cluster) ResourceClient(m Mapping, namespace string) dynamic.ResourceInterface {
+	client := c.Dynamic().Resource(m.Resource)
 	if !m.Namespaced {
-		return client.Resource(m.Resource), nil
+		return client
 	}
-	return client.Resource(m.Resource).Namespace(namespace), nil
+	return client.Namespace(namespace)
 }
 
 // Get reads an object in its preferred version. It returns nil, nil for an
@@ -38,11 +35,7 @@ func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.ResourceClient(mapping, id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	obj, err := client.Get(ctx, id.Name, metav1.GetOptions{})
+	obj, err := c.ResourceClient(mapping, id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		obj, err = nil, c.ConfirmAbsent(ctx, mapping, err)
 	}

@@ -68,11 +68,7 @@ func (c *Cluster) indexSchemas(ctx context.Context) error {
 	if c.schemas != nil {
 		return nil
 	}
-	typed, err := c.Typed()
-	if err != nil {
-		return err
-	}
-	paths, err := typed.Discovery().OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
+	paths, err := c.Typed().Discovery().OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("asking the cluster for its schemas: %w", err)
 	}

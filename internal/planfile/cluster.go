@@ -46,10 +46,7 @@ type clusterUIDs map[keySource]string
 // readClusterUIDs reads the UIDs that identify the cluster, the namespace and the latest
 // revision of the release. It only reads.
 func readClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (clusterUIDs, error) {
-	typed, err := c.Typed()
-	if err != nil {
-		return nil, err
-	}
+	typed := c.Typed()
 	known := clusterUIDs{}
 	for source, name := range map[keySource]string{sourceCluster: metav1.NamespaceSystem, sourceNamespace: namespace} {
 		ns, err := typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
