@@ -23,11 +23,11 @@ import (
 
 // broken is an object that can't become ready, and what is to be said of it.
 type broken struct {
-	before   []string        // applied first, and nobody's concern
-	old      string          // applied first, and ready: what the release replaces
-	object   string          // applied last
-	event    *kubetest.Event // about the first pod or else the object: what simulated nodes and absent controllers don't write
-	then     func(w *world)  // what somebody does next
+	before   []string       // applied first, and nobody's concern
+	old      string         // applied first, and ready: what the release replaces
+	object   string         // applied last
+	event    *corev1.Event  // about the first pod or else the object: what simulated nodes and absent controllers don't write
+	then     func(w *world) // what somebody does next
 	class    class.Class
 	from, to time.Duration // until it is called failed
 	states   bool          // the release states what is applied before
@@ -67,14 +67,14 @@ func TestFailureClasses(t *testing.T) {
 			class:  class.ConfigError, from: time.Second, to: 6 * time.Second, says: "nosuch"},
 		"key of a volume that the release's Secret lacks": {before: []string{"{apiVersion: v1, kind: Secret, metadata: {name: own}, stringData: {a: b}}"}, states: true,
 			object: strings.Replace(creating, "      containers:", "      volumes: [{name: s, secret: {secretName: own, items: [{key: nosuch, path: a}]}}]\n      containers:", 1),
-			event:  &kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "s" : references non-existent secret key: nosuch`},
+			event:  &corev1.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "s" : references non-existent secret key: nosuch`},
 			class:  class.MountedObjectMissing, from: time.Second, to: 6 * time.Second, says: "nosuch"},
 		"command that isn't there": {object: stuck("RunContainerError", `exec: "serve": executable file not found in $PATH`),
 			class: class.BadCommand, from: time.Second, to: 6 * time.Second, says: "executable file not found"},
 		"no room": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 1000}}, ", 1),
 			class: class.Unschedulable, from: 5 * time.Minute, to: 310 * time.Second, says: "Insufficient cpu"},
 		"no room, and a new node": {object: strings.Replace(plain+"  progressDeadlineSeconds: 900\n", container, container+"resources: {requests: {cpu: 1000}}, ", 1),
-			event: &kubetest.Event{Type: "Normal", Reason: "TriggeredScaleUp", Message: "pod triggered scale-up"},
+			event: &corev1.Event{Type: "Normal", Reason: "TriggeredScaleUp", Message: "pod triggered scale-up"},
 			class: class.WaitingForNode, from: 10 * time.Minute, to: 630 * time.Second, says: "Insufficient cpu"},
 		"no node fits": {object: with(plain, "      nodeSelector: {disk: none}\n"),
 			class: class.NoNodeFits, from: time.Minute, to: 70 * time.Second, says: "node affinity/selector"},
@@ -118,7 +118,7 @@ func TestFailureClasses(t *testing.T) {
 			" spec: {accessModes: [ReadWriteOnce], storageClassName: nosuch, resources: {requests: {storage: 1Gi}}}}",
 			class: class.ProvisioningFailed, from: time.Minute, to: 130 * time.Second, says: `"nosuch" not found`, podless: true},
 		"load balancer that can't be made": {object: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
-			event: &kubetest.Event{Reason: "SyncLoadBalancerFailed", Message: "no address is left", Count: 3, Source: "service-controller"},
+			event: &corev1.Event{Reason: "SyncLoadBalancerFailed", Message: "no address is left", Count: 3, Source: corev1.EventSource{Component: "service-controller"}},
 			class: class.LoadBalancerFailed, from: 2 * time.Minute, to: 140 * time.Second, says: "no address is left", podless: true},
 		"object that somebody makes anew": {object: workload("Deployment", "web", 1, kubetest.NeverReady(), ""), then: func(w *world) {
 			w.delete("Deployment", "web")
@@ -165,7 +165,7 @@ func (w *world) meets(b broken) {
 	}
 	switch {
 	case b.event != nil && b.podless:
-		w.c.PostEvent(w.T, target.Baseline, *b.event)
+		w.postEvent(target.Baseline, *b.event)
 	case b.event != nil:
 		w.tellOfPod(*b.event)
 	}
@@ -235,7 +235,7 @@ func (w *world) refuses(workload *unstructured.Unstructured) {
 }
 
 // tellOfPod posts an event about a pod, once there is one.
-func (w *world) tellOfPod(event kubetest.Event) {
+func (w *world) tellOfPod(event corev1.Event) {
 	w.Helper()
 	var pod *corev1.Pod
 	w.c.Eventually(w.T, time.Minute, "a pod", func(ctx context.Context) error {
@@ -248,7 +248,7 @@ func (w *world) tellOfPod(event kubetest.Event) {
 		}
 		return err
 	})
-	w.c.PostEvent(w.T, pod, event)
+	w.postEvent(pod, event)
 }
 
 // annotated writes an annotation into a workload's metadata.

@@ -27,18 +27,18 @@ import (
 func TestAPIServerKilled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		kill  func(*kubetest.Server)
-		start func(*kubetest.Server) error
+		kill  func(*apiServer)
+		start func(*apiServer) error
 	}{
-		"itself":  {(*kubetest.Server).Kill, func(s *kubetest.Server) error { return s.Start(t.Context()) }},
-		"storage": {(*kubetest.Server).KillStorage, (*kubetest.Server).StartStorage},
+		"itself":  {(*apiServer).kill, func(s *apiServer) error { return s.start(t.Context()) }},
+		"storage": {func(s *apiServer) { s.storage.close() }, func(s *apiServer) error { return s.storage.open() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			server := w.c.Server(t)
+			server := startServer(t, w.c)
 			user := w.c.User(t, w.ns, kubetest.Rule("apps", "get,list,watch", "deployments", "replicasets"),
 				kubetest.Rule("", "get,list,watch", "pods", "events"))
-			w.cluster = w.connect(server.Config(user.Config()))
+			w.cluster = w.connect(server.config(user.Config()))
 			o := w.waitThrough(func() { test.kill(server) }, func() error { return test.start(server) })
 			o.ready(100 * time.Second)
 			lost, regained := 0, 0

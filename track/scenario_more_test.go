@@ -159,7 +159,7 @@ func TestMountedObjectIsMissing(t *testing.T) {
 		pod, err = w.c.Client().CoreV1().Pods(w.ns).Get(ctx, "web-0", metav1.GetOptions{})
 		return err
 	})
-	w.c.PostEvent(t, pod, kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : configmap "app" not found`, Count: 2})
+	w.postEvent(pod, corev1.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : configmap "app" not found`, Count: 2})
 	o := w.wait(track.Options{}, 60*time.Second, web)
 	cause := o.failed(class.MountedObjectMissing, 30*time.Second, 38*time.Second)
 	if len(cause.Events) == 0 {

@@ -1,6 +1,7 @@
 package track_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/yaml"
 
 	"deployer/internal/kube"
@@ -269,6 +274,26 @@ spec:
       containers: [{name: app, image: "r/x:1"}]
 `, kind, name, spec, name, name, template)
 	return out + more
+}
+
+// postEvent creates an Event about a stored object, as a kubelet's warning unless it says otherwise: simulated nodes write
+// none.
+func (w *world) postEvent(about runtime.Object, event corev1.Event) {
+	w.Helper()
+	ref, err := reference.GetReference(scheme.Scheme, about)
+	if err != nil {
+		w.Fatalf("an event about %T: %v", about, err)
+	}
+	event.GenerateName, event.Namespace = ref.Name+".", cmp.Or(ref.Namespace, metav1.NamespaceDefault)
+	event.InvolvedObject = *ref
+	event.Type, event.Count = cmp.Or(event.Type, corev1.EventTypeWarning), max(event.Count, 1)
+	event.Source.Component = cmp.Or(event.Source.Component, "kubelet")
+	event.ReportingController = event.Source.Component
+	event.FirstTimestamp = metav1.Now()
+	event.LastTimestamp = event.FirstTimestamp
+	if _, err := w.c.Client().CoreV1().Events(event.Namespace).Create(w.Context(), &event, metav1.CreateOptions{}); err != nil {
+		w.Fatalf("creating an Event about %s/%s/%s: %v", ref.Kind, ref.Namespace, ref.Name, err)
+	}
 }
 
 func job(name string, script kubetest.Script, logs string, more string) string {

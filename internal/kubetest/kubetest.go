@@ -11,8 +11,10 @@ package kubetest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +55,20 @@ func Alone(t testing.TB) {
 	t.Helper()
 	if os.Getenv("DEPLOYER_TEST_ALONE") == "" {
 		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
+	}
+}
+
+// Main is a TestMain for packages whose tests mostly wait for a cluster: so many of them run in parallel unless -parallel
+// says otherwise.
+func Main(m *testing.M, parallel int) {
+	Parallel(parallel)
+	os.Exit(m.Run())
+}
+
+// Parallel is what Main does first, for a TestMain that does more.
+func Parallel(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err) // the flag is the testing package's own
 	}
 }
 

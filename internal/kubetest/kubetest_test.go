@@ -160,22 +160,3 @@ func TestAuditShowsWhatAClientDid(t *testing.T) {
 		t.Errorf("Writes by user:\n got %v\nwant %v", got, want[1:3])
 	}
 }
-
-func TestEventsTellAboutAnObject(t *testing.T) {
-	t.Parallel()
-	c := kubetest.Start(t)
-	namespace := c.Namespace(t)
-	pod := createPod(t, c, namespace, nil)
-	c.PostEvent(t, pod, kubetest.Event{Reason: "FailedMount", Message: `configmap "app" not found`, Count: 2})
-
-	events, err := c.Client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{
-		FieldSelector: "reason=FailedMount,involvedObject.uid=" + string(pod.UID),
-	})
-	if err != nil || len(events.Items) != 1 {
-		t.Fatalf("events about the pod: %v, %v, want 1", events.Items, err)
-	}
-	got := events.Items[0]
-	if got.Type != "Warning" || got.Count != 2 || got.InvolvedObject.Kind != "Pod" || got.Source.Component != "kubelet" {
-		t.Errorf("the event is %+v", got)
-	}
-}

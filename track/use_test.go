@@ -2,25 +2,24 @@ package track_test
 
 import (
 	"context"
-	"fmt"
-	"log"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 	"deployer/track"
 )
 
-// Wait until a Deployment has rolled out.
-func Example() {
-	config, namespace, remove := kubetest.Example()
-	defer remove()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+// TestDeploymentIsFollowed waits until a Deployment has rolled out, as other packages do.
+func TestDeploymentIsFollowed(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	namespace := c.Namespace(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	labels := map[string]string{"app": "web"}
 	web := &appsv1.Deployment{
@@ -33,9 +32,8 @@ func Example() {
 			},
 		},
 	}
-	client := kubernetes.NewForConfigOrDie(config)
-	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, web, metav1.CreateOptions{}); err != nil {
-		log.Fatal(err)
+	if _, err := c.Client().AppsV1().Deployments(namespace).Create(ctx, web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 
 	target := track.Target{
@@ -43,13 +41,13 @@ func Example() {
 		GVK: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 	}
 	ready := false
-	err := track.New(kube.New(config, namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Event) {
+	err := track.New(kube.New(c.Config(), namespace), track.Options{}).Wait(ctx, []track.Target{target}, func(r track.Event) {
 		ready = ready || r.Status.State == track.Ready
 	})
 	if err != nil {
-		log.Fatal(err) // a *track.FailedError says which pod failed and why
+		t.Fatal(err) // a *track.FailedError says which pod failed and why
 	}
-	fmt.Println("ready:", ready)
-	// Output:
-	// ready: true
+	if !ready {
+		t.Error("no event says that it is ready")
+	}
 }

@@ -1,9 +1,6 @@
 package release_test
 
 import (
-	"context"
-	"fmt"
-	"log"
 	"testing"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -15,42 +12,41 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m, 8) }
 
-// Record a revision of a release, and read its history.
-func Example() {
-	config, namespace, remove := kubetest.Example()
-	defer remove()
-	ctx := context.Background()
-	store := release.NewStore(kube.New(config, namespace), namespace)
+// TestRevisionIsRecorded records a revision of a release as other packages do, and reads its history.
+func TestRevisionIsRecorded(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	namespace := c.Namespace(t)
+	ctx := t.Context()
+	store := release.NewStore(kube.New(c.Config(), namespace), namespace)
 
 	lock, err := store.Lock(ctx, "shop", release.LockOptions{Operation: "install"})
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	history, err := store.History(ctx, "shop")
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	record := &release.Record{Release: helmrelease.Release{
 		Name: "shop", Namespace: namespace, Version: history.Next(),
 		Info: &helmrelease.Info{Status: helmrelease.StatusPendingInstall},
 	}}
 	if err := lock.Begin(ctx, record, history.Identity()); err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	// Here the objects are applied.
 	if err := lock.Finish(ctx, record, helmrelease.StatusDeployed, "Install complete"); err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := lock.Unlock(ctx); err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 
 	if history, err = store.History(ctx, "shop"); err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
-	for _, revision := range history.Revisions {
-		fmt.Println(revision.Revision, revision.Status)
+	if latest := history.Latest(); len(history.Revisions) != 1 || latest.Revision != 1 || latest.Status != helmrelease.StatusDeployed {
+		t.Errorf("revisions = %+v, want revision 1, deployed", history.Revisions)
 	}
-	// Output:
-	// 1 deployed
 }

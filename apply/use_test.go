@@ -1,9 +1,8 @@
 package apply_test
 
 import (
-	"context"
 	"fmt"
-	"log"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,11 +14,12 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m, 8) }
 
-// Plan the objects of a release, and apply what was planned.
-func Example() {
-	config, namespace, remove := kubetest.Example()
-	defer remove()
-	ctx := context.Background()
+// TestPlanIsApplied plans the objects of a release as other packages do, and applies what was planned.
+func TestPlanIsApplied(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Start(t)
+	namespace := c.Namespace(t)
+	ctx := t.Context()
 	settings := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "ConfigMap",
@@ -27,23 +27,24 @@ func Example() {
 		"data":       map[string]any{"greeting": "Hello"},
 	}}
 
-	applier := apply.New(kube.New(config, namespace), apply.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
+	applier := apply.New(kube.New(c.Config(), namespace), apply.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
 	plan, err := applier.Plan(ctx, apply.Request{Objects: []kube.Manifest{{Object: settings}}})
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
+	var seen []string
 	for _, wave := range plan.Waves {
 		for _, change := range wave.Changes {
-			fmt.Println("planned:", change.Action, change.ID.Kind, change.ID.Name)
+			seen = append(seen, fmt.Sprintf("planned: %s %s", change.Action, change.ID.Name))
 		}
 		err := applier.Run(ctx, wave.Changes, func(done *apply.Change) {
-			fmt.Println("done:", done.Action, done.ID.Kind, done.ID.Name)
+			seen = append(seen, fmt.Sprintf("done: %s %s", done.Action, done.ID.Name))
 		})
 		if err != nil {
-			log.Fatal(err)
+			t.Fatal(err)
 		}
 	}
-	// Output:
-	// planned: create ConfigMap settings
-	// done: create ConfigMap settings
+	if want := []string{"planned: create settings", "done: create settings"}; !slices.Equal(seen, want) {
+		t.Errorf("seen = %q, want %q", seen, want)
+	}
 }
