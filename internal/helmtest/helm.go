@@ -5,49 +5,61 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
 
-// Version is the Helm release that deployer is compared with.
-const Version = "v3.22.0"
+const (
+	version3 = "v3.22.0" // the Helm release that deployer is compared with
+	version4 = "v4.3.1"  // the Helm 4 release that deployer takes releases over from
+)
 
-// Version4 is the Helm 4 release that deployer takes releases over from.
-const Version4 = "v4.3.1"
-
-// Helm3 returns the path of helm 3.22.0, built as its release is: it says
-// v3.22.0 and knows Kubernetes v1.37.0 when offline. It is built once, into
+// Helm3 returns the path of helm 3.22.0, built as its release is, by the flags of its Makefile: it says
+// v3.22.0 and knows Kubernetes v1.37.0, the version of the client-go in its go.mod, when offline. It is built once, into
 // bin/helm3/helm of this repository; a build that fails is fatal to the test.
 // Under -short it skips the test: see make unit.
 func Helm3(t testing.TB) string {
 	t.Helper()
-	return built(t, helm{dir: "helm3", module: "helm.sh/helm/v3", version: Version, flags: flags3()})
+	return built(t, "3", version3, "pkg/chartutil.k8sVersionMajor=1", "pkg/chartutil.k8sVersionMinor=37",
+		"pkg/lint/rules.k8sVersionMajor=1", "pkg/lint/rules.k8sVersionMinor=37")
 }
 
-// Helm4 is Helm3 for Helm 4, in bin/helm4/helm.
+// Helm4 is Helm3 for Helm 4, in bin/helm4/helm. It finds Kubernetes' version itself.
 func Helm4(t testing.TB) string {
 	t.Helper()
-	return built(t, helm{dir: "helm4", module: "helm.sh/helm/v4", version: Version4, flags: flags4()})
+	return built(t, "4", version4)
 }
 
-// A helm is one release of Helm.
-type helm struct{ dir, module, version, flags string }
-
-func built(t testing.TB, h helm) string {
+// built builds a release of Helm, with values for variables of its packages, unless that is done: a file beside the binary
+// says of which version it is.
+func built(t testing.TB, major, version string, values ...string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the real Helm, which -short leaves out")
 	}
-	dir := filepath.Join(root(t), "bin", h.dir)
+	dir := filepath.Join(root(t), "bin", "helm"+major)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatalf("making room for the helm binary: %v", err)
 	}
 	unlock := lock(t, filepath.Join(dir, ".lock"))
 	defer unlock()
-	binary := filepath.Join(dir, "helm")
-	if !works(binary, h.version) {
-		build(t, h, dir)
+	binary, stamp, module := filepath.Join(dir, "helm"), filepath.Join(dir, ".version"), "helm.sh/helm/v"+major
+	if built, _ := os.ReadFile(stamp); string(built) == version {
+		return binary
+	}
+	flags := "-w -s"
+	for _, v := range append(values, "internal/version.version="+version, "internal/version.metadata=", "internal/version.gitTreeState=clean") {
+		flags += " -X " + module + "/" + v
+	}
+	cmd := exec.Command("go", "install", "-trimpath", "-ldflags", flags, module+"/cmd/helm@"+version)
+	// Outside of any module, so that helm gets the dependencies of its own release.
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0") // as Helm's Makefile builds it
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building helm %s: %v\n%s", version, err, out)
+	}
+	if err := os.WriteFile(stamp, []byte(version), 0o644); err != nil {
+		t.Fatalf("building helm %s: %v", version, err)
 	}
 	return binary
 }
@@ -81,68 +93,4 @@ func lock(t testing.TB, path string) (unlock func()) {
 		t.Fatalf("locking the build of helm: %v", err)
 	}
 	return func() { file.Close() }
-}
-
-// works asks the binary for its version, once: the answer is kept in a file
-// beside it, which counts as long as the binary isn't newer.
-func works(binary, version string) bool {
-	info, err := os.Stat(binary)
-	if err != nil {
-		return false
-	}
-	stamp := filepath.Join(filepath.Dir(binary), ".version")
-	if known, err := os.Stat(stamp); err == nil && known.ModTime().After(info.ModTime()) {
-		said, err := os.ReadFile(stamp)
-		return err == nil && string(said) == version
-	}
-	said, err := exec.Command(binary, "version", "--template", "{{.Version}}").Output()
-	if err != nil || string(said) != version {
-		return false
-	}
-	return os.WriteFile(stamp, said, 0o644) == nil
-}
-
-func build(t testing.TB, h helm, dir string) {
-	t.Helper()
-	cmd := exec.Command("go", "install", "-trimpath", "-ldflags", h.flags, h.module+"/cmd/helm@"+h.version)
-	// Outside of any module, so that helm gets the dependencies of its own release.
-	cmd.Dir = os.TempDir()
-	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0") // as Helm's Makefile builds it
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building helm %s: %v\n%s", h.version, err, out)
-	}
-	if !works(filepath.Join(dir, "helm"), h.version) {
-		t.Fatalf("building helm %s: the binary in %s doesn't say it is that version", h.version, dir)
-	}
-}
-
-// flags3 are those of Helm 3's Makefile. The Kubernetes version is that of the
-// client-go in Helm's go.mod, v0.37.0.
-func flags3() string {
-	return ldflags("helm.sh/helm/v3/",
-		"internal/version.version="+Version,
-		"internal/version.metadata=",
-		"internal/version.gitTreeState=clean",
-		"pkg/chartutil.k8sVersionMajor=1",
-		"pkg/chartutil.k8sVersionMinor=37",
-		"pkg/lint/rules.k8sVersionMajor=1",
-		"pkg/lint/rules.k8sVersionMinor=37",
-	)
-}
-
-// flags4 are those of Helm 4's Makefile: it finds Kubernetes' version itself.
-func flags4() string {
-	return ldflags("helm.sh/helm/v4/",
-		"internal/version.version="+Version4,
-		"internal/version.metadata=",
-		"internal/version.gitTreeState=clean",
-	)
-}
-
-func ldflags(module string, values ...string) string {
-	set := []string{"-w", "-s"}
-	for _, v := range values {
-		set = append(set, "-X", module+v)
-	}
-	return strings.Join(set, " ")
 }

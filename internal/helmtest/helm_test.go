@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestHelm3IsTheRelease(t *testing.T) { says(t, Helm3(t), Version) }
+func TestHelm3IsTheRelease(t *testing.T) { says(t, Helm3(t), version3) }
 
-func TestHelm4IsTheRelease(t *testing.T) { says(t, Helm4(t), Version4) }
+func TestHelm4IsTheRelease(t *testing.T) { says(t, Helm4(t), version4) }
 
 func says(t *testing.T, binary, version string) {
 	t.Helper()
