@@ -34,14 +34,14 @@ func TestDriftFormats(t *testing.T) {
 	for format, file := range map[output.Format]string{
 		output.FormatTable: "drift.txt", output.FormatJSON: "drift.json", output.FormatYAML: "drift.yaml", page.FormatMarkdown: "drift.md", page.FormatHTML: "drift.html",
 	} {
-		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o page.Options) error { return ShowDrift(s, viewtest.Drift(t), o) }))
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o page.Options) error { return ShowDrift(s, driftOfAll(t), o) }))
 	}
 }
 
 func TestExplanationFormats(t *testing.T) {
 	for format, file := range map[output.Format]string{output.FormatTable: "explain.txt", output.FormatJSON: "explain.json", output.FormatYAML: "explain.yaml"} {
 		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o page.Options) error {
-			return ShowExplanation(s, viewtest.Explanation(t), o)
+			return ShowExplanation(s, explanationOfAll(t), o)
 		}))
 	}
 }

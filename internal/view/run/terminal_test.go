@@ -23,7 +23,7 @@ func newStage(t testing.TB, width, height int) (*studio, *viewtest.Screen) {
 func TestTerminal(t *testing.T) {
 	s, scr := newStage(t, 110, 24)
 	s.play(t)
-	p := viewtest.Pull()
+	p := pull()
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 3}})
 	s.after(9 * time.Second)
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
@@ -52,7 +52,7 @@ func TestTerminalSizes(t *testing.T) {
 		}
 		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 		s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 50}))
-		p := viewtest.Pull()
+		p := pull()
 		for i, name := range ids {
 			status := track.Status{ID: name, State: track.Progressing, Message: "0 of 3 pods ready", Total: 3}
 			if i%7 == 0 {

@@ -116,7 +116,7 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 
 func (s *studio) succeed(t testing.TB) {
 	op := s.play(t)
-	p := viewtest.Pull()
+	p := pull()
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 1}})
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p}) // the same again
 	s.after(40 * time.Second)
@@ -149,7 +149,7 @@ func failedError() error {
 		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3",
 		Logs: []finding.Log{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}},
 	}
-	pull := foundAt(viewtest.Pull(), true, viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker"))
+	pull := foundAt(pull(), true, viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker"))
 	pull.Rollout, pull.Blocks = &track.Rollout{Desired: 3, OldServing: 3}, []kube.ID{{Kind: "APIService", Name: "v1.shop"}}
 	return &track.FailedError{
 		Causes: []track.Finding{
@@ -162,7 +162,7 @@ func failedError() error {
 
 func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	op := s.play(t)
-	p := viewtest.Pull()
+	p := pull()
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Finding: &p})
 	s.after(15 * time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
@@ -797,4 +797,20 @@ func directOutputs(s output.Streams) *outputs { return &outputs{data: s.Data(), 
 func foundAt(f track.Finding, fatal bool, ids ...kube.ID) track.Finding {
 	f.Fatal, f.Objects = fatal, ids
 	return f
+}
+
+// pull is a problem of an image that isn't there.
+func pull() track.Finding {
+	return track.Finding{
+		Class:     class.ImagePullPermanent,
+		Title:     "Image can't be pulled",
+		Message:   `failed to resolve reference "registry.example/web:1.9.9": not found`,
+		Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2,
+		Pods: []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
+		Events: []finding.Event{
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
+			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
+		},
+	}
 }

@@ -28,9 +28,6 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
-	"deployer/track"
-	"deployer/track/class"
-	"deployer/track/finding"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -301,9 +298,6 @@ func HostileOperation(t *testing.T) *deploy.Operation {
 	return Compare(t, op, 6)
 }
 
-// Edited is when somebody was at work in the fixtures.
-var Edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-
 // ManyChanges is an upgrade that changes a thousand objects: most the same way,
 // some each its own way, and a few that nobody may miss.
 func ManyChanges(t testing.TB) *deploy.Operation {
@@ -327,18 +321,3 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 }
 
 func WebID() kube.ID { return ID("apps", "Deployment", "web") }
-
-func Pull() track.Finding {
-	return track.Finding{
-		Class:     class.ImagePullPermanent,
-		Title:     "Image can't be pulled",
-		Message:   `failed to resolve reference "registry.example/web:1.9.9": not found`,
-		Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2,
-		Pods: []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
-		Events: []finding.Event{
-			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
-			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
-			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
-		},
-	}
-}

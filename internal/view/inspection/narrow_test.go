@@ -1,4 +1,4 @@
-package page_test
+package inspection
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"deployer/internal/deploy"
-	"deployer/internal/view/inspection"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
@@ -44,9 +43,9 @@ func TestNarrowTerminals(t *testing.T) {
 	for name, show := range map[string]func(output.Streams, page.Options) error{
 		"plan":  func(s output.Streams, o page.Options) error { return plan.Show(s, longWords(t), o) },
 		"many":  func(s output.Streams, o page.Options) error { return plan.Show(s, viewtest.ManyChanges(t), o) },
-		"drift": func(s output.Streams, o page.Options) error { return inspection.ShowDrift(s, viewtest.Drift(t), o) },
+		"drift": func(s output.Streams, o page.Options) error { return ShowDrift(s, driftOfAll(t), o) },
 		"explain": func(s output.Streams, o page.Options) error {
-			return inspection.ShowExplanation(s, viewtest.Explanation(t), o)
+			return ShowExplanation(s, explanationOfAll(t), o)
 		},
 	} {
 		plain := on(t, 80, output.ColourNever, posix, show)
