@@ -20,40 +20,7 @@ import (
 	"deployer/internal/view/page"
 	"deployer/internal/view/plan"
 	"deployer/track"
-	"deployer/track/class"
 )
-
-// podFields are the fields of a pod template, outside of containers, that may cause a class
-// of problems.
-var podFields = map[class.Class][]string{
-	class.Unschedulable:            {"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
-	class.WaitingForNode:           {"resources", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName"},
-	class.WaitingForRoom:           {"resources", "priorityClassName"},
-	class.SchedulingGated:          {"schedulingGates"},
-	class.Evicted:                  {"resources", "priorityClassName"},
-	class.MultiAttach:              {"volumes", "nodeSelector", "affinity"},
-	class.ReadinessProbeFailed:     {"readinessGates", "hostNetwork", "dnsPolicy", "serviceAccountName"},
-	class.NoNodeFits:               {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "resourceClaims"},
-	class.ResourceClaimUnallocated: {"resourceClaims", "nodeSelector", "affinity", "tolerations"},
-	class.OOMKilled:                {"resources"},
-	class.QuotaExceeded:            {"resources"},
-	class.QuotaDeadlock:            {"resources"},
-	class.LimitRangeViolated:       {"resources"},
-	class.PodSandboxFailed:         {"hostUsers", "hostNetwork", "runtimeClassName", "securityContext"},
-	class.ContainerCreateFailed:    {"hostUsers", "securityContext", "runtimeClassName", "volumes"},
-	class.ContainerEnded:           {"restartPolicy", "hostUsers", "securityContext", "volumes", "serviceAccountName"},
-	class.ImagePullTransient:       {"imagePullSecrets", "volumes"},
-	class.InvalidImageName:         {"volumes"},
-	class.ClaimUnbound:             {"volumes"},
-	class.ImagePullPermanent:       {"imagePullSecrets", "serviceAccountName", "volumes"},
-	class.ConfigError:              {"volumes"},
-	class.MountedObjectMissing:     {"volumes"},
-	class.MountFailed:              {"volumes", "securityContext"},
-	class.PodSecurity:              {"securityContext", "hostUsers", "hostNetwork", "hostPID", "volumes"},
-	class.ServiceAccountMissing:    {"serviceAccountName"},
-	class.PriorityClassMissing:     {"priorityClassName"},
-	class.CrashLoop:                {"hostUsers", "securityContext", "volumes", "serviceAccountName"},
-}
 
 // containerFields are the fields of a container that may cause problems.
 var containerFields = map[string]bool{
@@ -69,34 +36,18 @@ var podKinds = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "CronJob"}: true,
 }
 
-// ofTemplate are the classes of problems that any field of the pod template may cause, also a label: what is refused, is
-// refused by rules that nobody here knows.
-var ofTemplate = sets.New(class.AdmissionDenied, class.InvalidPod)
-
-// ofObject are the classes of problems that any field of the object may cause: the API server has refused it as a whole.
-var ofObject = sets.New(classApplyFailed, classRejected, classStayed)
-
-// scaleFields are the fields of a workload itself that may cause a class of problems.
+// scaleFields are the counts and limits of a workload itself.
 var scaleFields = map[string]bool{"spec.replicas": true, "spec.minReadySeconds": true, "spec.progressDeadlineSeconds": true, "spec.parallelism": true,
 	"spec.completions": true, "spec.backoffLimit": true, "spec.activeDeadlineSeconds": true}
 
-// ofScale are the classes of problems that these fields may cause.
-var ofScale = sets.New(class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.ResourceClaimUnallocated,
-	class.ProgressDeadline, class.NoProgress, class.Timeout, class.JobFailed)
-
 // maxChanged bounds the list.
 const maxChanged = 8
-
-// ofConfiguration are the classes of problems that what the pods read from ConfigMaps and Secrets may cause.
-var ofConfiguration = sets.New(class.CrashLoop, class.ContainerEnded, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed,
-	class.ReadinessProbeFailed, class.StartupProbeFailed, class.ConfigError, class.MountedObjectMissing, class.JobFailed, class.PodFailed,
-	class.ProgressDeadline, class.NoProgress, class.Timeout)
 
 // changesToBlame lists what the release changed that may cause a failure of an object: in the container that fails, in
 // those fields of its pod that the class makes suspect, and in the ConfigMaps and Secrets that its pods read, also if the
 // object itself is unchanged. An unknown container means all of them.
 func (t *runState) changesToBlame(failure track.Finding) []string {
-	id, of := failure.Objects[0], failure.Class
+	id, of := failure.Objects[0], aboutClasses[failure.Class]
 	c := t.changes[id]
 	if hide.IsSecretKind(id.GroupKind()) {
 		return nil
@@ -104,15 +55,18 @@ func (t *runState) changesToBlame(failure track.Finding) []string {
 	hasPods := podKinds[id.GroupKind()]
 	fields := t.changedFields(c, func(path string) (string, bool) {
 		switch {
-		case ofObject.Has(of):
+		case of.object:
 			return path, true
 		case hasPods:
 			return relativePath(path, strings.TrimPrefix(failure.Container, "init:"), of)
 		}
 		return path, !strings.HasPrefix(path, "metadata.")
 	})
-	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(failure, fields[i].Path) && !isSuspect(failure, fields[j].Path) })
-	if hasPods && ofConfiguration.Has(of) {
+	isSuspect := func(f diff.Field) bool {
+		return of.object && strings.Contains(failure.Message, f.Path) || slices.ContainsFunc(of.suspects, func(part string) bool { return strings.Contains(f.Path, part) })
+	}
+	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(fields[i]) && !isSuspect(fields[j]) })
+	if hasPods && of.configuration {
 		for _, config := range t.configurationOf(id) {
 			fields = append(fields, t.changedFields(t.changes[config], func(path string) (string, bool) {
 				return config.Kind + "/" + config.Name + " " + path, !strings.HasPrefix(path, "metadata.")
@@ -188,29 +142,9 @@ func (t *runState) configurationOf(id kube.ID) []kube.ID {
 	return slices.SortedFunc(maps.Keys(found), func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// isSuspect reports whether a field is the first to look at for a failure.
-func isSuspect(failure track.Finding, path string) bool {
-	if ofObject.Has(failure.Class) {
-		return strings.Contains(failure.Message, path)
-	}
-	switch failure.Class {
-	case class.InvalidImageName, class.ImageNeverPull, class.ImagePullPermanent, class.ImagePullTransient:
-		return strings.HasPrefix(path, "image")
-	case class.OOMKilled, class.Unschedulable, class.QuotaExceeded, class.LimitRangeViolated, class.QuotaDeadlock:
-		return strings.HasPrefix(path, "resources")
-	case class.ContainerEnded:
-		return strings.HasPrefix(path, "restartPolicy")
-	case class.ReadinessProbeFailed, class.StartupProbeFailed, class.LivenessProbeFailed:
-		return strings.Contains(path, "Probe")
-	case class.BadCommand:
-		return strings.HasPrefix(path, "command") || strings.HasPrefix(path, "args")
-	}
-	return false
-}
-
 // relativePath cuts a path down to the part below its container, or to the field
 // of the pod. It reports whether that matters to the failure.
-func relativePath(path, container string, of class.Class) (string, bool) {
+func relativePath(path, container string, of aboutClass) (string, bool) {
 	for _, kind := range []string{"containers[", "initContainers["} {
 		_, rest, ok := strings.Cut(path, "."+kind)
 		if !ok {
@@ -231,13 +165,13 @@ func relativePath(path, container string, of class.Class) (string, bool) {
 		return field, containerFields[name]
 	}
 	if scaleFields[path] {
-		return path, ofScale.Has(of)
+		return path, of.scale
 	}
-	if ofTemplate.Has(of) {
+	if of.template {
 		_, field, inTemplate := strings.Cut(path, ".template.")
 		return strings.TrimPrefix(field, "spec."), inTemplate
 	}
-	for _, name := range podFields[of] {
+	for _, name := range of.podFields {
 		if strings.HasSuffix(path, ".spec."+name) || strings.Contains(path, ".spec."+name+".") || strings.Contains(path, ".spec."+name+"[") {
 			_, field, _ := strings.Cut(path, "template.spec.")
 			if field == "" {

@@ -33,7 +33,7 @@ func TestWhatIsToBlame(t *testing.T) {
 		"replicas and a crash":       {"spec.replicas", "app", class.CrashLoop, ""},
 		"claims of devices":          {"spec.template.spec.resourceClaims[0].resourceClaimName", "", class.ResourceClaimUnallocated, "resourceClaims[0].resourceClaimName"},
 	} {
-		if got, is := relativePath(test.path, test.container, test.of); is != (test.want != "") || is && got != test.want {
+		if got, is := relativePath(test.path, test.container, aboutClasses[test.of]); is != (test.want != "") || is && got != test.want {
 			t.Errorf("%s: %q, %t, want %q", name, got, is, test.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -395,17 +396,9 @@ func problemText(s track.Status) string {
 // attempts says how often something was tried, and how often makes it final:
 // crashes of a container, or how often its probe had it killed, else pulls and starts.
 func attempts(c class.Class, n, limit int) string {
-	word := "attempt"
-	switch c {
-	case class.CrashLoop, class.OOMKilled:
-		word = "crash"
-	case class.LivenessProbeFailed:
-		word = "kill"
-	case class.ProgressDeadline, class.NoProgress, class.Timeout: // they count nothing
-		return ""
-	}
+	word := cmp.Or(aboutClasses[c].unit, "attempt")
 	switch {
-	case n <= 0, n == 1 && limit <= 1:
+	case n <= 0, n == 1 && limit <= 1, aboutClasses[c].uncounted:
 		return ""
 	case n <= limit:
 		return fmt.Sprintf("%s %d of %d", word, n, limit)

@@ -18,77 +18,6 @@ import (
 	"deployer/track/class"
 )
 
-// A suggestionRule is a suggestion with places for names: {ns}, {kind}, {name}, {pod},
-// {container}, {image}, {node}, {rule}, {needs} and, as kubectl creates it, {creates}. One whose place has no name is left out.
-type suggestionRule struct{ what, command string }
-
-// The rules that several classes share.
-var (
-	describePod        = suggestionRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
-	describeObject     = suggestionRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
-	listStorageClasses = suggestionRule{"list the storage classes", "kubectl get storageclass"}
-)
-
-// wholeLog shows the whole log of a container; of one that was restarted, that of its previous run.
-func wholeLog(restarted bool) suggestionRule {
-	command := "kubectl -n {ns} logs {pod} -c {container}"
-	if restarted {
-		command += " --previous"
-	}
-	return suggestionRule{"show its full log", command}
-}
-
-// suggestionRules are the rules for a class of problem.
-func suggestionRules(of class.Class, p track.Finding) []suggestionRule {
-	switch of {
-	case class.ImagePullPermanent, class.InvalidImageName:
-		return []suggestionRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
-	case class.ImagePullTransient, class.ImageNeverPull:
-		return []suggestionRule{describePod, {"check that the registry answers", "crane manifest {image}"}}
-	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand:
-		return []suggestionRule{wholeLog(p.Attempts > 1), describePod} // a Job makes new pods instead
-	case class.ContainerEnded:
-		return []suggestionRule{wholeLog(false), describePod}
-	case class.ResourceClaimUnallocated:
-		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe resourceclaims,resourceclaimtemplates"}, {"list the devices", "kubectl get deviceclasses,resourceslices"}}
-	case class.ConfigError, class.MountedObjectMissing:
-		if p.Missing != nil && p.Missing.Key == "" { // describing it would only say that it isn't there
-			return []suggestionRule{{"create what is missing", "kubectl -n {ns} create {creates} --from-literal=KEY=VALUE"}, describePod}
-		}
-		return []suggestionRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod}
-	case class.ReadinessProbeFailed, class.StartupProbeFailed:
-		return []suggestionRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod}
-	case class.Unschedulable:
-		return []suggestionRule{describePod, {"see what the nodes have left", "kubectl describe nodes"}}
-	case class.NoNodeFits:
-		if strings.Contains(p.Message, "persistentvolumeclaim") {
-			return []suggestionRule{describePod, {"list the claims", "kubectl -n {ns} get pvc"}}
-		}
-		return []suggestionRule{describePod, {"compare with the nodes", "kubectl get nodes --show-labels"}}
-	case class.ClaimUnbound:
-		return []suggestionRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, listStorageClasses}
-	case class.ProvisioningFailed:
-		return []suggestionRule{describeObject, listStorageClasses}
-	case class.AdmissionDenied:
-		return []suggestionRule{{"show the rule", "kubectl get {rule}"}, describeObject}
-	case class.QuotaDeadlock:
-		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}, {"raise the quota, or let old pods go first: maxSurge: 0", ""}}
-	case class.QuotaExceeded, class.LimitRangeViolated:
-		return []suggestionRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
-	case class.PodSecurity:
-		return []suggestionRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
-	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode, class.NodeRefused, class.OldPodStays:
-		return []suggestionRule{describePod, {"describe the node", "kubectl describe node {node}"}}
-	case class.JobFailed, class.PodFailed:
-		return []suggestionRule{wholeLog(false), describeObject}
-	case class.Timeout:
-		return []suggestionRule{wholeLog(false), describePod, describeObject}
-	case class.Deleted, class.Replaced:
-		return []suggestionRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
-	}
-	return []suggestionRule{describePod, describeObject}
-}
-
 // suggest says what to do about the causes of a run that ended with err, after its rollback if there was one: that leaves no
 // pods but those of hooks, and nothing of what it has deleted.
 func (t *runState) suggest(r *Result, err error) {
@@ -118,11 +47,19 @@ func (t *runState) suggest(r *Result, err error) {
 }
 
 // suggestions fills in the rules for a class of problem of an object. Those with a place for the name of something that is
-// gone are left out.
+// gone are left out. Besides the names there are places for what is missing ({needs} has it, but for a key; {creates} is how kubectl
+// creates it), the rule that denies a pod, the log of the run before, and for what to compare a pod with that fits no node.
 func suggestions(of class.Class, id kube.ID, problem track.Finding, gone ...string) []Suggestion {
 	names := map[string]string{
 		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
-		"rule": deniedBy(problem.Message), "container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "",
+		"rule": deniedBy(problem.Message), "container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image, "pod": "", "node": "", "needs": "", "creates": "", "previous": "",
+		"claims": "", "nodes": "nodes",
+	}
+	if strings.Contains(problem.Message, "persistentvolumeclaim") {
+		names["claims"], names["nodes"] = "pvc", ""
+	}
+	if problem.Attempts > 1 { // a Job makes new pods instead
+		names["previous"] = "--previous"
 	}
 	if id.Group != "" && id.Group != "apps" && id.Group != "batch" {
 		names["kind"] += "." + id.Group
@@ -136,22 +73,26 @@ func suggestions(of class.Class, id kube.ID, problem track.Finding, gone ...stri
 		names["node"] = problem.Nodes[0]
 	}
 	if n := problem.Missing; n != nil {
-		name := textfmt.ShellWord(n.Name)
-		names["needs"] = strings.ToLower(n.Kind) + " " + name
-		switch n.Kind {
-		case "Secret":
+		switch name := textfmt.ShellWord(n.Name); {
+		case n.Key != "":
+			names["needs"] = strings.ToLower(n.Kind) + " " + name
+		case n.Kind == "Secret": // describing it would only say that it isn't there
 			names["creates"] = "secret generic " + name
-		case "ConfigMap":
+		case n.Kind == "ConfigMap":
 			names["creates"] = "configmap " + name
 		}
 	}
 	for _, place := range gone {
 		names[place] = ""
 	}
+	rules := aboutClasses[of].next
+	if rules == nil {
+		rules = []suggestionRule{describePod, describeObject}
+	}
 	var out []Suggestion
-	for _, rule := range suggestionRules(of, problem) {
+	for _, rule := range rules {
 		isTold := func(command string) bool {
-			return command != "" && slices.ContainsFunc(out, func(s Suggestion) bool { return s.Command == command })
+			return slices.ContainsFunc(out, func(s Suggestion) bool { return s.What == rule.what || s.Command == command && command != "" })
 		}
 		if command, ok := filled(rule.command, names); ok && !isTold(command) {
 			out = append(out, Suggestion{What: rule.what, Command: command})
