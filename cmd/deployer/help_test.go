@@ -202,11 +202,10 @@ func TestHelpFits(t *testing.T) {
 
 const commandsDoc = `# Commands
 
-Look here for what a command does, and which flags it has; ` + "`deployer COMMAND --help-all`" + ` says the same. A flag that several
-commands have is described once, under [Shared flags](#shared-flags), in groups. The environment can set each flag: ` + "`--kube-context`" + `
-as ` + "`DEPLOYER_KUBE_CONTEXT`" + `, see [environment.md](environment.md). A command ends with 0 when it
-is done and 1 when it has failed, if nothing else is said of it, and with 8 if it is done but its output could not be
-written ([exit-codes.md](exit-codes.md)). This page is made from the program:
+Look here for what a command does, and which flags it has; ` + "`deployer COMMAND --help-all`" + ` says the same. Flags that several
+commands have are described once, under [Shared flags](#shared-flags). The environment can set each flag: ` + "`--kube-context`" + `
+as ` + "`DEPLOYER_KUBE_CONTEXT`" + ` ([environment.md](environment.md)). If a command says nothing else, it ends with 0 when it
+is done and 1 when it has failed; 8 is done without its output ([exit-codes.md](exit-codes.md)). This page is made from the program:
 ` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
 `
 
@@ -250,8 +249,8 @@ func sharedFlags(commands []*command) []helpGroup[*flag] {
 			if f.isHidden() {
 				continue
 			}
-			if commandsOf[f.row()]++; commandsOf[f.row()] > 1 {
-				shared[f.row()] = f
+			if commandsOf[f.row()]++; commandsOf[f.row()] > 1 && (shared[f.row()] == nil || f.group > shared[f.row()].group) {
+				shared[f.row()] = f // under the title of a group, if it has one anywhere
 			}
 		}
 	}
@@ -261,8 +260,8 @@ func sharedFlags(commands []*command) []helpGroup[*flag] {
 	return grouped(inOrder, func(f *flag) string { return cmp.Or(f.group, "Various") })
 }
 
-// row is how a flag is described in its group.
-func (f *flag) row() string { return f.group + f.label() + f.describe() }
+// row is how a flag is described.
+func (f *flag) row() string { return f.label() + f.describe() }
 
 // docOf is what docs/commands.md says of a command: its help, with the flags that other commands don't have, and which of
 // the shared ones it has.
@@ -273,24 +272,28 @@ func docOf(e *env, c *command, words []string, shared []helpGroup[*flag]) string
 	isShared := map[string]bool{}
 	var others, single []string
 	for _, g := range shared {
-		var has []string
+		var has, lacks []string
 		for _, f := range g.items {
 			if own := flagTable(c.flags)[f.name]; own != nil && !own.isHidden() && own.row() == f.row() {
 				isShared[own.row()] = true
 				has = append(has, "`--"+f.name+"`")
+			} else {
+				lacks = append(lacks, "`--"+f.name+"`")
 			}
 		}
 		switch {
 		case g.title == globalGroup:
-		case len(has) == len(g.items):
+		case len(lacks) == 0:
 			others = append(others, "all of "+g.title)
+		case len(lacks) < len(has)/2:
+			others = append(others, "all of "+g.title+" but "+strings.Join(lacks, " "))
 		default:
 			single = append(single, has...)
 		}
 	}
 	alone := *c
-	if alone.codes = strings.Replace(c.codes, unwritten, "", 1); alone.codes == doneOrFailed {
-		alone.codes = ""
+	if alone.codes = strings.Replace(c.codes, unwritten, "", 1); strings.HasPrefix(alone.codes, "0 done; 1 ") && strings.Count(alone.codes, ";") == 1 {
+		alone.codes = "" // the page begins with it
 	}
 	alone.flags = slices.DeleteFunc(slices.Clone(c.flags), func(f *flag) bool { return isShared[f.row()] })
 	page := e.call.pageOf(&alone, "deployer "+strings.Join(words, " "), docWidth, allHelp)
