@@ -42,25 +42,24 @@ func documentation() string {
 	var b strings.Builder
 	b.WriteString(`# Annotations
 
-Read this to tell deployer what to do with one object of a chart. Put the annotations on the object, not on its pod template. ~*~ stands for a name. The annotations of Nelm and werf in the last
-column mean the same; if an object has both, deployer's counts.
-
-deployer warns of an annotation of ~deployer.io~ that isn't in this list, and of one that has no effect on the object's kind.
+Read this to tell deployer what to do with one object of a chart. Put the annotations on the object, not on its pod template. ~*~ stands for a name, and *workloads* are ` + kindNames(withPods) + `. The annotations of Nelm and werf in the last
+column mean the same; if an object has both, deployer's counts. deployer warns of an annotation of ~deployer.io~ that isn't in this list, and of one that has no effect on the object's kind.
 
 | Annotation | Values | Meaning | Nelm and werf |
 |---|---|---|---|
 `)
 	for _, info := range All() {
 		meaning := info.Doc
-		if info.Kinds != nil {
+		if len(info.Kinds) == len(withPods) {
+			meaning += "; for workloads"
+		} else if info.Kinds != nil {
 			meaning += "; for " + kindNames(info.Kinds)
 		}
 		b.WriteString("| " + strings.Join([]string{"~" + info.Name + "~", info.Values, meaning, quoted(info.Aliases)}, " | ") + " |\n")
 	}
 	b.WriteString(`
 More about them: [order](order.md), [tracking](tracking.md#annotations), [conflicts and recreation](apply.md),
-[generated values](generated-values.md), [confidential values](secrets.md). Helm's annotation ~helm.sh/resource-policy: keep~ and those of
-hooks mean the same as in Helm.
+[generated values](generated-values.md), [confidential values](secrets.md). Helm's own annotations mean the same as in Helm.
 
 deployer doesn't follow these annotations of Nelm and werf; a warning says what to use instead: ` + notFollowed() + `.
 `)
