@@ -225,7 +225,8 @@ func TestCommandsDoc(t *testing.T) {
 				same.steps, c = "", &same
 			}
 			words := append(slices.Clone(path), c.name)
-			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + strings.Join(words, " ") + "\n\n" + docOf(e, c, words, shared)
+			heading := strings.TrimSpace(strings.Join(words, " ") + " " + c.args)
+			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + heading + "\n\n" + docOf(e, c, words, shared)
 			walk(c.commands, words...)
 		}
 	}
@@ -297,6 +298,7 @@ func docOf(e *env, c *command, words []string, shared []helpGroup[*flag]) string
 	}
 	alone.flags = slices.DeleteFunc(slices.Clone(c.flags), func(f *flag) bool { return isShared[f.row()] })
 	page := e.call.pageOf(&alone, "deployer "+strings.Join(words, " "), docWidth, allHelp)
+	_, page[0], _ = strings.Cut(page[0], "\n") // the heading has the usage
 	text := textfmt.Capitalized(c.usage) + ".\n\n" + strings.Join(slices.DeleteFunc(page, func(part string) bool { return part == "" }), "\n\n")
 	text = "```\n" + strings.TrimSpace(strings.ReplaceAll(text, environmentNote, "")) + "\n```\n"
 	if others = slices.DeleteFunc(append(others, strings.Join(single, " ")), func(part string) bool { return part == "" }); len(others) > 0 {
