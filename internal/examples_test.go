@@ -57,6 +57,37 @@ func TestExamplesInDocumentation(t *testing.T) {
 	}
 }
 
+// Shells expand what isn't quoted in their own ways: zsh ends with an error where no file fits a pattern, and bash makes
+// two words of a list in braces.
+func TestCommandsMeanTheSameInEachShell(t *testing.T) {
+	quoted, pattern := regexp.MustCompile(`'[^']*'|"[^"]*"|\$\?|\$\(|\$\{`), regexp.MustCompile(`\*|\?|\w\[|\[\S|\{[^} ]*,`)
+	found := 0
+	for _, path := range pages(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllStringSubmatch(string(data), -1) {
+			if m[1] != "console" {
+				continue
+			}
+			for line := range strings.Lines(m[2]) {
+				command, is := strings.CutPrefix(line, "$ ")
+				if !is {
+					continue
+				}
+				found++
+				if pattern.MatchString(quoted.ReplaceAllString(command, "")) {
+					t.Errorf("%s: quote what a shell may expand in: %s", path, command)
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("found only %d commands", found)
+	}
+}
+
 // pages are those of the documentation that people write.
 func pages(t *testing.T) []string {
 	t.Helper()
