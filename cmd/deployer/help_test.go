@@ -250,11 +250,13 @@ func sharedFlags(commands []*command) []helpGroup[*flag] {
 			if f.isHidden() {
 				continue
 			}
-			if commandsOf[f.row()]++; commandsOf[f.row()] > 1 && (shared[f.row()] == nil || f.group > shared[f.row()].group) {
+			commandsOf[f.row()]++
+			if shared[f.row()] == nil || f.group > shared[f.row()].group {
 				shared[f.row()] = f // under the title of a group, if it has one anywhere
 			}
 		}
 	}
+	maps.DeleteFunc(shared, func(row string, _ *flag) bool { return commandsOf[row] == 1 })
 	inOrder := slices.SortedFunc(maps.Values(shared), func(a, b *flag) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name), cmp.Compare(a.usage, b.usage))
 	})
