@@ -84,12 +84,12 @@ func AndMore(n int) string {
 // IDs are objects. In JSON they are written as people write them: "Kind/namespace/name".
 type IDs []kube.ID
 
-// MarshalJSON writes the names.
+// MarshalJSON writes the names: a list also where there are none.
 func (ids IDs) MarshalJSON() ([]byte, error) { return json.Marshal(ids.Names()) }
 
-// Names returns the names; nil for none.
+// Names returns the names.
 func (ids IDs) Names() []string {
-	var out []string
+	out := []string{}
 	for _, id := range ids {
 		out = append(out, id.String())
 	}

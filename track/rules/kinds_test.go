@@ -57,6 +57,8 @@ func TestStatesOfKinds(t *testing.T) {
 }
 
 const statesOfKinds = `
+# Kubernetes
+- {group: apps, kind: Deployment, name: only the old pod is there, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1, availableReplicas: 1}, want: waiting, says: "1 of 1 pods updated, 1 of 2 available, 1 old"}
 # cert-manager
 - {group: cert-manager.io, kind: Certificate, name: being issued, status: {conditions: [{type: Issuing, status: "True", reason: DoesNotExist, message: Issuing certificate as Secret does not exist}, {type: Ready, status: "False", reason: DoesNotExist, message: Issuing certificate as Secret does not exist}]}, want: waiting, says: Issuing certificate}
 - {group: cert-manager.io, kind: ClusterIssuer, name: wrong mail, status: {conditions: [{type: Ready, status: "False", reason: ErrRegisterACMEAccount, message: "Failed to register ACME account: 400 urn:ietf:params:acme:error:invalidContact"}]}, want: failed, says: invalidContact}

@@ -75,8 +75,8 @@ func (r *Rollout) countOld(all int) {
 
 func (r *Rollout) String() string {
 	s := fmt.Sprintf("%d of %d pods updated, %d available", r.Updated, r.Desired, r.Available)
-	if r.Old > 0 {
-		s += fmt.Sprintf(", %d old", r.Old)
+	if r.Old > 0 { // they may be the available ones
+		s = fmt.Sprintf("%d of %d pods updated, %d of %d available, %d old", r.Updated, r.Desired, r.Available, r.Updated+r.Old, r.Old)
 	}
 	if r.Terminating > 0 && r.Updated < r.Desired { // a podReplacementPolicy may wait for them
 		s += fmt.Sprintf(", %d terminating", r.Terminating)

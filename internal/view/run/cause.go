@@ -276,7 +276,7 @@ func (t *runState) impact(from track.Finding, change apply.Change) string {
 	case r == nil:
 		return ""
 	case r.OldServing > 0:
-		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Desired, textfmt.Count(r.OldServing, "pod"))
+		return fmt.Sprintf("rollout stopped with %d of %d new pods ready; the old revision still serves with %s", r.NewReady, r.Desired, textfmt.Count(r.OldServing, "pod"))
 	case r.Available > 0:
 		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Desired)
 	case change.Live == nil:
