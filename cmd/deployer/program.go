@@ -27,7 +27,7 @@ func versionCommand(e *env) *command {
 	return &command{
 		name: "version", usage: "show the version of this program",
 		steps: `If the program is called helm, it prints the Helm version that it replaces,
-because scripts decide by it what they may use.`,
+because scripts decide by it what they can use.`,
 		examples: `deployer version
 deployer version --template '{{.Version}}'`,
 		flags: []*flag{
