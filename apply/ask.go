@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -101,9 +100,11 @@ func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules
 			if s, err = p.lookOnce(ctx, t); err == nil {
 				f, err = p.factsOf(ctx, t, s)
 			}
-		case err == nil && !t.isHook && c.Deferral == nil && p.prerequisites.kindChanges(t):
-			return p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}), nil
-		default:
+		case err == nil:
+			if !t.isHook && c.Deferral == nil && p.prerequisites.kindChanges(t) {
+				c = p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
+			}
+			err = p.permissions.check(ctx, &c, t.mapping)
 			return c, err
 		}
 	}
@@ -149,15 +150,6 @@ func (p *planning) try(t *target, f *facts, w trial) (tried, error) {
 		f.trials = append(f.trials, said)
 		return nil
 	}}
-}
-
-// mayDelete marks a change as denied if the account may not delete its object.
-func (p *planning) mayDelete(t *target, f *facts, c Change) (Change, error) {
-	missing, err := f.missingDelete.get(func(ctx context.Context) (*verify.PermissionError, error) {
-		return p.permissions.missing(ctx, c.ID, "delete", t.mapping)
-	})
-	c.deny(missing)
-	return c, err
 }
 
 // do makes one write of an object of the chart, or asks what it would do. body is what is written, where the write doesn't

@@ -99,6 +99,7 @@ type Change struct {
 	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
 	orphan       *orphan                 // what the chart no longer has, or what is given back; nil for other changes, and when it is carried out
 	takesAccess  bool                    // from the account that deployer runs as: it comes last
+	needs        []string                // verbs that it needs and of which no dry run tells; see permissions.check
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 

@@ -109,10 +109,10 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 		return c, nil
 	case GiveBack:
 		c.Provenance = p.history.provenance[t.id]
-		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}
+		c.writes, c.needs = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}, []string{"patch"}
 		c.orphan = newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id))
 		return f.givenBack.get(func(ctx context.Context) (Change, error) {
-			err := p.prepareGivingBack(ctx, &c, t.mapping)
+			err := p.prepareGivingBack(ctx, &c)
 			return c, err
 		})
 	case Create:

@@ -32,8 +32,6 @@ type facts struct {
 	trials         []tried                               // in order
 	version        answer[map[string]any]                // of the definition of a custom resource
 	adviceFirst    answer[string]                        // what somebody has to do before the object can be recreated; empty for nothing
-	missingDelete  answer[*verify.PermissionError]       // that the account can't delete the object
-	missingCreate  answer[*verify.PermissionError]       // that the account can't make it in a new namespace
 	isValid        answer[bool]                          // in another namespace, of an object whose own comes with the release
 	givenBack      answer[Change]                        // what an object becomes that is given back
 	holder         answer[string]                        // of what the API server refuses an object for

@@ -36,12 +36,7 @@ func (r *changeRun) giveBack(ctx context.Context, c Change) (Change, error) {
 }
 
 // prepareGivingBack says in a plan which fields change when an object is given back, and which stay.
-func (p *planning) prepareGivingBack(ctx context.Context, c *Change, m kube.Mapping) error {
-	missing, err := p.permissions.missing(ctx, c.ID, "patch", m)
-	if err != nil {
-		return err
-	}
-	c.deny(missing)
+func (p *planning) prepareGivingBack(ctx context.Context, c *Change) error {
 	t, r, err := p.beginRestoration(ctx, *c)
 	if kube.IsConflict(err) || err == nil && r == nil {
 		return nil // it has just changed: the run decides again

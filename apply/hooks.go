@@ -218,10 +218,7 @@ func (p *planning) decideHook(t *target, f *facts) (Change, error) {
 	c := p.newChange(t, Create)
 	c.Desired = f.desired
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
-		var err error
-		if c, err = p.mayDelete(t, f, c); err != nil {
-			return c, err
-		}
+		c.needs = []string{"delete"}
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		return p.checkBefore(t, f, p.deferChange(t, c, d))
@@ -277,10 +274,7 @@ func (p *planning) replaceHook(t *target, f *facts, c Change, live *unstructured
 	if !decide.IsHook(live) { // an object of the release, which the chart has made a hook
 		c.Reason = "the object of this name, which was not a hook before, is deleted first"
 	}
-	c, err := p.mayDelete(t, f, c)
-	if err != nil {
-		return c, err
-	}
+	c.needs = []string{"delete"}
 	said, err := p.try(t, f, trial{write: write{verb: postObject}, body: c.Desired, beside: true})
 	switch {
 	case err != nil:

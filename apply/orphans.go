@@ -77,15 +77,12 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	}
 	return out, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
-		if len(c.writes) == 0 {
-			return nil
-		}
 		if c.Action == GiveBack {
-			return p.prepareGivingBack(ctx, c, c.orphan.mapping)
+			if err := p.prepareGivingBack(ctx, c); err != nil {
+				return err
+			}
 		}
-		missing, err := p.permissions.missing(ctx, c.ID, "delete", c.orphan.mapping)
-		c.deny(missing)
-		return err
+		return p.permissions.check(ctx, c, c.orphan.mapping)
 	})
 }
 
@@ -245,12 +242,13 @@ func (p *planning) decideOrphan(o *orphan) Change {
 	}
 	switch {
 	case d.Action == GiveBack:
-		c.writes = []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}
+		c.writes, c.needs = []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}, []string{"patch"}
 	case d.Action == Delete && meta.DeletionTimestamp == nil:
 		c.writes = []write{{
 			verb: deleteObject, propagation: p.propagationOf(o),
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
 		}}
+		c.needs = []string{"delete"}
 	}
 	return c
 }

@@ -81,18 +81,29 @@ func (c *Change) deny(missing *verify.PermissionError) {
 	}
 }
 
-// missingInNewNamespace asks for the permissions that an object needs in a namespace that this release creates, before that is
-// created. If the release also brings the kind, it doesn't ask: aggregated roles may grant permissions for the new kind.
+// check denies a change if the account lacks a permission that it needs and of which no dry run tells.
+func (p *permissions) check(ctx context.Context, c *Change, m kube.Mapping) error {
+	for _, verb := range c.needs {
+		missing, err := p.missing(ctx, c.ID, verb, m)
+		if err != nil {
+			return err
+		}
+		c.deny(missing)
+	}
+	return nil
+}
+
+// neededInNewNamespace are the permissions that an object needs in a namespace that this release creates, which are asked for before
+// that is created. If the release also brings the kind, they aren't: aggregated roles may grant permissions for the new kind.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
-func (p *permissions) missingInNewNamespace(ctx context.Context, t *target, d *Deferral) (*verify.PermissionError, error) {
-	if !d.waitsFor(namespaceID(t.id.Namespace)) || d.waitsFor(t.definition()) {
-		return nil, nil
+func neededInNewNamespace(t *target, d *Deferral) []string {
+	switch {
+	case !d.waitsFor(namespaceID(t.id.Namespace)) || d.waitsFor(t.definition()):
+		return nil
+	case decide.IsHook(t.obj):
+		return []string{"create"}
 	}
-	missing, err := p.missing(ctx, t.id, "create", t.mapping)
-	if err == nil && missing == nil && !decide.IsHook(t.obj) { // what is applied is patched as well
-		missing, err = p.missing(ctx, t.id, "patch", t.mapping)
-	}
-	return missing, err
+	return []string{"create", "patch"} // what is applied is patched as well
 }
 
 // MayRequest reports whether the account may make a request about all objects of a kind, or at least about the one that

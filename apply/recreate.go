@@ -122,10 +122,9 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (Change, error) {
 			return Change{}, err
 		}
 	}
-	if c, err = p.mayDelete(t, u.facts, c); err == nil {
-		t.progress.wasAbsent = true // the object that exists afterwards was created by us
-	}
-	return c, err
+	c.needs = []string{"delete"}
+	t.progress.wasAbsent = true // the object that exists afterwards was created by us
+	return c, nil
 }
 
 // adviceBeforeRecreation asks what somebody has to do before an object can be deleted, and made again after that; empty for nothing.

@@ -217,12 +217,7 @@ func listError(at collection, err error) error {
 // checkBefore checks of a deferred creation what can be checked now: its permissions, and what the server says about it in another
 // namespace.
 func (p *planning) checkBefore(t *target, f *facts, c Change) (Change, error) {
-	missing, err := f.missingCreate.get(func(ctx context.Context) (*verify.PermissionError, error) {
-		return p.permissions.missingInNewNamespace(ctx, t, c.Deferral)
-	})
-	if c.deny(missing); err != nil || missing != nil {
-		return c, err
-	}
+	c.needs = append(c.needs, neededInNewNamespace(t, c.Deferral)...)
 	valid, err := f.isValid.get(func(ctx context.Context) (bool, error) { return p.a.validateElsewhere(ctx, t, c.Desired, c.Deferral) })
 	if valid {
 		c.Unverified = c.Deferral.Reason + "; validated in namespace " + metav1.NamespaceDefault + " instead"
