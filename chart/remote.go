@@ -23,7 +23,7 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 	"sigs.k8s.io/yaml"
 
-	"deployer/internal/interruptible"
+	"deployer/internal/kube"
 	"deployer/internal/program"
 )
 
@@ -35,7 +35,7 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 		return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 	}
 	var c *helmchart.Chart
-	err = interruptible.Run(ctx, func() error {
+	err = kube.WaitFor(ctx, func() error {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
 		verify := downloader.VerifyNever
 		if opts.Verify {

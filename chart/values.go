@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/chart/internal/yamltext"
-	"deployer/internal/interruptible"
+	"deployer/internal/kube"
 )
 
 // ValuesSourceKind is the flag that gives a source of values.
@@ -156,7 +156,7 @@ func ignoredDocumentsWarning(file string, text []byte) string {
 // read returns the content of a file, of a URL, or of standard input for "-". None of them may ever come to an end.
 func (r *valuesReader) read(name string) ([]byte, error) {
 	var data []byte
-	if err := interruptible.Run(r.ctx, func() (err error) {
+	if err := kube.WaitFor(r.ctx, func() (err error) {
 		data, err = r.readToEnd(name)
 		return err
 	}); err != nil {

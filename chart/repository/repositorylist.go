@@ -19,7 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 
 	"deployer/chart"
-	"deployer/internal/interruptible"
+	"deployer/internal/kube"
 	"deployer/internal/program"
 )
 
@@ -220,7 +220,7 @@ func (l RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 		return &addressError{err}
 	}
 	r.CachePath = l.cache()
-	err = interruptible.Run(ctx, func() error {
+	err = kube.WaitFor(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
 	})

@@ -19,7 +19,7 @@ import (
 
 	"deployer/chart"
 	"deployer/chart/internal/limits"
-	"deployer/internal/interruptible"
+	"deployer/internal/kube"
 )
 
 // PullOptions say which chart to fetch and where to put it.
@@ -51,7 +51,7 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (string, error) {
 	}
 	var saved string
 	var signed *provenance.Verification
-	err := interruptible.Run(ctx, func() (err error) {
+	err := kube.WaitFor(ctx, func() (err error) {
 		saved, signed, err = opts.Download(ref, destination, opts.verification(), cmp.Or[io.Writer](opts.Log, io.Discard))
 		return err
 	})
@@ -133,7 +133,7 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 	if registry.IsOCI(remote) {
 		u.Options = append(u.Options, pusher.WithRegistryClient(client))
 	}
-	err = interruptible.Run(ctx, func() error { return u.UploadTo(archive, remote) })
+	err = kube.WaitFor(ctx, func() error { return u.UploadTo(archive, remote) })
 	if err != nil {
 		return fmt.Errorf("pushing %s to %s: %w", archive, remote, err)
 	}
@@ -144,7 +144,7 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 // where helm finds them too.
 func Login(ctx context.Context, host string, opts PushOptions) error {
 	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
-	err := interruptible.Run(ctx, func() error { return opts.Access.Login(opts.Settings, host, opts.Log) })
+	err := kube.WaitFor(ctx, func() error { return opts.Access.Login(opts.Settings, host, opts.Log) })
 	if err != nil {
 		return fmt.Errorf("logging in to %s: %w", host, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"deployer/internal/interruptible"
+	"deployer/internal/kube"
 	"deployer/internal/program"
 )
 
@@ -60,13 +60,13 @@ func (c *console) readLine(ctx context.Context, question string) (string, error)
 // ask waits for an answer, or until ctx ends: a read can't be told to stop.
 func (c *console) ask(ctx context.Context, question string, answer func() error) error {
 	fmt.Fprint(c.streams.Err, question)
-	return interruptible.Run(ctx, answer)
+	return kube.WaitFor(ctx, answer)
 }
 
 // readPipedSecret is --password-stdin: all of standard input but its last line end.
 func (c *console) readPipedSecret(ctx context.Context) (string, error) {
 	var data []byte
-	if err := interruptible.Run(ctx, func() (err error) {
+	if err := kube.WaitFor(ctx, func() (err error) {
 		data, err = io.ReadAll(c.streams.In)
 		return err
 	}); err != nil {

@@ -20,6 +20,22 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// WaitFor calls work that takes no context, as reads from a terminal and Helm's libraries don't, and returns its error. When
+// ctx ends first, it returns, and work continues until its own timeouts: what it writes may be read only if there is no error.
+func WaitFor(ctx context.Context, work func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err // nothing is started
+	}
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // WithLimit limits a part of the work of ctx; a limit of 0 or less is none. Call the
 // returned function with the error of that part at its end: an error that the limit
 // caused is passed through late, any other returned as it is.
