@@ -52,11 +52,7 @@ deployer status web --watch --readiness-rules rules.yaml`,
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
 		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
-			if q.watch {
-				return q.run(ctx, e, args[0], format)
-			}
-			ctx, done := limitReading(ctx, q.settings.Timeout)
-			return done(q.run(ctx, e, args[0], format))
+			return q.run(ctx, e, args[0], format)
 		}),
 	}
 }
@@ -65,7 +61,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	if err := run.CheckWritable(q.resultFile); err != nil {
 		return err
 	}
-	readContext, done := q.limitReadingBeforeWatch(ctx)
+	readContext, done := limitReading(ctx, q.settings.Timeout)
 	record, err := e.readRecord(readContext, name, q.revision)
 	if err := done(err); err != nil {
 		return err
@@ -86,18 +82,10 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 	return errors.Join(err, q.show(ctx, e, d, record, format))
 }
 
-// limitReadingBeforeWatch limits a part of a command that watches to --timeout. Without --watch, that limits the whole command.
-func (q *statusQuery) limitReadingBeforeWatch(ctx context.Context) (context.Context, func(error) error) {
-	if !q.watch {
-		return limitReading(ctx, 0)
-	}
-	return limitReading(ctx, q.settings.Timeout)
-}
-
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
 	options := helm.StatusOptions{Format: format, Palette: e.outPalette(), Description: q.description || !e.call.asHelm && record.Info.Status == helmrelease.StatusFailed}
 	if q.resources {
-		ctx, done := q.limitReadingBeforeWatch(ctx)
+		ctx, done := limitReading(ctx, q.settings.Timeout)
 		var err error
 		options.Resources, err = d.LiveObjects(ctx, record)
 		if err := done(err); err != nil {
