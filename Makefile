@@ -10,7 +10,7 @@ export CGO_ENABLED := $(if $(RACE),1,0)
 # With RACE=1 tests are built with the race detector; RACE=program also builds the
 # program that they start with it, which takes several times as long. Tests of what
 # is large, TestLarge*, are run without it, and so are those that only start the program. make lint vets.
-GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) test -vet=off $(if $(RACE),-race)
+GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) test -vet=off $(if $(RACE),-race -skip '^TestLarge')
 # Random tests are the same each time, but for test-long, which draws a seed unless
 # one is given: SEED=n.
 SEED ?=
@@ -69,7 +69,7 @@ test-shared: # those of make test that share a cluster
 NOT_RACED := ./internal/e2e ./chart/retain
 
 test-raced: # those of test-shared that are run with the race detector
-	$(ON_CLUSTER) $(SUM) --packages "$(filter-out $(NOT_RACED),$(LONGEST)) $(filter-out $(NOT_RACED:./%=deployer/%),$(shell $(GO) list ./...))" -- -vet=off -race -timeout 60m
+	$(ON_CLUSTER) $(SUM) --packages "$(filter-out $(NOT_RACED),$(LONGEST)) $(filter-out $(NOT_RACED:./%=deployer/%),$(shell $(GO) list ./...))" -- -vet=off -race -skip '^TestLarge' -timeout 60m
 
 test-unraced: # and those that aren't, beside them
 	$(ON_CLUSTER) env CGO_ENABLED=0 sh -c '$(SUM) --packages "$(NOT_RACED)" -- -vet=off -timeout 60m && $(SUM) --packages ./release -- -vet=off -timeout 10m -run "^TestLarge"'

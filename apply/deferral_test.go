@@ -110,7 +110,7 @@ func TestPermissionsInsideANamespaceToCome(t *testing.T) {
 		t.Fatalf("no namespace in %s", within)
 	}
 	u := s.c.User(t, s.ns)
-	u.AllowEverywhere(t, kubetest.Rule("", "*", "namespaces"))
+	u.Allow(t, "", kubetest.Rule("", "*", "namespaces"))
 	s.as(u)
 	for _, tt := range []struct{ name, chart, hooks string }{
 		{"the caller's namespace", within, ""},
@@ -131,7 +131,7 @@ func TestPermissionsInsideANamespaceToCome(t *testing.T) {
 			}
 		})
 	}
-	u.AllowEverywhere(t, kubetest.Rule("", "*", "configmaps"))
+	u.Allow(t, "", kubetest.Rule("", "*", "configmaps"))
 	s.space = []string{space}
 	p := s.plan(within)
 	if err := p.CheckPermissions(); err != nil {

@@ -159,7 +159,7 @@ func TestCRDsThatAreThereNeedNoPermission(t *testing.T) {
 			s.marks = nil
 			u := s.c.User(t, s.ns, kubetest.Rule("", "*", "configmaps"))
 			if c.verbs != "" {
-				u.AllowEverywhere(t, kubetest.Rule("apiextensions.k8s.io", c.verbs, "customresourcedefinitions"))
+				u.Allow(t, "", kubetest.Rule("apiextensions.k8s.io", c.verbs, "customresourcedefinitions"))
 			}
 			s.as(u)
 			s.opts.CRDs = c.policy
@@ -207,7 +207,7 @@ func TestNoPermissionForWhatIsMetLater(t *testing.T) {
 	s.dropCRDs(1)
 	s.crds = definition(0, "")
 	u := s.c.User(t, s.ns)
-	u.AllowEverywhere(t, kubetest.Rule("apiextensions.k8s.io", "*", "customresourcedefinitions"))
+	u.Allow(t, "", kubetest.Rule("apiextensions.k8s.io", "*", "customresourcedefinitions"))
 	s.as(u)
 	p := s.plan(foo(0, "size: 5"))
 	_, err := s.tryRun(p)

@@ -110,7 +110,6 @@ func (rec *Record) done() {
 }
 
 func TestLargeRecordsChooseTheirForm(t *testing.T) {
-	withoutRace(t)
 	pendingWith := func(change func(*Record)) *Record {
 		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 		rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}
@@ -149,7 +148,6 @@ func TestLargeRecordsChooseTheirForm(t *testing.T) {
 // adds. The sizes at which one form gives way to the next are searched, and records just below and above
 // them checked.
 func TestLargeRecordsThatBeginCanEnd(t *testing.T) {
-	withoutRace(t)
 	const step = 50
 	border := step * sort.Search(20000/step, func(n int) bool { return formOf(t, encodes(t, ofObjects(n*step))) != "whole" })
 	if border < 10000 {
@@ -178,7 +176,6 @@ func TestLargeRecordsThatBeginCanEnd(t *testing.T) {
 
 // Records of the largest size are written, and larger ones refused when they begin.
 func TestLargestRecords(t *testing.T) {
-	withoutRace(t)
 	ofSize := func(parts float64) *Record {
 		rec := ofObjects(20000)
 		rec.Manifest += noise(int(parts * partSize * 4 / 3))
@@ -285,7 +282,6 @@ func TestJournalIsGoneWhenAnotherToolWrites(t *testing.T) {
 
 // TestLargeRecordIsSplit is about records whose body is in parts.
 func TestLargeRecordIsSplit(t *testing.T) {
-	withoutRace(t)
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(5 << 20)
 	rec.Journal = &Journal{RunInfo: RunInfo{Run: "r"}}

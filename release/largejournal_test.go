@@ -37,7 +37,6 @@ func (s *site) wantJournal(t *testing.T, revision int, want *Journal) *Record {
 // The journal of a release with many objects is stored in Secrets of its own. They are replaced when it
 // changes, and Helm can still read the release.
 func TestLargeJournal(t *testing.T) {
-	withoutRace(t)
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l, withManyObjects)
@@ -87,7 +86,6 @@ func withLargeJournal(rec *Record) {
 // died.
 func TestLargeJournalOfAKilledRun(t *testing.T) {
 	t.Parallel()
-	withoutRace(t)
 	s := newSite(t)
 	const writes = 8 // lock; part, head, owner; part, head, former part; head
 	for n := int32(1); n <= writes; n++ {
@@ -134,7 +132,6 @@ func TestLargeJournalOfAKilledRun(t *testing.T) {
 
 // A journal that is saved again under the same head, which another client has edited, counts.
 func TestLargeJournalUnderAnEditedHead(t *testing.T) {
-	withoutRace(t)
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)

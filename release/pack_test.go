@@ -18,8 +18,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
 	corev1 "k8s.io/api/core/v1"
-
-	"deployer/internal/kubetest"
 )
 
 // sample is a small record of a status.
@@ -50,14 +48,6 @@ func noise(bytes int) string {
 	raw := make([]byte, bytes*3/4)
 	_, _ = r.Read(raw) // never fails
 	return base64.StdEncoding.EncodeToString(raw)
-}
-
-// withoutRace skips a test, which is called TestLarge*, with the race detector: make test RACE=1 runs these without it.
-func withoutRace(t *testing.T) {
-	t.Helper()
-	if kubetest.Race {
-		t.Skip("compressing takes minutes with the race detector")
-	}
 }
 
 func TestDecodeGivesWhatEncodeTook(t *testing.T) {

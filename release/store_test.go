@@ -150,7 +150,6 @@ func TestPendingBelowTheLatest(t *testing.T) {
 }
 
 func TestLargeReleases(t *testing.T) {
-	withoutRace(t)
 	s := newSite(t)
 	large := func(rec *Record) { rec.Manifest = noise(5 << 20) }
 	first := run(t, s.store, "web", deployed, large)

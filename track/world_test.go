@@ -176,13 +176,7 @@ func (o *outcome) story() string {
 }
 
 // slack is what a busy machine may add to what a wait takes.
-var slack = 10 * time.Second
-
-func init() {
-	if kubetest.Race {
-		slack = 40 * time.Second
-	}
-}
+const slack = 40 * time.Second
 
 func (o *outcome) ready(within time.Duration) *outcome {
 	o.Helper()

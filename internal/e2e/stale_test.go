@@ -408,7 +408,7 @@ func TestWithoutLeasesTheRecordIsTheFence(t *testing.T) {
 			w := newWorld(t)
 			w.user = w.cluster.User(t, w.ns)
 			for _, group := range []string{"", "apps", "batch"} {
-				w.user.AllowEverywhere(t, kubetest.Rule(group, "*", "*"))
+				w.user.Allow(t, "", kubetest.Rule(group, "*", "*"))
 			}
 			w.kubeconfig = w.user.Kubeconfig(t, w.ns)
 			test := hookJob("test", "test", "hook-succeeded", false)
@@ -435,7 +435,7 @@ func TestNamespaceMadeInVainGoesWhenNothingCanBeRecorded(t *testing.T) {
 		w := newWorld(t)
 		ns := w.newNamespace()
 		w.user = w.cluster.User(t, w.ns)
-		w.user.AllowEverywhere(t, kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
+		w.user.Allow(t, "", kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
 			kubetest.Rule("", "*", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
 		w.kubeconfig = w.user.Kubeconfig(t, w.ns)
 		r := w.exits(3, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")

@@ -44,7 +44,7 @@ func worldOf(t *testing.T) *world {
 	cluster := kubetest.Start(t)
 	ns := cluster.Namespace(t)
 	user := cluster.User(t, ns)
-	user.AllowEverywhere(t, kubetest.Rule("*", "*", "*"), rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
+	user.Allow(t, "", kubetest.Rule("*", "*", "*"), rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
 	return &world{T: t, cluster: cluster, ns: ns, user: user, kubeconfig: user.Kubeconfig(t, ns)}
 }
 

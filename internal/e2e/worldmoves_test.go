@@ -175,7 +175,7 @@ func TestReleaseNarrowsItsOwnAccessLast(t *testing.T) {
 			w := newWorld(t)
 			user := w.cluster.User(t, w.ns, kubetest.Rule("", "*", "secrets"), kubetest.Rule("coordination.k8s.io", "*", "leases"),
 				kubetest.Rule("rbac.authorization.k8s.io", "*", "roles", "rolebindings"), kubetest.Rule("", "*", "serviceaccounts"))
-			user.AllowEverywhere(t, kubetest.Rule("rbac.authorization.k8s.io", "*", "clusterroles"))
+			user.Allow(t, "", kubetest.Rule("rbac.authorization.k8s.io", "*", "clusterroles"))
 			from, to := c(w, user.Name)
 			w.ok("install", "x", "--wait=false", "--take-ownership", w.chart(append(from, configMap("z", "1"), configMap("gone", "1"))...))
 			w.kubeconfig = user.Kubeconfig(t, w.ns)

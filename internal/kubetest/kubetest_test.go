@@ -90,7 +90,7 @@ func TestUserMayDoWhatRulesSay(t *testing.T) {
 	namespace, other := c.Namespace(t), c.Namespace(t)
 	u := c.User(t, namespace, kubetest.Rule("", "get,list", "configmaps"))
 	u.Allow(t, other, kubetest.Rule("apps", "list", "deployments"))
-	u.AllowEverywhere(t, kubetest.Rule("", "list", "nodes"), rbacv1.PolicyRule{
+	u.Allow(t, "", kubetest.Rule("", "list", "nodes"), rbacv1.PolicyRule{
 		Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"},
 	})
 	config, err := clientcmd.BuildConfigFromFlags("", u.Kubeconfig(t, namespace))

@@ -31,8 +31,8 @@ type User struct {
 }
 
 // User creates a user that may do what rules allow in the namespace, and nothing
-// else but what everybody may, like discovery. More is given by Allow and
-// AllowEverywhere. The user is removed with its namespace.
+// else but what everybody may, like discovery. More is given by Allow. The
+// user is removed with its namespace.
 func (c *Cluster) User(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) *User {
 	t.Helper()
 	accounts := c.client.CoreV1().ServiceAccounts(namespace)
@@ -64,58 +64,32 @@ func (c *Cluster) User(t testing.TB, namespace string, rules ...rbacv1.PolicyRul
 	return u
 }
 
-// Allow lets the user do more in one namespace. It returns when the API server
-// knows.
+// Allow lets the user do more in one namespace, or with "" in all of them and outside of them, by a ClusterRole that is
+// removed with the test. It returns when the API server knows.
 func (u *User) Allow(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	rbac := u.cluster.client.RbacV1()
-	role, err := rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: u.account.Name + "-"},
-		Rules:      rules,
-	}, metav1.CreateOptions{})
+	named := metav1.ObjectMeta{Name: uniqueName(t)}
+	_, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: named, Rules: rules}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("creating a Role in Namespace/%s: %v", namespace, err)
+		t.Fatalf("creating ClusterRole/%s: %v", named.Name, err)
 	}
-	_, err = rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{u.account},
-	}, metav1.CreateOptions{})
+	u.cluster.cleanup(t, "ClusterRole/"+named.Name, func(ctx context.Context) error {
+		return rbac.ClusterRoles().Delete(ctx, named.Name, metav1.DeleteOptions{})
+	})
+	role, subjects := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name}, []rbacv1.Subject{u.account}
+	if namespace == "" {
+		_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: named, RoleRef: role, Subjects: subjects}, metav1.CreateOptions{})
+		u.cluster.cleanup(t, "ClusterRoleBinding/"+named.Name, func(ctx context.Context) error {
+			return rbac.ClusterRoleBindings().Delete(ctx, named.Name, metav1.DeleteOptions{})
+		})
+	} else {
+		_, err = rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: named, RoleRef: role, Subjects: subjects}, metav1.CreateOptions{})
+	}
 	if err != nil {
-		t.Fatalf("creating RoleBinding/%s/%s: %v", namespace, role.Name, err)
+		t.Fatalf("binding ClusterRole/%s: %v", named.Name, err)
 	}
 	u.waitAllowed(t, namespace, rules)
-}
-
-// AllowEverywhere lets the user do more in all namespaces and outside of them,
-// by a ClusterRole that is removed with the test. It returns when the API server
-// knows.
-func (u *User) AllowEverywhere(t testing.TB, rules ...rbacv1.PolicyRule) {
-	t.Helper()
-	rbac := u.cluster.client.RbacV1()
-	name := uniqueName(t)
-	_, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      rules,
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("creating ClusterRole/%s: %v", name, err)
-	}
-	u.cluster.cleanup(t, "ClusterRole/"+name, func(ctx context.Context) error {
-		return rbac.ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{})
-	})
-	_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{u.account},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("creating ClusterRoleBinding/%s: %v", name, err)
-	}
-	u.cluster.cleanup(t, "ClusterRoleBinding/"+name, func(ctx context.Context) error {
-		return rbac.ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})
-	})
-	u.waitAllowed(t, "", rules)
 }
 
 // waitAllowed waits until the API server's authorizer, which follows the stored
