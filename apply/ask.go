@@ -11,8 +11,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// The rules get no context, so that they can make no request: they decide by facts. Where they need one that isn't known, their error
-// says so. It is asked for here, and the rules decide again from the beginning.
+// The rules get no context, so that they can make no request: they decide by facts, and return a Change. Where they need a fact that
+// isn't known, their error says so. It is asked for here, and the rules decide again from the beginning. What later decisions have to
+// know of this one is noted on the target here, too, and not by the rules.
 
 // An unknownError is the error of rules that need a fact that isn't known.
 type unknownError struct {
@@ -23,12 +24,6 @@ func (e *unknownError) Error() string { return "this has to be asked first" }
 
 // errLookAgain is the error of rules that need to know what the object is now: it has changed while it was decided about.
 var errLookAgain = errors.New("the object has to be read again")
-
-// lookAgain is the error of rules about an object that somebody else is writing.
-func (t *target) lookAgain() error {
-	t.progress.attempts++
-	return errLookAgain
-}
 
 // An answer is a fact that is asked for when the rules need it.
 type answer[A any] struct {
@@ -63,19 +58,11 @@ func (p *planning) decide(ctx context.Context, t *target, s observation) (Change
 
 // lookAndDecide decides about a target as it is now.
 func (p *planning) lookAndDecide(ctx context.Context, t *target) (Change, error) {
-	s, err := p.lookOnce(ctx, t)
+	s, err := p.observer.read(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
 	return p.decide(ctx, t, s)
-}
-
-// lookOnce reads what a target is now, after a pause if others write it.
-func (p *planning) lookOnce(ctx context.Context, t *target) (observation, error) {
-	if t.progress.attempts > 0 {
-		pauseAfterRace(ctx, t.progress.attempts)
-	}
-	return p.observer.read(ctx, t)
 }
 
 // maxRounds is more often than any rules begin again about one object. Each round has one more fact.
@@ -85,7 +72,7 @@ const maxRounds = 10 * maxAttempts
 // definition of the object's kind, the decision is a preview, and made again after that.
 func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules func(*target, *facts) (Change, error)) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
-	f, err := p.factsOf(ctx, t, s)
+	f, err := p.factsOf(ctx, t, s, 0)
 	for rounds := 0; err == nil; rounds++ {
 		if rounds == maxRounds {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "deciding about", Err: errors.New("the same is asked again and again; please report this")}
@@ -97,18 +84,41 @@ func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules
 		case isUnknown:
 			err = unknown.ask(ctx)
 		case errors.Is(err, errLookAgain):
-			if s, err = p.lookOnce(ctx, t); err == nil {
-				f, err = p.factsOf(ctx, t, s)
-			}
+			f, err = p.lookAgain(ctx, t, f)
 		case err == nil:
 			if !t.isHook && c.Deferral == nil && p.prerequisites.kindChanges(t) {
-				c = p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
+				c = c.deferred(&Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 			}
+			t.note(c, f)
 			err = p.permissions.check(ctx, &c, t.mapping)
 			return c, err
 		}
 	}
 	return Change{}, err
+}
+
+// lookAgain collects the facts about a target again, after a pause, as others write it.
+func (p *planning) lookAgain(ctx context.Context, t *target, before *facts) (*facts, error) {
+	if before.full == nil {
+		t.progress.wasAbsent = before.absent
+	}
+	pauseAfterRace(ctx, before.attempts+1)
+	s, err := p.observer.read(ctx, t)
+	if err != nil {
+		return before, err
+	}
+	return p.factsOf(ctx, t, s, before.attempts+1)
+}
+
+// note keeps of a decision what later ones about the target depend on.
+func (t *target) note(c Change, f *facts) {
+	if c.Deferral != nil {
+		t.deferral = c.Deferral
+	}
+	isMade := c.makes || f.absent
+	if (c.Action == Create || c.Action == Recreate) && (isMade || c.Deferral == nil) {
+		t.progress.wasAbsent = isMade
+	}
 }
 
 // look asks what a target is now.

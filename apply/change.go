@@ -98,6 +98,7 @@ type Change struct {
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint
 	writes       []write                 // that carry it out, in order; none when there is nothing to do, or it has to be decided first
 	orphan       *orphan                 // what the chart no longer has, or what is given back; nil for other changes, and when it is carried out
+	makes        bool                    // what is there afterwards is this run's own
 	takesAccess  bool                    // from the account that deployer runs as: it comes last
 	needs        []string                // verbs that it needs and of which no dry run tells; see permissions.check
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing

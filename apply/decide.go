@@ -68,14 +68,14 @@ func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error)
 			return Change{}, p.notOurs(t, live)
 		}
 	}
-	return p.checkBefore(t, f, p.deferChange(t, c, d))
+	return p.checkBefore(t, f, c.deferred(d))
 }
 
 // updateLater puts the decision about an object off that can't be read yet.
 func (p *planning) updateLater(t *target, f *facts, d *Deferral) Change {
 	c := p.newChange(t, Update)
 	c.Desired, c.Reason = f.desired, f.replacement.reason
-	return p.deferChange(t, c, d)
+	return c.deferred(d)
 }
 
 // newCreation returns a change that creates an object, before the server is asked.
@@ -121,7 +121,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 		if len(t.foreignFinalizers(live)) > 0 {
 			return p.decideLeaving(t, f, d.Adopts, c)
 		}
-		t.progress.wasAbsent = true
+		c.makes = true
 		return c, nil
 	}
 	return Change{}, p.notOurs(t, live)
@@ -149,7 +149,7 @@ func (p *planning) decideLeaving(t *target, f *facts, adopting bool, again Chang
 	case err != nil && !errors.As(err, new(*Rejection)):
 		return Change{}, err
 	case err != nil || c.Deferral != nil || c.Action != Unchanged && c.Action != Update:
-		t.progress.wasAbsent = true
+		again.makes = true
 		return again, nil
 	}
 	c.manifestHash = ""
@@ -172,7 +172,6 @@ func (p *planning) decideLeaving(t *target, f *facts, adopting bool, again Chang
 func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
 	c := p.newCreation(t, f)
 	c.writes = []write{f.replacement.creation()}
-	t.progress.wasAbsent = f.absent
 	if p.a.opts.Gate == GateOff && f.absent {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
@@ -183,14 +182,14 @@ func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
 	}
 	switch missing := verify.MissingPermission(said.refusal, t.id.Namespace); {
 	case said.refusal == nil:
-		c.Predicted, t.progress.wasAbsent = said.result, true
+		c.Predicted, c.makes = said.result, true
 		c.Fields = changedByServer(f.converter, f.desired, said.result)
 		if p.warnOfDropped(t, c.Fields) {
 			c.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 		return c, nil
 	case kube.IsConflict(said.refusal) || kube.IsAlreadyExists(said.refusal):
-		return Change{}, p.unobserved(t, f.observation)
+		return Change{}, p.unobserved(t, f)
 	case missing != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
 		return p.keepAsItIs(t, nil, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it", ""), nil
 	case missing != nil && !f.absent && !f.forbidden:
@@ -207,15 +206,15 @@ func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
 
 // unobserved is the error of rules about an object that turned out to exist: it lacks Helm's label, or was created after the
 // observation.
-func (p *planning) unobserved(t *target, s observation) error {
-	if s.forbidden {
+func (p *planning) unobserved(t *target, f *facts) error {
+	if f.forbidden {
 		return rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists, but there is no permission to read it, so its owner is unknown")
 	}
-	if t.progress.attempts == maxAttempts {
+	if f.attempts == maxAttempts {
 		return rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	return t.lookAgain()
+	return errLookAgain
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
@@ -229,7 +228,7 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 			return said.LacksObject(id.Name) && (t.isHook || p.targetsByID[id] != nil)
 		}),
 		BuiltinSchema: !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
-		MayReadAgain:  !t.isHook && c.Live != nil && t.progress.attempts < maxAttempts,
+		MayReadAgain:  !t.isHook && c.Live != nil && f.attempts < maxAttempts,
 	}
 	switch refusal.Next() {
 	case decide.LeaveUnverified:
@@ -243,20 +242,19 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 	case decide.EstimateLocally:
 		c = p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace))
 	case decide.AwaitConverter:
-		c = p.deferChange(t, c, t.conversionDeferral())
+		c = c.deferred(t.conversionDeferral())
 	case decide.AwaitKind: // decideBy defers an object; a hook's own turn tells
 		if t.isHook {
-			c.Deferral, c.Unverified = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}, changingKind
+			c = c.deferred(&Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 		}
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return Change{}, errLookAgain
 	case decide.ReadAgain:
-		return Change{}, t.lookAgain()
+		return Change{}, errLookAgain
 	case decide.Fail:
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
-		t.progress.creationRefused = c.Action == Create
 		holder, unknown := f.holder.get(p.holderOf(t, err))
 		if unknown != nil {
 			return Change{}, unknown
@@ -265,7 +263,9 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 		if known, ok := errors.AsType[*verify.ServerError](refused); ok {
 			known.Holder = holder
 		}
-		return Change{}, t.reject(refused)
+		rejected := t.reject(refused)
+		rejected.ofCreation = c.Action == Create
+		return Change{}, rejected
 	}
 	return c, nil
 }

@@ -216,10 +216,8 @@ func (t *target) markPrerequisitesPresent(p *prerequisites) {
 	}
 }
 
-// deferChange puts a change off.
-func (p *planning) deferChange(t *target, c Change, d *Deferral) Change {
-	t.deferral = d
-	c.Deferral, c.Unverified = d, d.Reason
-	c.writes = nil
+// deferred is a change that is put off.
+func (c Change) deferred(d *Deferral) Change {
+	c.Deferral, c.Unverified, c.writes = d, d.Reason, nil
 	return c
 }

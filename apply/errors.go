@@ -35,6 +35,8 @@ type Rejection struct {
 	ID     kube.ID
 	Source string // template; empty when unknown
 	Err    error  // doesn't name the object
+
+	ofCreation bool // the object can't be created
 }
 
 func (r Rejection) Error() string {

@@ -19,6 +19,7 @@ import (
 // Facts are what the rules decide about an object by, besides its manifest, the request and the options.
 type facts struct {
 	observation
+	attempts    int                         // how often the object has changed while it was decided about
 	desired     *unstructured.Unstructured  // what the manifest comes to by the schema
 	replacement replacement                 // why the object is written whole
 	converter   managedfields.TypeConverter // has the schema
@@ -38,8 +39,8 @@ type facts struct {
 }
 
 // factsOf collects what a decision begins with. The error is a *Rejection if the manifest can't be applied.
-func (p *planning) factsOf(ctx context.Context, t *target, s observation) (*facts, error) {
-	f := &facts{observation: s}
+func (p *planning) factsOf(ctx context.Context, t *target, s observation, attempts int) (*facts, error) {
+	f := &facts{observation: s, attempts: attempts}
 	var err error
 	if f.desired, f.replacement, err = p.normalise(ctx, t); err != nil {
 		return f, err

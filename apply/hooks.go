@@ -221,7 +221,7 @@ func (p *planning) decideHook(t *target, f *facts) (Change, error) {
 		c.needs = []string{"delete"}
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
-		return p.checkBefore(t, f, p.deferChange(t, c, d))
+		return p.checkBefore(t, f, c.deferred(d))
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "no dry run (--gate off)"
@@ -238,7 +238,7 @@ func (p *planning) tryHook(t *target, f *facts, c Change) (Change, error) {
 		return c, err
 	}
 	exists := kube.IsAlreadyExists(said.refusal)
-	if !exists && !mayBeHeldByFormer(said.refusal) || t.progress.attempts == maxAttempts {
+	if !exists && !mayBeHeldByFormer(said.refusal) || f.attempts == maxAttempts {
 		return p.decideTriedHook(t, f, c, said)
 	}
 	switch now, err := f.now.get(p.look(t)); {
@@ -251,7 +251,7 @@ func (p *planning) tryHook(t *target, f *facts, c Change) (Change, error) {
 	case !exists:
 		return p.decideRefused(t, f, c, said.refusal)
 	}
-	return c, t.lookAgain()
+	return c, errLookAgain
 }
 
 // decideTriedHook decides about a hook by the answer to its dry run.

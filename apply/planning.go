@@ -340,7 +340,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne 
 		c, err := decideOne(ctx, targets[i])
 		targets[i].rejected = nil
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
-			targets[i].rejected = rejected.Err
+			targets[i].rejected, targets[i].isNotMade = rejected.Err, rejected.ofCreation
 			return nil
 		}
 		c.Desired = p.a.interner.Intern(c.Desired)
@@ -436,14 +436,14 @@ func (p *planning) letPass(t *target, d *Deferral) {
 		return
 	}
 	c := p.newChange(t, Update)
-	if t.progress.creationRefused || verify.Read(t.rejected).Kind == verify.Missing {
+	if t.isNotMade || verify.Read(t.rejected).Kind == verify.Missing {
 		c.Action = Create
 	}
 	if t.decided != nil { // denied
 		c = *t.decided
 		c.denied = nil
 	}
-	c = p.deferChange(t, c, d)
+	c, t.deferral = c.deferred(d), d
 	t.decided, t.rejected = &c, nil
 }
 

@@ -122,8 +122,7 @@ func (u *updateDecision) recreate(immutable *ImmutableError) (Change, error) {
 			return Change{}, err
 		}
 	}
-	c.needs = []string{"delete"}
-	t.progress.wasAbsent = true // the object that exists afterwards was created by us
+	c.needs, c.makes = []string{"delete"}, true
 	return c, nil
 }
 

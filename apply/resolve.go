@@ -38,11 +38,12 @@ type target struct {
 	manifestHash  string // of obj and of the policies that shape it
 	noKind        error  // the cluster has no such kind, and the object stays behind
 
-	ordering targetOrdering
-	deferral *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided  *Change   // until a plan holds it
-	rejected error     // why it can't be decided; nil for a decided one
-	progress progress
+	ordering  targetOrdering
+	deferral  *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided   *Change   // until a plan holds it
+	rejected  error     // why it can't be decided; nil for a decided one
+	isNotMade bool      // rejected is about creating it
+	progress  progress
 }
 
 // A targetOrdering says what an object is written after.
@@ -54,14 +55,10 @@ type targetOrdering struct {
 
 // A progress records what has happened to a target since it was first decided.
 type progress struct {
-	attempts            int         // how often the object changed while it was being decided about
 	wasAbsent           bool        // it was observed to be absent, or its kind isn't served
-	creationRefused     bool        // the last refusal was of creating it
 	provenance          *Provenance // as of the last attempt to write the object
 	written             bool        // an attempt was stored, or may have been
-	oldDeleted          bool        // the object that it replaces was deleted
 	waitedForFinalizers bool        // others had their time to let go the object that is being deleted
-	migrationRefusedAt  string      // resourceVersion at which a policy refused to migrate its ownership
 }
 
 func (t *target) reject(err error) *Rejection {

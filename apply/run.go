@@ -118,7 +118,9 @@ type changeRun struct {
 	written  bool   // writes were sent, so that what they asked for may be there
 	repaired Change // the change whose patch did what no apply can; the zero value when there was none
 
-	refusedSince time.Time // by admission; zero while it wasn't
+	refusedSince       time.Time // by admission; zero while it wasn't
+	oldDeleted         bool      // the object that it replaces was deleted
+	migrationRefusedAt string    // resourceVersion at which a policy refused to migrate the ownership of fields
 }
 
 // execute carries out a change, in as many tries as it takes: others may write the object between
@@ -175,7 +177,7 @@ func (r *changeRun) giveUp(c Change, err error) error {
 		return nil
 	case err != nil && (r.try >= maxAttempts || !verify.WasModified(err, c.ID)):
 		err = verify.AsServerError(c.object(), err)
-		if r.t != nil && r.t.progress.oldDeleted {
+		if r.oldDeleted {
 			err = fmt.Errorf("%w; the old object is deleted, and the new one doesn't exist", err)
 		}
 	case r.try > 2*maxAttempts:

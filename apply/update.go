@@ -280,11 +280,11 @@ func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (Change
 			return u.unchanged(), nil
 		}
 	}
-	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
+	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.facts.attempts < maxAttempts {
 		// A dry run returns the version that it started from. Another version means that
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
-		return Change{}, u.t.lookAgain()
+		return Change{}, errLookAgain
 	}
 	diff, err := u.differences(result)
 	if err != nil {

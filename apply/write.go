@@ -92,7 +92,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 			err = r.a.delete(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition, w.propagation)
 		case awaitGone:
 			err = r.a.awaitGone(ctx, r.p.mappingOf(ctx, c), c.ID, w.precondition.uid)
-			r.t.progress.oldDeleted = err == nil
+			r.oldDeleted = err == nil
 			how.quotaChanges = true // which a controller has to count
 		case awaitFinalizers:
 			limited, cancel := context.WithDeadline(ctx, r.p.letGoBy())
@@ -187,14 +187,14 @@ func (r *changeRun) applyWithoutMigration(ctx context.Context, c Change, how mod
 		return c, false, refusal
 	}
 	c.Applied, c.Reason = c.Live, fieldsStay(c, refusal)
-	if r.t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
+	if r.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}
 	var err error
 	if c.Applied, err = r.a.apply(ctx, r.t, c.Desired, precondition{c.Live.GetUID(), c.Live.GetResourceVersion()}, how); err != nil {
 		return c, false, err
 	}
-	r.t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()
+	r.migrationRefusedAt = c.Applied.GetResourceVersion()
 	return c, true, nil
 }
 
