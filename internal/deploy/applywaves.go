@@ -18,11 +18,11 @@ import (
 	"deployer/track/finding"
 )
 
-// applyWaves applies the plan wave by wave. If a wave awaits objects, they are tracked
+// applyWaves applies the plan wave by wave, after those that are done. If a wave awaits objects, they are tracked
 // first, even without --wait: the order is the chart's, and --wait is about the end of
 // the release.
-func (r *run) applyWaves(ctx context.Context) error {
-	done, looked := 0, 0 // waves that are applied, and that were when the plan was made
+func (r *run) applyWaves(ctx context.Context, done int) error {
+	looked := done // waves that were applied when the plan was made
 	for done < len(r.op.Plan.Waves) && !r.op.Plan.Waves[done].Last {
 		if err := r.awaitDependencies(ctx, r.op.Plan.Waves[done].Await); err != nil {
 			return err
@@ -206,20 +206,39 @@ func ranProgram(waves []apply.Wave) bool {
 	return false
 }
 
-// lookOnceMore fails if an object that was applied isn't there any more. If nothing was changed, all have been seen just now.
-func (r *run) lookOnceMore(ctx context.Context) (err error) {
-	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
-		return c.Applied == nil || kube.IsDeletedWhenFinished(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
-	})
-	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
-		return nil
+// lookOnceMore fails if an object that was applied isn't there any more. What may have been deleted by a Job of the release is
+// made again, once.
+func (r *run) lookOnceMore(ctx context.Context) error {
+	gone, err := r.vanished(ctx)
+	if err == nil && len(gone) > 0 && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }) {
+		done := len(r.op.Plan.Waves)
+		for i := range r.op.Plan.Waves {
+			wave := &r.op.Plan.Waves[i]
+			wave.Changes = slices.DeleteFunc(wave.Changes, func(c apply.Change) bool { return slices.Contains(gone, c.ID) })
+		}
+		err = r.inSequence(ctx,
+			func() error { return r.lookAgain(ctx, done) },
+			func() error { return r.applyWaves(ctx, done) },
+			func() error { return r.waitUntilReady(ctx) },
+			func() (err error) { gone, err = r.vanished(ctx); return err },
+		)
 	}
-	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)
-	defer func() { err = end(err) }()
-	gone, err := r.applier.Vanished(ctx, applied)
 	if err == nil && len(gone) > 0 {
 		err = program.WithHint(fmt.Errorf("another client has deleted %s since it was applied", strings.Join(finding.IDs(gone).Names(), ", ")),
 			"find out who deletes it (the audit log of the API server says so), then deploy again: that creates it")
 	}
 	return err
+}
+
+// vanished returns the objects that were applied and aren't there any more. If nothing was changed, all have been seen just now.
+func (r *run) vanished(ctx context.Context) (gone []kube.ID, err error) {
+	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
+		return c.Applied == nil || kube.IsDeletedWhenFinished(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
+	})
+	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
+		return nil, nil
+	}
+	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)
+	defer func() { err = end(err) }()
+	return r.applier.Vanished(ctx, applied)
 }

@@ -89,7 +89,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.lookAgainAfterHooks(ctx) },
 		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
-		func() error { return r.applyWaves(ctx) },
+		func() error { return r.applyWaves(ctx, 0) },
 		func() error { return r.applier.AwaitKinds(ctx, r.op.wait) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },

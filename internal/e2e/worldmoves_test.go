@@ -107,6 +107,21 @@ func TestWhatVanishedIsNotDeployed(t *testing.T) {
 	w.statuses("x", "failed", "deployed")
 }
 
+// TestWhatAJobDeletesComesBack fails if a release fails because a Job of it has deleted an object beside it.
+func TestWhatAJobDeletesComesBack(t *testing.T) {
+	w := newWorld(t)
+	rest := []string{configMap("a", "1"), deployment("web", "web", "")}
+	w.ok("install", "x", w.chart(rest...))
+	w.whenJobRuns("clean", func() {
+		w.remove("configmaps", "a", metav1.DeleteOptions{})
+		w.remove("deployments", "web", metav1.DeleteOptions{})
+	})
+	w.ok("upgrade", "x", w.chart(append(rest, job("clean", "a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1"))...), "--wait=false")
+	w.there("configmaps", map[string]bool{"a": true})
+	w.there("deployments", map[string]bool{"web": true})
+	w.statuses("x", "superseded", "deployed")
+}
+
 // TestWhatIsCleanedUpIsDeployed fails if a release fails because a controller has deleted a custom resource that had finished.
 func TestWhatIsCleanedUpIsDeployed(t *testing.T) {
 	w := newWorld(t)
