@@ -64,7 +64,11 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
 		isIt := c.Action == Delete && len(c.writes) > 0 && len(c.orphan.order.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
 		if isIt {
-			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for what it had: %s", of, s.Message)
+			why := "traffic that it cuts off"
+			if s.Message != "" {
+				why = "what it had: " + s.Message
+			}
+			c.Warning = fmt.Sprintf("deleted before %s was ready, which may wait for %s", of, why)
 			p.PruneFirst = append(p.PruneFirst, c)
 		}
 		return isIt

@@ -6,11 +6,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/lazyregexp"
 )
 
-// A Shortage is what an object of the release can't have at the moment, in the words of the API server or the scheduler.
+// A Shortage is what an object of the release can't have at the moment, in the words of the API server or the scheduler. Without
+// words it may be any traffic: nobody says what a policy for networks cuts off.
 type Shortage struct {
 	Namespace string // of the object
 	Message   string
@@ -21,8 +23,8 @@ func (s Shortage) IsOfNodes() bool { return strings.Contains(s.Message, "Insuffi
 
 // MayEndWithout reports whether it may be over when another object is gone, because that has what is short, or its pods have.
 func (s Shortage) MayEndWithout(obj *unstructured.Unstructured) bool {
-	if obj == nil {
-		return false
+	if obj == nil || s.Message == "" {
+		return obj != nil && filtersTraffic[obj.GroupVersionKind().GroupKind()]
 	}
 	if requested := requestedOfQuota().FindStringSubmatch(s.Message); requested != nil {
 		return obj.GetNamespace() == s.Namespace && slices.ContainsFunc(strings.Split(requested[1], ","), func(entry string) bool {
@@ -34,6 +36,15 @@ func (s Shortage) MayEndWithout(obj *unstructured.Unstructured) bool {
 	return pod != nil && slices.ContainsFunc(shortages, func(r shortageOfPods) bool {
 		return r.pattern().MatchString(s.Message) && (r.has == nil || r.has(obj, pod))
 	})
+}
+
+// filtersTraffic are the kinds that may cut pods off from what they need to be ready.
+var filtersTraffic = map[schema.GroupKind]bool{
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:          true,
+	{Group: "cilium.io", Kind: "CiliumNetworkPolicy"}:            true,
+	{Group: "cilium.io", Kind: "CiliumClusterwideNetworkPolicy"}: true,
+	{Group: "crd.projectcalico.org", Kind: "NetworkPolicy"}:      true,
+	{Group: "security.istio.io", Kind: "AuthorizationPolicy"}:    true,
 }
 
 // requestedOfQuota has the resources that a ResourceQuota has no room for.

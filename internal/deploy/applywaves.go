@@ -136,7 +136,7 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 	}
 }
 
-// stuckObjects are the objects that lack something that others may have, and why.
+// stuckObjects are the objects that aren't ready because they lack something that others may have, and why.
 type stuckObjects struct {
 	mu    sync.Mutex
 	lacks map[kube.ID]track.Finding
@@ -145,17 +145,23 @@ type stuckObjects struct {
 // note takes in what has happened to an object.
 func (s *stuckObjects) note(e track.Event) {
 	id, f := e.Status.ID, e.Status.Finding
-	shortages := []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case !e.Kind.IsStatus():
-	case f == nil || e.Status.State.IsFinal() || !slices.Contains(shortages, f.Class):
+	case f == nil || e.Status.State.IsFinal() || !slices.Contains(shortages, f.Class) && !slices.Contains(unexplained, f.Class):
 		delete(s.lacks, id)
 	default:
 		s.lacks[id] = *f
 	}
 }
+
+var (
+	// shortages are the classes of findings that say what is short.
+	shortages = []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
+	// unexplained are those of programs that run and don't get ready: what they lack may be traffic.
+	unexplained = []track.Class{class.CrashLoop, class.ReadinessProbeFailed, class.StartupProbeFailed, class.LivenessProbeFailed}
+)
 
 // overdue returns what objects lack that have been stuck for long enough.
 func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
@@ -163,7 +169,10 @@ func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
 	defer s.mu.Unlock()
 	out := map[kube.ID]decide.Shortage{}
 	for id, f := range s.lacks {
-		lack, limit := decide.Shortage{Message: f.Message}, patience
+		lack, limit := decide.Shortage{}, patience
+		if slices.Contains(shortages, f.Class) {
+			lack.Message = f.Message
+		}
 		if lack.IsOfNodes() {
 			limit = nodePatience
 		}

@@ -44,6 +44,18 @@ func TestDroppedObjectsGoWhenTheWaitIsStuckForThem(t *testing.T) {
 	}
 }
 
+// TestDroppedNetworkPolicyGoesBeforeTheWaitEnds fails if what the chart brings isn't ready for a NetworkPolicy that it dropped, and
+// that goes only when all is ready.
+func TestDroppedNetworkPolicyGoesBeforeTheWaitEnds(t *testing.T) {
+	w := newWorld(t)
+	const policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: closed}\nspec: {podSelector: {}}\n"
+	w.ok("install", "x", w.chart(policy, configMap("served", "1")))
+	cutOff := deployment("web", "web", "") + "      terminationGracePeriodSeconds: 1\n"
+	cutOff = replaceOnce(cutOff, "      labels: {app: web}\n", "      labels: {app: web}\n      annotations: {sim.deployer/steps: '[{\"rc\":1,\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}},\"last\":{\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}}}]'}\n")
+	w.says(w.exits(1, "upgrade", "x", w.chart(cutOff), "--timeout", "60s"), "stderr", `NetworkPolicy/\S+/closed: deleted before Deployment/\S+/web was ready, which may wait for traffic`)
+	w.there("configmaps", map[string]bool{"served": true})
+}
+
 // TestDroppedParameterGoesFirst: an object by which a policy judges is gone before what is judged.
 func TestDroppedParameterGoesFirst(t *testing.T) {
 	w := newWorld(t)
