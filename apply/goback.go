@@ -142,12 +142,16 @@ func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
 	if !p.mayStayBehind(t, err) {
 		return false
 	}
-	why := err
-	if object, ok := errors.AsType[*ObjectError](err); ok {
-		why = object.Err
-	}
 	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = Keep, nil, nil, nil, ""
-	c.Stays = p.stayFor(why)
+	c.Stays = p.stayFor(withoutObject(err))
 	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
 	return true
+}
+
+// withoutObject returns why a change failed, without saying of which object.
+func withoutObject(err error) error {
+	if object, ok := errors.AsType[*ObjectError](err); ok {
+		return object.Err
+	}
+	return err
 }

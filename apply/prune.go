@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
+	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -114,6 +116,20 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}
 	return errors.Join(append(errs, ended)...)
+}
+
+// leaveDenied makes of a deletion that admission denies one that stays until a later release: somebody protects what the chart
+// dropped. It reports false for an uninstall, which is to delete everything, and where the chart needs the deletion.
+func (p *planning) leaveDenied(c *Change, err error) bool {
+	kind := verify.Read(err).Kind
+	isDenied := kind == verify.Policy || kind == verify.WebhookSays
+	if !isDenied || c.Action != Delete || p.req.Uninstall || c.orphan.makesRoom || decide.WhyBefore(c.ID.GroupKind()) != "" {
+		return false
+	}
+	c.Action, c.writes, c.RevisitNextRelease = Keep, nil, true
+	c.Reason = "the server denies its deletion"
+	c.Warning = "it stays, and the next release tries again: " + withoutObject(err).Error()
+	return true
 }
 
 // A deletionRun tracks objects that are being deleted.

@@ -56,6 +56,35 @@ func TestDroppedNetworkPolicyGoesBeforeTheWaitEnds(t *testing.T) {
 	w.there("configmaps", map[string]bool{"served": true})
 }
 
+// TestWhatMayNotBeDeletedStays fails if a release fails because a policy denies deleting what the chart dropped, which Helm leaves
+// in silence.
+func TestWhatMayNotBeDeletedStays(t *testing.T) {
+	w := newWorld(t)
+	w.cluster.Since(w, "1.30", "ValidatingAdmissionPolicies")
+	rest := configMap("a", "1")
+	w.ok("install", "x", w.chart(rest, labelled(configMap("guarded", "1"))))
+	policy, binding, _ := strings.Cut(strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "[CREATE, UPDATE]", "[DELETE]").Replace(policyOf("UNIQUE", "false")), "---\n")
+	w.create("validatingadmissionpolicies", "admin", policy)
+	w.create("validatingadmissionpolicybindings", "admin", binding)
+	free := func() {
+		_ = w.in("validatingadmissionpolicybindings").Delete(w.bound(), w.unique(), metav1.DeleteOptions{})
+		_ = w.in("validatingadmissionpolicies").Delete(w.bound(), w.unique(), metav1.DeleteOptions{})
+	}
+	w.Cleanup(free)
+	mayDelete := func() bool {
+		return w.in("configmaps").Delete(w.Context(), "guarded", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}) == nil
+	}
+	w.eventually("the policy acts", func() bool { return !mayDelete() })
+	next := w.chart(rest)
+	w.says(w.ok("upgrade", "x", next), "stderr", `ConfigMap/\S+/guarded: it stays, and the next release tries again: .*denied request`)
+	w.there("configmaps", map[string]bool{"a": true, "guarded": true})
+	w.exits(1, "uninstall", "x")
+	free()
+	w.eventually("the policy is gone", mayDelete)
+	w.ok("upgrade", "x", next)
+	w.there("configmaps", map[string]bool{"a": true, "guarded": false})
+}
+
 // TestDroppedParameterGoesFirst: an object by which a policy judges is gone before what is judged.
 func TestDroppedParameterGoesFirst(t *testing.T) {
 	w := newWorld(t)
