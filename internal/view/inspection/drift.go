@@ -22,7 +22,8 @@ func ShowDrift(s output.Streams, drift *deploy.Drift, o page.Options) error {
 	case output.FormatJSON, output.FormatYAML:
 		return output.Encode(s.Out, o.Format, d)
 	case page.FormatMarkdown:
-		return page.Write(s, o, d.page(o.Context).Markdown())
+		text, _ := d.page(o.Context).Markdown()
+		return page.Write(s, o, text)
 	case page.FormatHTML:
 		signs := []string{"~ changed", "- missing", "+ extra", "= taken", "? unknown"}
 		return page.HTMLPage{Page: d.page(o.Context), Signs: signs}.Write(s.Out)

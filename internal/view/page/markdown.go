@@ -12,32 +12,35 @@ import (
 // at most 65536 characters.
 const MaxMarkdown = 60_000
 
-// Markdown is the page for a comment on a pull request. Entries that don't fit are
-// counted.
-func (p Page) Markdown() string {
+// minWarnings is how many warnings are written in any case.
+const minWarnings = 10
+
+// Markdown is the page for a comment on a pull request. Entries that don't fit are counted.
+func (p Page) Markdown() (text string, omitted int) {
+	head := fmt.Sprintf("### %s\n\n**%s**\n", textfmt.EscapeMarkdown(p.Title), textfmt.EscapeMarkdown(p.Conclusion))
+	const roomToCount = 100
+	room := MaxMarkdown - len(head) - len(MarkdownWarnings(p.Warnings, minWarnings, 0)) - len(p.Note) - roomToCount
 	var b strings.Builder
-	b.WriteString(p.MarkdownHead() + MarkdownWarnings(p.Warnings, len(p.Warnings), 0))
-	omitted := 0
 	for _, section := range p.Sections {
-		fmt.Fprintf(&b, "\n#### %s\n", textfmt.EscapeMarkdown(section.Title))
+		if section.Title != "" {
+			fmt.Fprintf(&b, "\n#### %s\n", textfmt.EscapeMarkdown(section.Title))
+		}
 		for _, entry := range section.Entries {
 			text := entry.Markdown()
-			if b.Len()+len(text) > MaxMarkdown {
+			if b.Len()+len(text) > room {
 				omitted++
 				continue
 			}
 			b.WriteString(text)
 		}
 	}
+	if p.Note != "" {
+		b.WriteString("\n" + textfmt.EscapeMarkdown(p.Note) + "\n")
+	}
 	if omitted > 0 {
 		fmt.Fprintf(&b, "\n%s left out: too long for a comment.\n", textfmt.Count(omitted, "object"))
 	}
-	return b.String()
-}
-
-// MarkdownHead is the title and the conclusion.
-func (p Page) MarkdownHead() string {
-	return fmt.Sprintf("### %s\n\n**%s**\n", textfmt.EscapeMarkdown(p.Title), textfmt.EscapeMarkdown(p.Conclusion))
+	return head + MarkdownWarnings(p.Warnings, minWarnings, MaxMarkdown-len(head)-b.Len()) + b.String(), omitted
 }
 
 // MarkdownWarnings writes the first warnings: so many in any case, and more while they fit into the

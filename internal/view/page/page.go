@@ -24,6 +24,7 @@ type Page struct {
 	Conclusion string // one sentence at its end, or below the title
 	Warnings   []string
 	Sections   []Section
+	Note       string // what to know of the page itself, at its end
 }
 
 // A Section is a group of entries; its title is empty when there is only one.
@@ -70,7 +71,11 @@ func (p Page) Text(palette output.Palette) string {
 	for _, warning := range p.Warnings {
 		b.WriteString(output.WarningLine(palette, warning))
 	}
-	return b.String() + palette.Bold.Sprint(p.Conclusion) + "\n"
+	b.WriteString(palette.Bold.Sprint(p.Conclusion) + "\n")
+	if p.Note != "" {
+		b.WriteString(p.Note + "\n")
+	}
+	return b.String()
 }
 
 // Text is the entry for a terminal or a file.

@@ -56,20 +56,23 @@ func (d Document) page() page.Page {
 	return page.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: page.WarningTexts(d.Warnings)}
 }
 
-// text is the plan for people.
-func (d Document) text(palette output.Palette, o page.Options) string {
-	items, note := d.items(o, unlimited), ""
-	if !o.Full && length(items) > longPlan {
-		items = d.items(o, longPlan)
-		note = "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.\n"
-	}
-	p := d.page()
-	var all page.Section
+// of is the plan with some items, in one section.
+func (d Document) of(items []item, note string) page.Page {
+	p, all := d.page(), page.Section{}
 	for _, i := range items {
 		all.Entries = append(all.Entries, i.entry())
 	}
-	p.Sections = []page.Section{all}
-	return p.Text(palette) + note
+	p.Sections, p.Note = []page.Section{all}, note
+	return p
+}
+
+// text is the plan for people.
+func (d Document) text(palette output.Palette, o page.Options) string {
+	items := d.items(o, unlimited)
+	if o.Full || length(items) <= longPlan {
+		return d.of(items, "").Text(palette)
+	}
+	return d.of(d.items(o, longPlan), "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.").Text(palette)
 }
 
 // html is the plan as one page that needs nothing else.
@@ -110,39 +113,19 @@ var budgets = []int{unlimited, 600, 300, 150, 60, 0}
 
 // markdown is the plan for a comment on a pull request.
 func (d Document) markdown(o page.Options) string {
-	p := d.page()
-	head := p.MarkdownHead()
 	text := ""
 	for _, budget := range budgets {
-		items := d.items(o, budget)
+		items, note := d.items(o, budget), "This plan is shortened to fit a comment: deployer plan with --full or -o html shows all of it."
+		if budget == unlimited {
+			note = ""
+		}
 		if budget == unlimited && length(items) > 20*longPlan {
 			continue // wouldn't fit, and takes a while
 		}
-		var body strings.Builder
-		for _, i := range items {
-			body.WriteString(i.entry().Markdown())
-		}
-		text = body.String()
-		if budget != unlimited {
-			text += "\nThis plan is shortened to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
-		}
-		if len(head)+len(text) <= page.MaxMarkdown {
+		omitted := 0
+		if text, omitted = d.of(items, note).Markdown(); omitted == 0 {
 			break
 		}
 	}
-	const minWarnings = 10
-	warnings := page.MarkdownWarnings(p.Warnings, minWarnings, page.MaxMarkdown-len(head)-len(text))
-	return head + warnings + truncate(text, page.MaxMarkdown-len(head)-len(warnings))
-}
-
-// truncate cuts text at an entry when it is still too long: for thousands of
-// objects that are deleted.
-func truncate(text string, limit int) string {
-	const note = "\nThe rest is left out: too long for a comment.\n"
-	if len(text) <= limit {
-		return text
-	}
-	text = text[:max(0, limit-len(note))]
-	// Lines within an entry begin with a sign.
-	return text[:max(0, strings.LastIndex(text, "\n<details>"), strings.LastIndex(text, "\n<code>"))] + note
+	return text
 }
