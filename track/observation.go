@@ -3,14 +3,15 @@ package track
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"deployer/track/pods"
+	"deployer/track/rules"
 )
 
 // An observation is what the API server has shown of an object.
@@ -85,15 +86,26 @@ func (p *newPods) ready() int {
 	return n
 }
 
-// resizeNotes says of a pod whose resources can't be changed in place, if there is one, what its kubelet says.
+// resizeWords are what a kubelet says of a resize in place that it hasn't made.
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
+var resizeWords = map[string]string{corev1.PodReasonDeferred: " is deferred", corev1.PodReasonInfeasible: " is infeasible", corev1.PodReasonError: " has failed"}
+
+// resizeNotes says of a pod whose resources can't be changed in place, if there is one, why not.
 func (p *newPods) resizeNotes() []string {
 	for _, uid := range slices.Sorted(maps.Keys(p.byUID)) {
-		if pod := p.byUID[uid].Pod; pod.Resize.Reason != "" && !pod.Deleting {
-			return []string{strings.TrimSuffix("resize of pod "+pod.Name+" is "+strings.ToLower(pod.Resize.Reason)+": "+pod.Resize.Message, ": ")}
+		if pod := p.byUID[uid].Pod; resizeWords[pod.Resize.Reason] != "" && !pod.Deleting {
+			return []string{rules.JoinText("resize of pod "+pod.Name+resizeWords[pod.Resize.Reason], pod.Resize.Message)}
 		}
 	}
 	return nil
+}
+
+// disruption is why the cluster ends a pod that is tracked itself; empty when it doesn't.
+func (p *newPods) disruption() string {
+	for _, history := range p.byUID {
+		return rules.JoinText(history.Pod.Disruption.Reason, history.Pod.Disruption.Message)
+	}
+	return ""
 }
 
 // list returns the pods, in no order.

@@ -82,9 +82,10 @@ type actor struct {
 	Restart string
 	// RestartOn are exit codes after which the container is restarted, whatever its policy.
 	RestartOn []int32
-	Startup   bool   // it has a startup probe
-	Volume    string // image of a volume
-	Resize    []string
+	Startup   bool     // it has a startup probe
+	Volume    string   // image of a volume
+	Resize    []string // reason, message
+	Disrupted []string // reason, message
 	Sidecar   bool
 	Gate      []string // a readiness gate: type, and the message of its condition
 }
@@ -157,9 +158,17 @@ func (a *actor) pod(begin time.Time) pods.Pod {
 	if a.Memory != "" {
 		p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(a.Memory)}}
 	}
-	if len(a.Resize) > 0 {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: a.Resize[0], Message: a.Resize[1]})
+	condition := func(kind corev1.PodConditionType, said []string) {
+		if len(said) > 0 {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: said[0], Message: said[1]})
+		}
 	}
+	if len(a.Resize) > 0 && a.Resize[0] == corev1.PodReasonError {
+		condition(corev1.PodResizeInProgress, a.Resize)
+	} else {
+		condition(corev1.PodResizePending, a.Resize)
+	}
+	condition(corev1.DisruptionTarget, a.Disrupted)
 	if a.Probe {
 		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 10, FailureThreshold: 3}
 	}

@@ -68,7 +68,7 @@ func (e *evaluation) currentStatus() Status {
 	case e.obj.target.Baseline.GetUID() != "" && e.obj.observed.object.GetUID() != e.obj.target.Baseline.GetUID():
 		return e.ownFailure(class.Replaced, "another object took its name during the rollout")
 	case e.obj.observed.object.GetDeletionTimestamp() != nil:
-		return e.ownFailure(class.Terminating, "it is being deleted"+finalizersText(e.obj.observed.object.GetFinalizers()))
+		return e.ownFailure(class.Terminating, e.withDisruption("it is being deleted"+finalizersText(e.obj.observed.object.GetFinalizers())))
 	case e.obj.target.Until == UntilPresent:
 		return Status{State: Ready}
 	}
@@ -218,7 +218,15 @@ func (e *evaluation) disappearedStatus() Status {
 			return e.ownFailure(class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
-	return e.ownFailure(class.Deleted, "deleted while it was tracked")
+	return e.ownFailure(class.Deleted, e.withDisruption("deleted while it was tracked"))
+}
+
+// withDisruption adds to what happens to a pod that is tracked itself why the cluster does that, such as for a pod of a higher priority.
+func (e *evaluation) withDisruption(text string) string {
+	if e.obj.gk != kube.PodKind {
+		return text
+	}
+	return rules.JoinText(text, e.obj.newPods.disruption())
 }
 
 // deletionStatus is the status of an object that is to be deleted. When another object has

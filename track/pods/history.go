@@ -242,10 +242,11 @@ func (h *History) podProblems(r Policy) []Symptom {
 		switch {
 		case p.IsRefused():
 			of = class.NodeRefused
-		case evictionReasons[p.Failure.Reason] || p.Disrupted:
+		case evictionReasons[p.Failure.Reason] || p.Disruption.Reason != "":
 			of = class.Evicted
 		}
-		return []Symptom{symptom(of, rules.JoinText(p.Failure.Reason, p.Failure.Message))}
+		why := cmp.Or(p.Failure, p.Disruption) // what preempts a pod, or collects it, writes only a condition
+		return []Symptom{symptom(of, rules.JoinText(why.Reason, why.Message))}
 	case p.Scheduling.Reason == "SchedulingGated":
 		return []Symptom{symptom(class.SchedulingGated, p.Scheduling.Message)}
 	case p.Scheduling.Done && p.Gate.Reason != "" && p.areContainersReady():
@@ -279,12 +280,14 @@ func (h *History) schedulingProblem(r Policy) Symptom {
 		return symptom(class.ResourceClaimUnallocated, rules.JoinText(message, h.events[class.ResourceClaimUnallocated].message))
 	case h.scaleUpTriggered:
 		return symptom(class.WaitingForNode, message)
-	case r.OldPodsLeaving && (strings.Contains(message, "Insufficient") || strings.Contains(message, noFreePorts)):
+	case r.OldPodsLeaving && heldByPods().MatchString(message):
 		return symptom(class.WaitingForRoom, message)
 	case excludesEveryNode(message), h.scaleUpImpossible:
 		f := symptom(class.NoNodeFits, message)
-		if r.OldPodsStay && strings.Contains(message, noFreePorts) {
-			f.Advice = "old pods have the host ports until new ones are ready: let the update strategy be Recreate, or maxUnavailable 1"
+		for held, what := range exclusive {
+			if r.OldPodsStay && strings.Contains(message, held) {
+				f.Advice = "old pods have the " + what + " until new ones are ready: let the update strategy be Recreate, or maxUnavailable 1"
+			}
 		}
 		return f
 	}
@@ -321,6 +324,9 @@ func (h *History) eventProblems(found []Symptom) []Symptom {
 		if event, known := h.events[c]; known {
 			f := symptom(c, event.message)
 			f.LastEventAt, f.Attempts = event.at, event.count
+			if strings.Contains(event.message, "user namespaces") {
+				f.Advice = "let the pod run without hostUsers: false, or on nodes whose runtime and kernel have user namespaces"
+			}
 			return []Symptom{f}
 		}
 	}

@@ -91,15 +91,24 @@ var (
 	nodesPart  = lazyregexp.New(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
 	// structuralReason matches reasons that remain until the nodes change.
 	structuralReason = lazyregexp.New(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
-		`had volume node affinity conflict|didn't satisfy plugin|` + noFreePorts)
+		`had volume node affinity conflict|didn't satisfy plugin|` + noFreePorts + `|` + claimInUse)
 	// passingTaint matches taints of nodes with a temporary problem. Newer schedulers don't
 	// name taints ("untolerated taint(s)"), so their messages don't match.
 	passingTaint = lazyregexp.New(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
 
-// noFreePorts is what the scheduler says of nodes on which pods have the host ports.
-// k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports
-const noFreePorts = "didn't have free ports for the requested pod ports"
+// What the scheduler says of nodes on which other pods have what only one can have.
+// k8s.io/kubernetes/pkg/scheduler/framework/plugins: nodeports, volumerestrictions
+const (
+	noFreePorts = "didn't have free ports for the requested pod ports"
+	claimInUse  = "with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+// exclusive is what that is.
+var exclusive = map[string]string{noFreePorts: "host ports", claimInUse: "volume claim"}
+
+// heldByPods matches messages about what is free when pods have gone.
+var heldByPods = lazyregexp.New(`Insufficient|` + noFreePorts + `|` + claimInUse)
 
 // unboundClaims is the scheduler's message for a pod that waits for volumes, not a node.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
@@ -107,7 +116,7 @@ const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
 // waitsForDevices matches the scheduler's messages about a pod whose ResourceClaims aren't there or can't be allocated.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources
-var waitsForDevices = lazyregexp.New(`(?i)cannot allocate all claims|resource ?claim|device ?class`)
+var waitsForDevices = lazyregexp.New(`(?i)cannot allocate all claims|allocate devices|resource ?claim|device ?class`)
 
 // excludesEveryNode reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.
@@ -204,7 +213,7 @@ var (
 	missingKey    = lazyregexp.New(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
 	noSuchKey     = lazyregexp.New(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
 	ofVolume      = lazyregexp.New(`for volume "([^"]+)"`)
-	missingDevice = lazyregexp.New(`(?i)(?:could not find )?(resourceclaim(?:template)?|device ?class)(?:e?s)?(?:\.resource\.k8s\.io)? "?(?:[^"\s]+/)?([^"/\s]+)"?(?: not found| does not exist|$)`)
+	missingDevice = lazyregexp.New(`(?i)(resourceclaim(?:template)?|device ?class)(?:e?s)?(?:\.resource\.k8s\.io)? (?:"(?:[^"/\s]+/)?([^"/\s]+)"(?: not found|$)|(\S+) (?:not found|does not exist))`)
 	missingClaim  = lazyregexp.New(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
@@ -220,7 +229,7 @@ func (p *Pod) Missing(message string) (finding.Missing, bool) {
 		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
 	}
 	if m := missingDevice().FindStringSubmatch(message); m != nil {
-		return finding.Missing{Kind: deviceKinds[strings.ReplaceAll(strings.ToLower(m[1]), " ", "")], Name: m[2]}, true
+		return finding.Missing{Kind: deviceKinds[strings.ReplaceAll(strings.ToLower(m[1]), " ", "")], Name: cmp.Or(m[2], m[3])}, true
 	}
 	if m := missingClaim().FindStringSubmatch(message); m != nil {
 		return finding.Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true

@@ -31,9 +31,9 @@ type Pod struct {
 	Failure    StateReason          // reason and message of the phase
 	Ready      bool
 	Scheduling Scheduling
-	Disrupted  bool        // the cluster ended it, or is about to
+	Disruption StateReason // why the cluster ended it, or is about to, such as for a pod of a higher priority; empty when it doesn't
 	Gate       StateReason // the first readiness gate that isn't met, and what its controller says; empty when all are
-	Resize     StateReason // why a resize in place is pending; empty when none is
+	Resize     StateReason // what became of a resize in place that the kubelet hasn't made: deferred, infeasible, error; empty when none is asked for
 	Volumes    Volumes
 	Containers []Container
 }
@@ -155,7 +155,9 @@ func (p *Pod) setConditions(all []corev1.PodCondition) {
 				p.Scheduling.StateReason = StateReason{c.Reason, rules.OneLine(withoutPreemption(c.Message))}
 			}
 		case corev1.DisruptionTarget:
-			p.Disrupted = c.Status == corev1.ConditionTrue
+			if c.Status == corev1.ConditionTrue {
+				p.Disruption = StateReason{c.Reason, rules.OneLine(c.Message)}
+			}
 		case corev1.PodResizePending, corev1.PodResizeInProgress:
 			if c.Status == corev1.ConditionTrue && c.Reason != "" {
 				p.Resize = StateReason{c.Reason, rules.OneLine(c.Message)}
