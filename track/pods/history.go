@@ -245,8 +245,7 @@ func (h *History) podProblems(r Policy) []Symptom {
 		case evictionReasons[p.Failure.Reason] || p.Disruption.Reason != "":
 			of = class.Evicted
 		}
-		why := cmp.Or(p.Failure, p.Disruption) // what preempts a pod, or collects it, writes only a condition
-		return []Symptom{symptom(of, rules.JoinText(why.Reason, why.Message))}
+		return []Symptom{symptom(of, rules.JoinText(p.Failure.Reason, p.Failure.Message))}
 	case p.Scheduling.Reason == "SchedulingGated":
 		return []Symptom{symptom(class.SchedulingGated, p.Scheduling.Message)}
 	case p.Scheduling.Done && p.Gate.Reason != "" && p.areContainersReady():
