@@ -8,6 +8,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/program"
 )
 
 // An upgradeOptions is the command line of upgrade, install and plan.
@@ -157,5 +158,5 @@ func nameAndChart(args []string, generate bool, nameTemplate string) (name, ref 
 	case generate:
 		return chart.GenerateReleaseName(ref, time.Now()), ref, nil
 	}
-	return "", "", errors.New("must either provide a name or specify --generate-name")
+	return "", "", program.WithHint(errors.New("must either provide a name or specify --generate-name"), "give the name of the release before the chart: NAME "+ref)
 }
