@@ -125,7 +125,7 @@ func generatedFlag(e *env, s *deploy.Settings) *flag {
 func lockFlags(s *deploy.Settings, timeout *time.Duration, takeover attribute) []*flag {
 	return []*flag{
 		{name: "lock-timeout", usage: "how long to wait while another run holds the release; by default, fail at once", is: rare | safe, value: duration(timeout)},
-		{name: "no-lock", usage: "take no Lease, as where a quota or a policy refuses it: only the release record keeps other runs out", is: rare | risky, value: toggle(&s.NoLock)},
+		{name: "no-lock", usage: "don't take a Lease, for example where a quota or policy refuses it; then only the release record keeps other runs out", is: rare | risky, value: toggle(&s.NoLock)},
 		{name: "takeover-pending", usage: "take over a release that another tool left pending, whatever its age", is: takeover | risky, value: toggle(&s.TakeoverPending)},
 	}
 }
