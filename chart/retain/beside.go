@@ -10,27 +10,50 @@ import (
 
 // neighboursFit reports whether the lines or arguments that say whose the one with a key is haven't changed, such as --user=root.
 func (e *entries) neighboursFit(of string) bool {
-	if !e.asField(anyLine, of).haveRecordedNumber() {
-		return false
+	return remember(&e.neighbours, of, func() bool {
+		return e.asField(anyLine, of).haveRecordedPosition() && e.fixed().fit(e.ownersOf(of, e.fixed().lines), e.ownersOf(of, e.old))
+	})
+}
+
+// remember returns what is known of a key, or finds it out.
+func remember[K comparable, V any](known *map[K]V, key K, find func() V) V {
+	if value, ok := (*known)[key]; ok {
+		return value
 	}
+	if *known == nil {
+		*known = map[K]V{}
+	}
+	value := find()
+	(*known)[key] = value
+	return value
+}
+
+// ownersOf are those of several lines that say whose the one with a key is.
+func (e *entries) ownersOf(of string, lines []*node) (out []*node) {
 	words := wordsOfKey(of)
-	collect := func(list []*node) (out []*node) {
-		nearest := 1
-		for _, n := range list {
-			nearest = max(nearest, sharedPath(identityLineKey(n), of))
+	position, _ := positionIn(of)
+	nearest := 1
+	for _, n := range lines {
+		if key := identityLineKey(n); key != "" {
+			nearest = max(nearest, sharedPath(key, of))
 		}
-		for _, n := range list {
-			key := identityLineKey(n)
-			isNumber := numberOf(of) != "" && numberOf(key) == numberOf(of)
-			namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
-			isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
-			if key == "" && nameOwnersOf(lineKeyOf(n), words) || key != "" && (key == "#" || isNumber || isOwner) {
+	}
+	for _, n := range lines {
+		key := identityLineKey(n)
+		if key == "" {
+			if nameOwnersOf(lineKeyOf(n), words) {
 				out = append(out, n)
 			}
+			continue
 		}
-		return out
+		at, _ := positionIn(key)
+		namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
+		isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
+		if key == "#" || position != "" && at == position || isOwner {
+			out = append(out, n)
+		}
 	}
-	return e.fixed().fit(collect(e.fixed().lines), collect(e.old))
+	return out
 }
 
 // FixedLines are the lines among entries in which nothing is generated.
@@ -121,30 +144,15 @@ func countWhere[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Branches are the blocks among entries that say whose those beside them are.
-type branches struct {
-	elements, others       []string // what they say: elements of XML, and other blocks
-	oldElements, oldOthers []string
-	headers                map[string]bool // of the others
-	isNamed                bool            // a line says it, too
-}
-
-// branchesFit reports whether the blocks beside entry i in which nothing is generated say as before whose it is: all elements of XML,
-// and as in a map, the only other block if nothing else does. Sections are compared like fields.
+// branchesFit reports whether the blocks beside entry i in which nothing is generated say as before whose it is. A section, and a block that
+// isn't an element of XML and says it itself, are compared like fields.
 func (e *entries) branchesFit(i int) bool {
-	b := e.besides()
-	if !slices.Equal(b.elements, b.oldElements) {
-		return false
-	}
 	n := e.columns[i][0]
-	isNameless := n.header() == nil || !section().MatchString(n.header().text) && len(n.ownerLines()) == 0
-	if flat := e.withoutElements(); isNameless && flat != e && !flat.neighboursFit(fixedLineKey(e.columns[i])) {
+	isSection := n.header() != nil && section().MatchString(n.header().text)
+	if flat := e.withoutElements(); flat != e && !isSection && (n.header() == nil || len(n.ownerLines()) == 0) && !flat.neighboursFit(fixedLineKey(e.columns[i])) {
 		return false
 	}
-	if b.isNamed || len(b.headers) != 1 || n.header() != nil && (section().MatchString(n.header().text) || len(identities(n)) > 0) {
-		return true
-	}
-	return slices.Equal(b.others, b.oldOthers)
+	return isSection || n.header() != nil && !n.isElement() && len(identities(n)) > 0 || remember(&e.branches, "", e.ownersBesideFit)
 }
 
 // withoutElements are entries with the lines that are in elements of XML, and machines of netrc, in place of these, which may say whose what is beside them is.
@@ -178,12 +186,9 @@ func (e *entries) withoutElements() *entries {
 	return e.flat
 }
 
-func (e *entries) besides() *branches {
-	if e.branches != nil {
-		return e.branches
-	}
-	b := &branches{headers: map[string]bool{}, isNamed: slices.ContainsFunc(e.fixed().lines, func(n *node) bool { return isOwnerKey(identityLineKey(n)) })}
-	entries := map[string]bool{}
+// ownersBesideFit reports whether the blocks in which nothing is generated say as before whose what is beside them is.
+func (e *entries) ownersBesideFit() bool {
+	lists := map[string]bool{} // shapes of blocks in which something is generated
 	var fixed []*node
 	var generated [][]*node
 	for _, column := range e.columns {
@@ -192,39 +197,28 @@ func (e *entries) besides() *branches {
 		case sameInAll(column):
 			fixed = append(fixed, n)
 		default:
-			entries[n.shapeOfBlock()] = true
+			lists[n.shapeOfBlock()] = true
 			generated = append(generated, column)
 		}
 	}
 	isCounterpart := func(n *node) bool {
 		has := func(other *node) bool { return labelOf(other, header) == labelOf(n, header) }
 		return slices.ContainsFunc(generated, func(column []*node) bool {
-			return fits(column, n) || has(column[0]) && len(e.labelled(header, labelOf(n, header))) == 1 && countWhere(e.old, has) == 1
+			return fits(column, n) || has(column[0]) && len(e.labelled(header).now[labelOf(n, header)]) == 1 && countWhere(e.old, has) == 1
 		})
 	}
-	collect := func(list []*node) (elements, others []string) {
+	owners := func(list []*node) (out []string) {
 		for _, n := range list {
-			header := n.header()
-			if header == nil || section().MatchString(header.text) || machine().MatchString(header.text) || entries[n.shapeOfBlock()] {
+			if h := n.header(); h == nil || section().MatchString(h.text) || machine().MatchString(h.text) || lists[n.shapeOfBlock()] {
 				continue
 			}
-			owners := n.ownerLines()
-			if len(owners) == 0 || isCounterpart(n) {
-				continue
-			}
-			if openTag().MatchString(header.text) {
-				elements = append(elements, owners...)
-			} else {
-				others = append(others, owners...)
-				b.headers[header.text] = true
+			if lines := n.ownerLines(); len(lines) > 0 && !isCounterpart(n) {
+				out = append(out, lines...)
 			}
 		}
-		return elements, others
+		return out
 	}
-	b.elements, b.others = collect(fixed)
-	b.oldElements, b.oldOthers = collect(e.old)
-	e.branches = b
-	return b
+	return slices.Equal(owners(fixed), owners(e.old))
 }
 
 // firstName matches the first name in the line that begins a block, such as that of an element.

@@ -7,13 +7,26 @@ import (
 	"deployer/internal/lazyregexp"
 )
 
-// lineAboveFits reports whether what stands directly above entry i may say whose it is, and isn't what stands above a recorded one.
+// A care says which words of a comment may say whose an entry is.
+type care int
+
+const (
+	ofField    care = iota // what says of whom something is
+	ofEntry                // that, also in the entry, and a single word
+	ofPosition             // all
+)
+
+// lineAboveFits reports whether what stands directly above entry i says as above a recorded one whose it is.
 func (e *entries) lineAboveFits(i int, old *node) bool {
+	c := ofEntry
+	if hasPosition(fixedLineKey(e.columns[i])) {
+		c = ofPosition
+	}
 	var words [][]string
 	for k := range e.columns[i] {
-		words = append(words, wordsAbove(len(e.columns), i, func(j int) *node { return e.columns[j][k] }))
+		words = append(words, c.wordsAbove(len(e.columns), i, func(j int) *node { return e.columns[j][k] }))
 	}
-	return wordsFit(words, wordsAbove(len(e.old), slices.Index(e.old, old), func(j int) *node { return e.old[j] }))
+	return wordsFit(words, c.wordsAbove(len(e.old), slices.Index(e.old, old), func(j int) *node { return e.old[j] }))
 }
 
 // wordsFit reports whether recorded words of comments are those that are the same in all versions.
@@ -32,24 +45,26 @@ func wordsFit(versions [][]string, old []string) bool {
 }
 
 // wordsAbove are the words of the comments directly above an entry of a list.
-func wordsAbove(n, at int, entry func(int) *node) (out []string) {
+func (c care) wordsAbove(n, at int, entry func(int) *node) (out []string) {
 	for ; at > 0 && at < n; at-- {
 		above, first := entry(at-1), entry(at)
 		for first.kind == items && len(first.children) > 0 {
 			first = first.children[0]
 		}
 		isAbove := above.isLine() && first.span[0]-above.span[1] <= len("\r\n")
-		if !isAbove || !lineComment().MatchString(above.text) {
+		if !isAbove || !above.isComment {
 			return out
 		}
-		out = append(out, wordsOfComment(above.text)...)
+		out = append(out, c.wordsOf(above.text)...)
 	}
 	return out
 }
 
 var (
-	// lineComment matches a line that is a comment.
-	lineComment = lazyregexp.New(`^\s*(?:#(?:[^!]|$)|//|;|--(?:\s|$)|<!--|/\*)`)
+	// lineComment matches a line that is a comment, and longComment one that goes on until longCommentEnds matches.
+	lineComment     = lazyregexp.New(`^\s*(?:#(?:[^!]|$)|//|;|--(?:\s|$)|<!--|/\*)`)
+	longComment     = lazyregexp.New(`^\s*(?:<!--|/\*)`)
+	longCommentEnds = lazyregexp.New(`(?:-->|\*/)`)
 	// versionWord matches a word of a version, a date or a time.
 	versionWord = lazyregexp.New(`^(?:v?\d+|\d+T\d+|\d+Z)$`)
 	// whose matches a word of a comment that says whose something is.
@@ -60,11 +75,10 @@ var (
 
 const month = `(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*`
 
-// wordsOfComment are the words of a comment that may say whose the line below is, without versions and dates: of one that has one
-// word, or says of whom it is.
-func wordsOfComment(text string) []string {
+// wordsOf are the words of a comment that may say whose what is below it is, without versions and dates.
+func (c care) wordsOf(text string) []string {
 	words := strings.FieldsFunc(datesInText().ReplaceAllString(text, ""), isNotWord)
-	if len(words) > 1 && !whose().MatchString(text) {
+	if len(words) > 1 && c < ofPosition && !whose().MatchString(text) {
 		return nil
 	}
 	return slices.DeleteFunc(words, versionWord().MatchString)
@@ -72,22 +86,21 @@ func wordsOfComment(text string) []string {
 
 // sameComments reports whether versions of a field of a text have the words that were recorded in the comments on it. An entry, which
 // may be another one, must also have those of what is below it, and none that are new.
-func sameComments(versions []*node, old *node, isEntry bool) bool {
-	words := func(n *node) []string { return n.wordsOfComments(isEntry) }
-	return old == nil || slices.Contains(versions, nil) || !isEntry && len(words(old)) == 0 || wordsFit(mapped(versions, words), words(old))
+func (c care) sameComments(versions []*node, old *node) bool {
+	return old == nil || slices.Contains(versions, nil) || c == ofField && len(c.wordsOn(old)) == 0 || wordsFit(mapped(versions, c.wordsOn), c.wordsOn(old))
 }
 
-// wordsOfComments are those of the comments on a field; deep says, also on what is below it. A word behind a field that isn't an entry
-// is an option.
-func (n *node) wordsOfComments(deep bool) (out []string) {
-	if words := wordsOfComment(n.behind); deep || len(words) > 1 {
+// wordsOn are the words of the comments on a field, and of an entry on what is below it. A word behind a field that isn't an entry is an
+// option.
+func (c care) wordsOn(n *node) (out []string) {
+	if words := c.wordsOf(n.behind); c > ofField || len(words) > 1 {
 		out = words
 	}
 	for line := range strings.Lines(n.comment) {
-		out = append(out, wordsOfComment(line)...)
+		out = append(out, c.wordsOf(line)...)
 	}
-	for i := 0; deep && i < len(n.children); i++ {
-		out = append(out, n.children[i].wordsOfComments(deep)...)
+	for i := 0; c > ofField && i < len(n.children); i++ {
+		out = append(out, c.wordsOn(n.children[i])...)
 	}
 	return out
 }

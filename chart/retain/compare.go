@@ -119,7 +119,7 @@ func (w walk) compareFields(versions []*node, old *node) {
 		if w.siblings != nil {
 			below.around.versions, below.siblings = w.siblings, nil
 		}
-		if !below.around.haveRecordedNumber() || w.inText && !sameComments(column, old.child(key), false) {
+		if !below.around.haveRecordedPosition() || w.inText && !ofField.sameComments(column, old.child(key)) {
 			below.missing = missingOwner
 		}
 		recorded := old.child(key)
@@ -162,7 +162,7 @@ func (w walk) compareItems(versions []*node, old *node) {
 		return
 	}
 	versions[0].reorderable = versions[0].reorderable || reordered
-	list := entries{columns: columns, unchanged: w.unchanged && !reordered}
+	list := entries{columns: columns, unchanged: w.unchanged && !reordered, onlyUses: w.inPod || w.object.onlyUses(), inText: w.inText}
 	if old != nil && old.kind == items {
 		list.old = old.children
 	}
@@ -173,7 +173,7 @@ func (w walk) compareItems(versions []*node, old *node) {
 		below := w.field(w.path+"["+list.name(i)+"]", w.key)
 		below.around = &surroundings{outer: w.around}
 		recorded, missing := list.recorded(i)
-		if w.inText && recorded != nil && !sameComments(column, recorded, true) {
+		if w.inText && recorded != nil && !ofEntry.sameComments(column, recorded) {
 			recorded, missing = nil, missingOwner
 		}
 		if recorded == nil && list.old != nil {

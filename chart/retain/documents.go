@@ -139,6 +139,9 @@ func (o *object) isConfig() bool {
 	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")
 }
 
+// onlyUses reports whether an object is a workload or the like, which only uses values.
+func (o *object) onlyUses() bool { return !o.isConfig() && kube.IsBuiltinGroup(o.id.Group) }
+
 // key is the key of an object in an index: the same whether or not the manifest states the release's namespace.
 func (d *decider) key(id kube.ID) kube.ID {
 	if id.Namespace == d.in.Namespace {
@@ -234,25 +237,28 @@ func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged 
 func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool {
 	withoutRelease := func(name string) string { return strings.TrimPrefix(name, d.in.Release) }
 	name := withoutRelease(o.id.Name)
-	isNumbered := numberOf(name) != ""
+	position, _ := positionIn(name)
+	isNumbered := position != "" && len(name) > 1
 	labels := &surroundings{old: ownerLabels(old, isNumbered), versions: mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) })}
+	var all []int
+	for i := range labels.old.keys {
+		all = append(all, i)
+	}
 	isAny := func(string) bool { return true }
-	if same, _ := labels.haveRecorded(isAny, itself); !same || !isNumbered {
+	if same, _ := labels.haveRecorded(all, isAny, itself); !same || !isNumbered {
 		return same
 	}
-	bodies := mapped(versions, o.body)
-	if len(identities(bodies[0])) > 0 || len(identities(old)) > 0 {
-		return identitiesFit(bodies, o.body(old))
+	if o.onlyUses() {
+		return true
 	}
-	var names []string
+	names := newPositions()
 	for _, other := range d.objects {
 		if other.id.GroupKind() == o.id.GroupKind() {
-			names = append(names, withoutRelease(other.id.Name))
+			names.add(withoutRelease(other.id.Name))
 		}
 	}
-	content := func(n *node) *node { return withoutField(n, "metadata") }
-	isFirst := numberOf(name) == "0" && !zeroOfName().MatchString(name)
-	return !isFirst && !differsInNumber(name, names) || fits(mapped(bodies, content), content(o.body(old)))
+	content := func(n *node) *node { return withoutField(o.body(n), "metadata") }
+	return (!isFirst(position, true) || zeroOfName().MatchString(name)) && !names.isOneOfMany(name) || fits(mapped(versions, content), content(old))
 }
 
 // zeroOfName matches a name in which 0 is no position, such as auth0.
@@ -283,9 +289,9 @@ func ownerLabels(n *node, isNumbered bool) *node {
 // withoutField returns a map without a key.
 func withoutField(n *node, key string) *node {
 	out := &node{kind: fields}
-	for i, k := range n.keys {
-		if k != key {
-			out.keys, out.children = append(out.keys, k), append(out.children, n.children[i])
+	for i := 0; n != nil && i < len(n.keys); i++ { // the data of a Secret may be none
+		if n.keys[i] != key {
+			out.keys, out.children = append(out.keys, n.keys[i]), append(out.children, n.children[i])
 		}
 	}
 	return out

@@ -459,6 +459,14 @@ func TestSecretOfBadData(t *testing.T) {
 	s.deploy(secret+"data: {password: {{ randAlphaNum 10 }}}\n", nil)
 }
 
+// TestNumberedSecretWithoutData fails if a chart can't be upgraded whose Secret has a number and nothing in it.
+func TestNumberedSecretWithoutData(t *testing.T) {
+	s := newStory(t)
+	for range 2 {
+		s.deploy("apiVersion: v1\nkind: Secret\nmetadata: {name: user-0, annotations: {a: {{ randAlphaNum 12 }}}}\n", nil)
+	}
+}
+
 // TestKeptValuesInEveryStyle fails if a document can't be read again that has kept values in several styles, of another length.
 func TestKeptValuesInEveryStyle(t *testing.T) {
 	const template = `{{- $p := .Values.password | default (randAlphaNum 20) }}

@@ -25,10 +25,15 @@ type entries struct {
 	old       []*node   // the recorded entries
 	unchanged bool      // nothing but generated values has changed in the release, so that also the positions are the same
 
-	fields   map[string]*surroundings // see asField
-	lines    *fixedLines              // see fixed
-	branches *branches                // see besides
-	flat     *entries                 // see withoutElements
+	onlyUses bool // they are in a workload, whose values are also where they belong
+	inText   bool
+
+	labels     map[string]*labelling    // see labelled
+	neighbours map[string]bool          // see neighboursFit
+	fields     map[string]*surroundings // see asField
+	lines      *fixedLines              // see fixed
+	branches   map[string]bool          // see branchesFit
+	flat       *entries                 // see withoutElements
 }
 
 // recorded returns the recorded entry that is certain to be the same one as entry i; otherwise nil, and why:
@@ -38,23 +43,23 @@ type entries struct {
 func (e *entries) recorded(i int) (found *node, missing string) {
 	for _, key := range labelKeys {
 		label := fixedLabel(e.columns[i], key)
-		if label == "" || len(e.labelled(key, label)) != 1 {
+		if label == "" || len(e.labelled(key).now[label]) != 1 || len(e.labelled(key).old[label]) != 1 {
 			continue
 		}
-		matching := slices.DeleteFunc(slices.Clone(e.old), func(old *node) bool { return labelOf(old, key) != label })
-		if len(matching) != 1 {
-			continue
-		}
+		matching := e.labelled(key).old[label]
 		n, beside := e.columns[i][0], e
 		if n.header() != nil && !n.isElement() {
 			beside = e.withoutElements()
 		}
 		around := beside.asField(key, label)
 		isNamed := len(identities(n)) > 0 && n.header() != nil && n.valueOfElement() == nil
-		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || numberOf(around.key) != "") && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
+		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || hasPosition(around.key)) && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
 			return nil, missingOwner
 		}
-		if e.branchesFit(i) && identitiesFit(e.columns[i], matching[0]) && headersFit(e.columns[i], matching[0]) && around.haveRecordedNumber() && (isNamed || around.haveRecordedOwner()) {
+		if !e.onlyUses && e.labelled(key).isPosition(label, e.inText && key != header) && !fits(e.columns[i], matching[0]) {
+			return nil, missingOwner
+		}
+		if e.branchesFit(i) && identitiesFit(e.columns[i], matching[0]) && headersFit(e.columns[i], matching[0]) && around.haveRecordedPosition() && (isNamed || around.haveRecordedOwner()) {
 			return matching[0], ""
 		}
 		return nil, missingOwner
@@ -70,16 +75,16 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		return nil, missingEntry
 	}
 	key := fixedLineKey(e.columns[i])
+	candidates, ofKey := e.withKey(key)
 	fitting := func(list []*node) (out []*node) {
 		for _, candidate := range list {
-			if (key == "" || lineKeyOf(candidate) == key) && fits(e.columns[i], candidate) {
+			if len(out) < 2 && fits(e.columns[i], candidate) {
 				out = append(out, candidate)
 			}
 		}
 		return out
 	}
-	first := func(column []*node) *node { return column[0] }
-	if candidates := fitting(e.old); len(candidates) == 1 && len(fitting(mapped(e.columns, first))) == 1 {
+	if candidates = fitting(candidates); len(candidates) == 1 && len(fitting(ofKey)) == 1 {
 		if !e.lineAboveFits(i, candidates[0]) || !e.neighboursFit(key) || !e.branchesFit(i) {
 			return nil, missingOwner
 		}
@@ -88,20 +93,18 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 	return nil, missingEntry
 }
 
+// withKey returns the recorded lines with a key, and the rendered ones; all entries without a key.
+func (e *entries) withKey(key string) (old, now []*node) {
+	if key == "" {
+		return e.old, mapped(e.columns, func(column []*node) *node { return column[0] })
+	}
+	return e.labelled(anyLine).old[key], e.labelled(anyLine).now[key]
+}
+
 // reworded returns the only recorded line with the key of entry i, if that is the only rendered one; otherwise nil.
 func (e *entries) reworded(i int) *rewording {
 	key := fixedLineKey(e.columns[i])
-	var now, before []*node
-	for _, column := range e.columns {
-		if lineKeyOf(column[0]) == key {
-			now = append(now, column[0])
-		}
-	}
-	for _, old := range e.old {
-		if lineKeyOf(old) == key {
-			before = append(before, old)
-		}
-	}
+	before, now := e.withKey(key)
 	if key == "" || len(now) != 1 || len(before) != 1 || !e.neighboursFit(key) {
 		return nil
 	}
@@ -111,21 +114,43 @@ func (e *entries) reworded(i int) *rewording {
 // isLine reports whether a node is a line of a text.
 func (n *node) isLine() bool { return n.kind == scalar && n.span != [2]int{} }
 
-// labelled returns the rendered entries with a label.
-func (e *entries) labelled(key, label string) (out []*node) {
-	for _, column := range e.columns {
-		if labelOf(column[0], key) == label {
-			out = append(out, column[0])
+// A labelling finds entries by their labels.
+type labelling struct {
+	now, old map[string][]*node
+	names    *positions
+}
+
+// labelled finds entries by their labels with a key.
+func (e *entries) labelled(key string) *labelling {
+	return remember(&e.labels, key, func() *labelling {
+		l := &labelling{map[string][]*node{}, map[string][]*node{}, newPositions()}
+		add := func(to map[string][]*node, n *node) {
+			if label := labelOf(n, key); label != "" {
+				to[label] = append(to[label], n)
+				l.names.add(contentOfElement(label))
+			}
 		}
-	}
-	return out
+		for _, column := range e.columns {
+			add(l.now, column[0])
+		}
+		for _, old := range e.old {
+			add(l.old, old)
+		}
+		return l
+	})
+}
+
+// isPosition reports whether a label is only a position.
+func (l *labelling) isPosition(label string, inText bool) bool {
+	position, _ := positionIn(contentOfElement(label))
+	return isFirst(position, inText) || l.names.isOneOfMany(contentOfElement(label))
 }
 
 // name names entry i in a path, as plans write it.
 func (e *entries) name(i int) string {
 	for _, key := range labelKeys[1:] {
 		n := e.columns[i][0].child(key)
-		if label := fixedLabel(e.columns[i], key); label != "" && len(e.labelled(key, label)) == 1 && n != nil {
+		if label := fixedLabel(e.columns[i], key); label != "" && len(e.labelled(key).now[label]) == 1 && n != nil {
 			if n.tag == "!!str" {
 				label = strconv.Quote(label)
 			}
@@ -168,15 +193,7 @@ var lineKeys = []func() *regexp.Regexp{
 }
 
 // userInSQL matches a line that says whose the rest of its statement is.
-var userInSQL = lazyregexp.New(`(?i)^\s*(?:create|alter)\s+(?:user|role|login)\s[^;]*$`)
-
-// digitsIn matches the numbers in a key.
-var digitsIn = lazyregexp.New(`\d+`)
-
-// numberOf is the number in a key, label or name, which is a position: other entries with it say whose it is.
-func numberOf(key string) string {
-	return strings.Join(strings.FieldsFunc(key, func(r rune) bool { return r < '0' || r > '9' }), "-")
-}
+var userInSQL = lazyregexp.New(`(?i)^\s*(?:(?:create|alter)\s+(?:user|role|login)\s[^;]*|grant\s.*\sto\s.*)$`)
 
 // lineKeyOf is the key that a line or argument begins with; empty if it has none.
 func lineKeyOf(n *node) string {
@@ -204,9 +221,17 @@ func fixedLineKey(versions []*node) string {
 
 // identityLineKey is the key of a line that says whose the lines beside it are; empty for another one.
 func identityLineKey(n *node) string {
+	if n.ownerKey == nil {
+		key := n.findOwnerKey()
+		n.ownerKey = &key
+	}
+	return *n.ownerKey
+}
+
+func (n *node) findOwnerKey() string {
 	key := lineKeyOf(n)
 	switch {
-	case isIdentityKey(key):
+	case isIdentityKey(key), key == "description" && whose().MatchString(n.text):
 		return key
 	case n.kind == scalar && wordComment().MatchString(n.text):
 		return "#"
@@ -227,7 +252,10 @@ var settings = lazyregexp.New(`([\w.-]+)["']?[\])]?\s*[=:,]`)
 
 // labelOf is the value of a key of an entry: of its fields, or of the lines in it; empty if it has none.
 func labelOf(n *node, key string) string {
-	if key == header {
+	switch key {
+	case anyLine:
+		return lineKeyOf(n)
+	case header:
 		if h := n.header(); h != nil && !strings.HasPrefix(strings.TrimSpace(h.text), "[[") { // a table of TOML can be there several times
 			return labelOfHeader(h.text)
 		}

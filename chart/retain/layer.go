@@ -226,11 +226,14 @@ var (
 // is followed by lines with a deeper indentation, begins a block.
 func parseLines(text string) *layer {
 	var lines []*node
+	isOpen := false // a comment of several lines
 	plain := func(from, to int) {
 		for line := range strings.Lines(text[from:to]) {
+			isOpen = isOpen || longComment().MatchString(line)
 			if trimmed := strings.TrimRight(line, "\r\n"); strings.TrimSpace(trimmed) != "" {
-				lines = append(lines, &node{text: trimmed, span: [2]int{from, from + len(trimmed)}, opened: true})
+				lines = append(lines, &node{text: trimmed, span: [2]int{from, from + len(trimmed)}, opened: true, isComment: isOpen || lineComment().MatchString(line)})
 			}
+			isOpen = isOpen && !longCommentEnds().MatchString(line)
 			from += len(line)
 		}
 	}
@@ -271,7 +274,7 @@ func blockLength(lines []*node) int {
 		return end + 1
 	}
 	switch tag := openTag().FindStringSubmatch(header); {
-	case strings.HasPrefix(header, "-----"):
+	case strings.HasPrefix(header, "-----"), longComment().MatchString(header):
 		return 1
 	case tag != nil:
 		if n := elementLength(lines, tag[1]); n > 0 {
@@ -279,7 +282,7 @@ func blockLength(lines []*node) int {
 		}
 	case section().MatchString(header):
 		n := until(section().MatchString)
-		for n > 1 && n < len(lines) && lineComment().MatchString(lines[n-1].text) {
+		for n > 1 && n < len(lines) && lines[n-1].isComment {
 			n-- // it belongs to the next one
 		}
 		return n

@@ -232,7 +232,7 @@ func usersIn(line, generated string) map[string]string {
 	words := strings.FieldsFunc(strings.ReplaceAll(line, generated, "0"), func(r rune) bool { return isNotWord(r) && !strings.ContainsRune("_.@+-", r) })
 	out := map[string]string{}
 	for i, word := range words[:max(0, len(words)-1)] {
-		if isOwnerKey(word) {
+		if isOwnerKey(word) || word == "of" {
 			out[strings.ToLower(word)] += " " + words[i+1]
 		}
 	}

@@ -16,20 +16,26 @@ type node struct {
 	keys     []string // of fields, for each child
 	children []*node
 
-	text     string     // of a scalar, decoded
-	tag      string     // of a scalar in YAML, such as !!int
-	span     [2]int     // of a piece of a line or file in the text of its layer
-	yaml     *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
-	isData   bool       // it is base64, as in the data of a Secret
-	isHeader bool       // it is the line that begins a block
-	comment  string     // of a field or item in YAML: what stands in comments above and below it
-	behind   string     // and in the one behind it
+	text      string     // of a scalar, decoded
+	tag       string     // of a scalar in YAML, such as !!int
+	span      [2]int     // of a piece of a line or file in the text of its layer
+	yaml      *yaml.Node // of a scalar in YAML; nil for an alias, which has its text from elsewhere
+	isData    bool       // it is base64, as in the data of a Secret
+	isHeader  bool       // it is the line that begins a block
+	isComment bool       // it is a line of a comment
+	comment   string     // of a field or item in YAML: what stands in comments above and below it
+	behind    string     // and in the one behind it
 
 	// What has been found out about it; see child, lineKeyOf and identities.
-	index   map[string]int // positions of the first indexed keys
-	indexed int
-	key     *string
-	owners  map[string]*node
+	index      map[string]int // positions of the first indexed keys
+	indexed    int
+	key        *string
+	ownerKey   *string
+	owners     map[string]*node
+	byPosition *positions
+	ownersAt   *[2][]int // see ownerFields
+	split      segments  // see segmentsOfLine
+	splitWith  *node
 
 	opened bool // inner is set, or there is nothing to open
 	inner  *layer

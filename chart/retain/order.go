@@ -69,10 +69,7 @@ func distinctLabels(list []*node, key string) (labels []string, ok bool) {
 }
 
 func alignmentLabel(n *node, key string) string {
-	switch key {
-	case anyLine:
-		return lineKeyOf(n)
-	case "text":
+	if key == "text" {
 		return n.text
 	}
 	return labelOf(n, key)

@@ -26,6 +26,7 @@ import (
 var identityKeys = []string{
 	"name", "key", "id", "user", "username", "login", "email", "host", "account", "owner", "mail", "uid", "tenant", "customer", "member",
 	"principal", "subject", "client", "cn", "dn", "binddn", "rootdn", "userid", "useradd", "adduser", "createuser",
+	"who", "whom", "whose", "grantee", "holder", "recipient", "recipients", "dear",
 }
 
 // isIdentityWord reports whether a word of a key is one of identityKeys, or ends as one, as pguser does.
@@ -84,7 +85,7 @@ func namesOwnerOf(identity string, words []string) bool {
 		return true
 	}
 	return !slices.ContainsFunc(wordsOfKey(identity), func(word string) bool {
-		return !isIdentityWord(word) && word != "access" && !slices.Contains(words, word) // an access key is a user
+		return !isIdentityWord(word) && word != "access" && word != "x" && !slices.Contains(words, word) // an access key is a user, and X-User a header
 	})
 }
 
@@ -124,8 +125,9 @@ func (f *surroundings) haveRecordedOwner() bool {
 		}
 		isBeside := func(key string) bool { return isOwnerKey(key) && namesOwnerOf(key, words) }
 		areBeside := func(key string) bool { return nameOwnersOf(key, words) }
-		same, found := f.haveRecorded(isBeside, itself)
-		if others, _ := f.haveRecorded(areBeside, unlessNumber); !same || !others {
+		named, branches := f.old.ownerFields()
+		same, found := f.haveRecorded(named, isBeside, itself)
+		if others, _ := f.haveRecorded(named, areBeside, unlessNumber); !same || !others {
 			return false
 		}
 		known = known || found
@@ -135,7 +137,7 @@ func (f *surroundings) haveRecordedOwner() bool {
 		if f.branchesWithIdentities() != 1 {
 			continue
 		}
-		if same, known = f.haveRecorded(f.isBranch, ownersIn); !same {
+		if same, known = f.haveRecorded(branches, f.isBranch, ownersIn); !same {
 			return false
 		}
 	}
@@ -144,24 +146,43 @@ func (f *surroundings) haveRecordedOwner() bool {
 
 // isBranch reports whether another field may say whose the value is. One with a number says it of what has the number.
 func (f *surroundings) isBranch(key string) bool {
-	return key != f.key && numberOf(key) == "" && (f.inText || key != "metadata")
+	return key != f.key && !hasPosition(key) && (f.inText || key != "metadata")
 }
 
 func (f *surroundings) branchesWithIdentities() int {
 	found := sets.Set[string]{}
 	for _, n := range []*node{f.versions[0], f.old} {
-		for i, key := range n.keys {
-			if f.isBranch(key) && len(ownersIn(n.children[i])) > 0 {
-				found.Insert(key)
+		_, branches := n.ownerFields()
+		for _, i := range branches {
+			if len(found) < 2 && f.isBranch(n.keys[i]) {
+				found.Insert(n.keys[i])
 			}
 		}
 	}
 	return len(found)
 }
 
-// haveRecorded reports whether what is found in the other fields is as recorded, if it is fixed, and whether there is any.
-func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*node) map[string]*node) (same, found bool) {
-	for i, key := range f.old.keys {
+// ownerFields returns the places of the fields of a map that may say whose those beside them are, and of those in which something does.
+func (n *node) ownerFields() (named, branches []int) {
+	if n.ownersAt == nil {
+		n.ownersAt = &[2][]int{}
+		for i, key := range n.keys {
+			if isOwnerKey(key) || isOwnerKey(strings.TrimRight(key, "sS")) {
+				n.ownersAt[0] = append(n.ownersAt[0], i)
+			}
+			if len(ownersIn(n.children[i])) > 0 {
+				n.ownersAt[1] = append(n.ownersAt[1], i)
+			}
+		}
+	}
+	return n.ownersAt[0], n.ownersAt[1]
+}
+
+// haveRecorded reports whether what is found in other fields, of which the places are given, is as recorded, if it is fixed, and whether
+// there is any.
+func (f *surroundings) haveRecorded(among []int, counts func(key string) bool, find func(*node) map[string]*node) (same, found bool) {
+	for _, i := range among {
+		key := f.old.keys[i]
 		if key == f.key || !counts(key) {
 			continue
 		}
@@ -172,7 +193,7 @@ func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*nod
 			}
 		}
 		for path, before := range find(f.old.children[i]) {
-			if before.kind != scalar || strings.Contains(strings.TrimSpace(before.text), "\n") {
+			if before.kind == fields || strings.Contains(strings.TrimSpace(before.text), "\n") {
 				continue // name.yaml is a document, and login may be a script
 			}
 			column := []*node{}
@@ -190,32 +211,32 @@ func (f *surroundings) haveRecorded(counts func(key string) bool, find func(*nod
 	return true, found
 }
 
-// haveRecordedNumber reports whether the fields of a map that have the number of a key belong to whom they did. They are
-// recognised like an item of a list.
-func (f *surroundings) haveRecordedNumber() bool {
-	number := numberOf(f.key)
-	if number == "" || f.old == nil {
+// haveRecordedPosition reports whether all that is fixed in the fields of a map that have the position of a key is as recorded. Of a line,
+// that is compared where it is itself.
+func (f *surroundings) haveRecordedPosition() bool {
+	position, _ := positionIn(f.key)
+	if position == "" || f.old == nil {
 		return true
 	}
-	ofNumber := func(m *node) *node {
-		out := &node{kind: fields}
-		for i, key := range m.keys {
-			if numberOf(key) == number {
-				out.keys, out.children = append(out.keys, key), append(out.children, m.children[i])
-			}
-		}
-		return out
+	now, before := f.versions[0].positions(), f.old.positions()
+	isAlone := func(p *positions) bool { return p.at[position] == nil || len(p.at[position].keys) < 2 }
+	own := func(m *node) *node { return m.child(f.key) }
+	isOnlyPosition := own(f.versions[0]) != nil && own(f.versions[0]).kind == scalar && len(f.key) == len(position)
+	mayBeLetter := f.inText && !isOnlyPosition || !isAlone(now) || !isAlone(before)
+	if !isFirst(position, mayBeLetter) && !now.isOneOfMany(f.key) && !before.isOneOfMany(f.key) {
+		return true
 	}
-	isPosition := isOneOfMany(f.key, slices.Concat(f.versions[0].keys, f.old.keys))
-	if f.inText && isPosition && !sameComments(mapped(f.versions, func(v *node) *node { return v.child(f.key) }), f.old.child(f.key), true) {
+	if f.inText && !ofPosition.sameComments(mapped(f.versions, own), own(f.old)) {
 		return false
 	}
-	columns := mapped(f.versions, ofNumber)
-	old := ofNumber(f.old)
-	if len(identities(columns[0])) > 0 || len(identities(old)) > 0 {
-		return identitiesFit(columns, old)
+	at := func(m *node) *node {
+		there := cmp.Or(m.positions().at[position], &node{kind: fields})
+		if isOnlyPosition { // it is compared itself
+			return withoutField(there, f.key)
+		}
+		return there
 	}
-	return !isPosition || fits(columns, old)
+	return fits(mapped(f.versions, at), at(f.old))
 }
 
 // isOwnerKey reports whether a field of a map, or a line, says whose another one is. An access key is a user.
@@ -241,16 +262,6 @@ func ownersIn(branch *node) map[string]*node {
 	return out
 }
 
-// isOneOfMany reports whether there are keys that differ from a key in their number only, so that it is a position, as 0 is.
-func isOneOfMany(key string, keys []string) bool {
-	return numberOf(key) == "0" || differsInNumber(key, keys)
-}
-
-func differsInNumber(key string, keys []string) bool {
-	stem := func(key string) string { return digitsIn().ReplaceAllString(key, "0") }
-	return slices.ContainsFunc(keys, func(other string) bool { return other != key && stem(other) == stem(key) })
-}
-
 // identities are the scalars of an entry that say whose it is, by their paths: in its fields and those below, or in the lines of a
 // block. Lists, and fields with another number, are entries themselves.
 func identities(n *node) map[string]*node {
@@ -258,7 +269,8 @@ func identities(n *node) map[string]*node {
 	var collect func(n *node, path, number string)
 	collect = func(n *node, path, number string) {
 		for i, key := range n.keys {
-			child, own := n.children[i], numberOf(key)
+			child := n.children[i]
+			own, _ := positionIn(key)
 			switch {
 			case own != "" && number != "" && own != number:
 			case child.kind == scalar && isIdentityKey(key):
@@ -315,9 +327,8 @@ func (e *entries) asField(key, label string) *surroundings {
 		}
 		return out
 	}
-	of := e.fields[key]
-	if of == nil {
-		of = &surroundings{old: toMap(e.old), inText: true}
+	f := *remember(&e.fields, key, func() *surroundings {
+		of := &surroundings{old: toMap(e.old), inText: key != header} // the letter of an element is its name
 		columns := e.columns
 		if key == anyLine {
 			columns = slices.DeleteFunc(slices.Clone(columns), func(column []*node) bool { return fixedLineKey(column) == "" })
@@ -325,12 +336,8 @@ func (e *entries) asField(key, label string) *surroundings {
 		for k := range e.columns[0] {
 			of.versions = append(of.versions, toMap(mapped(columns, func(column []*node) *node { return column[k] })))
 		}
-		if e.fields == nil {
-			e.fields = map[string]*surroundings{}
-		}
-		e.fields[key] = of
-	}
-	f := *of
+		return of
+	})
 	f.key = contentOfElement(label)
 	return &f
 }

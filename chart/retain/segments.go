@@ -89,7 +89,11 @@ func segmentsOfLine(versions []*node) segments {
 	if slices.ContainsFunc(versions, isNoLine) {
 		return nil
 	}
-	return segmentsOf(textsOf(versions))
+	n, last := versions[0], versions[len(versions)-1]
+	if n.splitWith != last {
+		n.split, n.splitWith = segmentsOf(textsOf(versions)), last
+	}
+	return n.split
 }
 
 // segmentsOf splits a line into fixed segments and segments that differ between renderings.
