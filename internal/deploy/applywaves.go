@@ -223,7 +223,8 @@ func (r *run) lookOnceMore(ctx context.Context) error {
 		done := len(r.op.Plan.Waves)
 		for i := range r.op.Plan.Waves {
 			wave := &r.op.Plan.Waves[i]
-			wave.Changes = slices.DeleteFunc(wave.Changes, func(c apply.Change) bool { return slices.Contains(gone, c.ID) })
+			isGone := func(c apply.Change) bool { return slices.Contains(gone, c.ID) }
+			wave.Changes = slices.DeleteFunc(slices.Clone(wave.Changes), isGone) // the journal points at what was carried out
 		}
 		err = r.inSequence(ctx,
 			func() error { return r.lookAgain(ctx, done) },
