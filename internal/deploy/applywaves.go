@@ -203,7 +203,7 @@ func (r *run) lookAgainAfterHooks(ctx context.Context) error {
 	return r.lookAgain(ctx, 0)
 }
 
-// ranProgram reports whether waves have made something that runs and comes to its end: it may have changed other objects.
+// ranProgram reports whether waves make something that runs and comes to its end: it may change other objects.
 func ranProgram(waves []apply.Wave) bool {
 	for _, wave := range waves {
 		for _, c := range wave.Changes {
@@ -219,7 +219,7 @@ func ranProgram(waves []apply.Wave) bool {
 // made again, once.
 func (r *run) lookOnceMore(ctx context.Context) error {
 	gone, err := r.vanished(ctx)
-	if err == nil && len(gone) > 0 && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }) {
+	if err == nil && len(gone) > 0 && r.op.request != nil && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }) {
 		done := len(r.op.Plan.Waves)
 		for i := range r.op.Plan.Waves {
 			wave := &r.op.Plan.Waves[i]

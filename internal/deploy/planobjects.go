@@ -126,8 +126,8 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }
 
-// mayBecomeStale reports whether objects may change between the plan and their turn: hooks run first, or the run waits
-// between the waves.
+// mayBecomeStale reports whether objects may change between the plan and their turn, or after it: hooks run first, a Job of the
+// release runs beside them, or the run waits between the waves.
 func (o *Operation) mayBecomeStale() bool {
-	return len(o.Hooks.Before) > 0 || slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return len(w.Await) > 0 })
+	return len(o.Hooks.Before) > 0 || ranProgram(o.Plan.Waves) || slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return len(w.Await) > 0 })
 }
