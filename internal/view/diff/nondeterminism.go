@@ -22,8 +22,12 @@ type Nondeterminism struct {
 	otherRenders []map[string]any
 }
 
-// NewNondeterminism compares an object with other renderings of the same templates.
+// NewNondeterminism compares an object with other renderings of the same templates; nil when it is rendered the same each time, as
+// without it.
 func NewNondeterminism(first *unstructured.Unstructured, others ...*unstructured.Unstructured) *Nondeterminism {
+	if first == nil {
+		return nil
+	}
 	n := &Nondeterminism{secret: hide.IsSecret(first)}
 	n.first = encoded(first.Object, n.secret)
 	for _, other := range others {

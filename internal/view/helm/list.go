@@ -117,13 +117,6 @@ type historyEntry struct {
 // maxDescription is how many characters of a description a table shows; JSON and status --show-desc have all of it.
 const maxDescription = 110
 
-func shortened(description string) string {
-	if runes := []rune(description); len(runes) > maxDescription {
-		return string(runes[:maxDescription-3]) + "..."
-	}
-	return description
-}
-
 // History writes the revisions of a release, oldest first.
 func History(w io.Writer, revisions []release.Summary, f output.Format, p output.Palette) error {
 	elements := make([]historyEntry, 0, len(revisions))
@@ -134,7 +127,7 @@ func History(w io.Writer, revisions []release.Summary, f output.Format, p output
 			Revision: r.Revision, Updated: helmtime.Time{Time: r.Updated}, Status: status,
 			Chart: chartWords(r), AppVersion: r.AppVersion, Description: r.Description, Error: why,
 		})
-		rows = append(rows, []string{strconv.Itoa(r.Revision), r.Updated.Format(time.ANSIC), status, chartWords(r), r.AppVersion, shortened(r.Description)})
+		rows = append(rows, []string{strconv.Itoa(r.Revision), r.Updated.Format(time.ANSIC), status, chartWords(r), r.AppVersion, output.Clip(r.Description, maxDescription)})
 	}
 	if f != output.FormatTable {
 		return output.Encode(w, f, elements)

@@ -33,10 +33,7 @@ func ShowDrift(s output.Streams, drift *deploy.Drift, o page.Options) error {
 
 // page has a section for each origin.
 func (d driftDocument) page(context int) page.Page {
-	p := page.Page{Title: d.title(), Conclusion: d.conclusion()}
-	for _, w := range d.Warnings {
-		p.Warnings = append(p.Warnings, w.String())
-	}
+	p := page.Page{Title: d.title(), Conclusion: d.conclusion(), Warnings: page.WarningTexts(d.Warnings)}
 	for _, from := range append(origins, originWords{title: "Unknown"}) {
 		section := page.Section{Title: from.title}
 		for _, o := range d.Objects {

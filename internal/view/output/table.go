@@ -48,10 +48,16 @@ func StatusTable(w io.Writer, p Palette, column int, headings []string, rows [][
 func ClipCells(rows [][]string, width int) [][]string {
 	for _, row := range rows {
 		for i, cell := range row {
-			if runes := []rune(cell); width > 3 && len(runes) > width {
-				row[i] = string(runes[:width-3]) + "..."
-			}
+			row[i] = Clip(cell, width)
 		}
 	}
 	return rows
+}
+
+// Clip shortens a cell to a width in characters; 0 leaves it.
+func Clip(cell string, width int) string {
+	if runes := []rune(cell); width > 3 && len(runes) > width {
+		return string(runes[:width-3]) + "..."
+	}
+	return cell
 }

@@ -41,7 +41,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retai
 	case apply.Create:
 		o.Manifest = diff.ShownManifest(diff.RestrictToDesired(c.After(), c.Desired))
 	case apply.Update, apply.Recreate:
-		o.Fields = FieldsOf(c, nondeterminism)
+		o.Fields = diff.Fields(c, diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...))
 		for i := range o.Fields {
 			if slices.ContainsFunc(made, func(v retain.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
 				o.Fields[i].Random = false // somebody has changed it, and it is put back
@@ -50,7 +50,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retai
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f diff.Field) bool { return !f.Random })
 	case apply.GiveBack:
 		c.Desired = nil // it becomes what it was, and not what the chart states
-		o.Fields = FieldsOf(c, deploy.Nondeterminism{})
+		o.Fields = diff.Fields(c, nil)
 	case apply.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
@@ -86,15 +86,6 @@ func dependenciesOf(needs []ordering.Dependency) []dependency {
 		out = append(out, dependency{Object: n.ID.String(), Group: n.ID.Group, State: n.State, Outside: n.Outside})
 	}
 	return out
-}
-
-// FieldsOf lists what a change makes of an object's fields.
-func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []diff.Field {
-	var n *diff.Nondeterminism
-	if nondeterminism.Rendered != nil {
-		n = diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...)
-	}
-	return diff.Fields(c, n)
 }
 
 // ConflictOf describes a conflict of a change, without the values of a Secret.

@@ -13,12 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/apply"
-	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/page"
-	"deployer/internal/view/plan"
 	"deployer/track"
 )
 
@@ -95,7 +93,7 @@ func (t *runState) changedFields(c apply.Change, shown func(path string) (name s
 		return nil
 	}
 	var out []diff.Field
-	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
+	for _, f := range diff.Fields(c, nil) {
 		if name, matters := shown(f.Path); matters {
 			f = f.WithoutHidden(t.op.Hidden)
 			f.Path = name
