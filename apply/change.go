@@ -9,8 +9,10 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/decide"
+	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/apply/ownership"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -29,9 +31,6 @@ const (
 	GiveBack  = decide.GiveBack
 	Unchanged = decide.Unchanged
 )
-
-// A Stay says why an object doesn't go back: see decide.Stay.
-type Stay = decide.Stay
 
 // A Change is the decision about one object: its live and its desired state, why they
 // differ, and what is written.
@@ -70,7 +69,7 @@ type Change struct {
 	Weight *int
 
 	// Stays says why an object doesn't go back with the others in a rollback; nil for all that do.
-	Stays *Stay
+	Stays *decide.Stay
 
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
@@ -84,7 +83,7 @@ type Change struct {
 	// Provenance says where the live object came from. If the object may have to be given
 	// back, it also records what Run is about to overwrite. Nil for an absent object, and
 	// when no record tells.
-	Provenance *Provenance
+	Provenance *provenance.Provenance
 
 	// RevisitNextRelease says that the reason to keep an object may be temporary, or that it is deleted when the release is
 	// recorded already: the next release decides about it again if its Key is in Request.Revisit.
@@ -92,7 +91,7 @@ type Change struct {
 
 	// Contribution is what the release has contributed to a definition of crds/: before the
 	// change, and after Run what it has to record. Nil when no part of the definition is its own.
-	Contribution *Contribution
+	Contribution *definition.Contribution
 
 	fingerprint  Fingerprint             // by which it was recognised
 	manifestHash string                  // hash of the manifest; empty for what gets no fingerprint

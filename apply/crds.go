@@ -20,14 +20,11 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Contribution records which parts of a crds/ definition a release added.
-type Contribution = definition.Contribution
-
 // decideDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
 func (p *planning) decideDefinition(t *target, f *facts) (Change, error) {
-	var contribution *Contribution
+	var contribution *definition.Contribution
 	if recorded := p.req.Contributions[Key(t.id)]; recorded.Describes(f.full) {
 		contribution = &recorded
 	}
@@ -43,7 +40,7 @@ func (p *planning) decideDefinition(t *target, f *facts) (Change, error) {
 }
 
 // protectParts keeps a definition as it is if its update, as the API server predicts it, removes what the release didn't add.
-func (p *planning) protectParts(t *target, c Change, contribution *Contribution) Change {
+func (p *planning) protectParts(t *target, c Change, contribution *definition.Contribution) Change {
 	c.Contribution = contribution
 	if c.Action != Update || c.Predicted == nil {
 		return c
@@ -96,7 +93,7 @@ func (c Change) DefinitionLosses() string {
 
 // ContributionToRecord is what a release has to remember of a definition of crds/ before the change is carried out, in case that
 // nobody can record it afterwards, and after that; nil when nothing of it is its own.
-func (c Change) ContributionToRecord() *Contribution {
+func (c Change) ContributionToRecord() *definition.Contribution {
 	switch {
 	case c.Applied != nil || !c.ID.IsCRD():
 	case c.Action == Create && c.Desired != nil:
@@ -109,7 +106,7 @@ func (c Change) ContributionToRecord() *Contribution {
 
 // contributionAfter is what a release has to remember of a definition of crds/ that it has
 // dealt with; nil when nothing of it is its own. planned is what was to be remembered of it if the change came to pass.
-func (c Change) contributionAfter(planned *Contribution) *Contribution {
+func (c Change) contributionAfter(planned *definition.Contribution) *definition.Contribution {
 	switch {
 	case c.Applied == nil || !c.ID.IsCRD():
 		return nil

@@ -120,9 +120,9 @@ func joinReasons(texts ...string) string {
 }
 
 // stayFor returns the stay of an object that can't go back, with what to do about it.
-func (p *planning) stayFor(why error) *Stay {
+func (p *planning) stayFor(why error) *decide.Stay {
 	immutable, ok := errors.AsType[*ImmutableError](why)
-	stay := &Stay{Why: why.Error(), Advice: fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)}
+	stay := &decide.Stay{Why: why.Error(), Advice: fmt.Sprintf("when nothing refuses it any more: roll back to revision %d again", p.req.BackTo)}
 	switch {
 	case errors.As(why, new(*kube.NoKindMatchError)):
 		stay.Advice = fmt.Sprintf("when the cluster has the kind again: roll back to revision %d again", p.req.BackTo)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"deployer/apply/definition"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -82,7 +84,7 @@ type Revision struct {
 	Hooks     []kube.Manifest
 	// Provenance says where the objects came from, by Key, as the revision's run has
 	// recorded it; nil when the record has none.
-	Provenance map[string]Provenance
+	Provenance map[string]provenance.Provenance
 }
 
 // A Request is the desired state of the cluster, and the history of the release. Objects that name no
@@ -126,7 +128,7 @@ type Request struct {
 	// Contributions are the recorded contributions of earlier revisions to the
 	// definitions in crds/, by Key: see Change.Contribution. A definition without one
 	// counts as added by others.
-	Contributions map[string]Contribution
+	Contributions map[string]definition.Contribution
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
 }

@@ -20,6 +20,7 @@ import (
 
 	"deployer/apply/decide"
 	"deployer/apply/ordering"
+	"deployer/apply/provenance"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -55,10 +56,10 @@ type targetOrdering struct {
 
 // A progress records what has happened to a target since it was first decided.
 type progress struct {
-	wasAbsent           bool        // it was observed to be absent, or its kind isn't served
-	provenance          *Provenance // as of the last attempt to write the object
-	written             bool        // an attempt was stored, or may have been
-	waitedForFinalizers bool        // others had their time to let go the object that is being deleted
+	wasAbsent           bool                   // it was observed to be absent, or its kind isn't served
+	provenance          *provenance.Provenance // as of the last attempt to write the object
+	written             bool                   // an attempt was stored, or may have been
+	waitedForFinalizers bool                   // others had their time to let go the object that is being deleted
 }
 
 func (t *target) reject(err error) *Rejection {

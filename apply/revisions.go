@@ -21,9 +21,9 @@ type releaseHistory struct {
 	objects       map[kube.ID][]DeclaredObject // oldest first
 	hooks         map[kube.ID]DeclaredObject
 	order         []kube.ID
-	provenance    map[kube.ID]*Provenance // of objects of that name; see noteProvenance
-	lastUninstall int                     // the latest revision that was uninstalled
-	lastSuccess   int                     // the latest revision since that has succeeded; 0 for none
+	provenance    map[kube.ID]*provenance.Provenance // of objects of that name; see noteProvenance
+	lastUninstall int                                // the latest revision that was uninstalled
+	lastSuccess   int                                // the latest revision since that has succeeded; 0 for none
 }
 
 // A DeclaredObject is an object as a revision declares it.
@@ -38,7 +38,7 @@ type DeclaredObject struct {
 // exists is indexed under the namespace that it would have: the kind may exist under
 // another group, and is no reason to fail (helm#7219).
 func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*releaseHistory, error) {
-	out := &releaseHistory{objects: map[kube.ID][]DeclaredObject{}, hooks: map[kube.ID]DeclaredObject{}, provenance: map[kube.ID]*Provenance{}}
+	out := &releaseHistory{objects: map[kube.ID][]DeclaredObject{}, hooks: map[kube.ID]DeclaredObject{}, provenance: map[kube.ID]*provenance.Provenance{}}
 	for _, revision := range revisions {
 		var had []kube.ID
 		for _, m := range revision.Objects {
@@ -101,7 +101,7 @@ func (r *resolver) isUnlisted(group string) bool {
 // the release's. An uninstall ends all provenance.
 func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
-		h.provenance, h.lastUninstall, h.lastSuccess = map[kube.ID]*Provenance{}, r.Revision, 0
+		h.provenance, h.lastUninstall, h.lastSuccess = map[kube.ID]*provenance.Provenance{}, r.Revision, 0
 		return
 	}
 	if r.Succeeded {
@@ -143,7 +143,7 @@ func (h *releaseHistory) isOnRecord(id kube.ID) bool {
 // provenanceOf returns the provenance of a live object of the release us; nil when no record
 // tells. An object with our ownership that no revision had was labelled by hand, so it is
 // adopted too.
-func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, adopting bool) *Provenance {
+func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, adopting bool) *provenance.Provenance {
 	if t.fromCRDs {
 		return nil
 	}
@@ -163,16 +163,8 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	return provenance.NewAdoption(live, us)
 }
 
-type (
-	// Owner is the release on whose behalf objects are applied: see provenance.Owner.
-	Owner = provenance.Owner
-	// A Provenance says whether the release created or adopted an object.
-	Provenance = provenance.Provenance
-	// An Adoption describes how an object that the release didn't create became part of it.
-	Adoption = provenance.Adoption
-	// A Prior is what an adopted object was before anything of it was written.
-	Prior = provenance.Prior
-)
+// Owner is the release on whose behalf objects are applied: see provenance.Owner.
+type Owner = provenance.Owner
 
 // rememberPrior records what an update overwrites in an object that may have to be given
 // back.

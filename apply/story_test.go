@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	definitions "deployer/apply/definition"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -41,9 +43,9 @@ type story struct {
 	marks   map[string]apply.Fingerprint
 	left    []string
 	space   []string // NewNamespaces
-	brought map[string]apply.Contribution
+	brought map[string]definitions.Contribution
 	// provenance is that of the objects of the revision that is recorded next.
-	provenance map[string]apply.Provenance
+	provenance map[string]provenance.Provenance
 	crds       string
 	backTo     int
 	moved      []kube.ID // MovedToCRDs
@@ -188,7 +190,7 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 		if c.Contribution != nil {
 			s.brought = maps.Clone(s.brought)
 			if s.brought == nil {
-				s.brought = map[string]apply.Contribution{}
+				s.brought = map[string]definitions.Contribution{}
 			}
 			s.brought[apply.Key(c.ID)] = *c.Contribution
 		}

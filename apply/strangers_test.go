@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -100,13 +101,13 @@ func (s *story) noteProvenance(planned []apply.Change, done []apply.Change, fina
 	for _, c := range done {
 		now[c.ID] = c
 	}
-	s.provenance = map[string]apply.Provenance{}
+	s.provenance = map[string]provenance.Provenance{}
 	for _, c := range planned {
 		carried, ok := now[c.ID]
 		if ok {
 			c = carried
 		}
-		var p apply.Provenance
+		var p provenance.Provenance
 		switch {
 		case ok && (c.Action == apply.Delete || c.Action == apply.GiveBack):
 			continue

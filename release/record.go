@@ -108,7 +108,7 @@ type RunInfo struct {
 }
 
 // A Contribution records how a release left a CustomResourceDefinition that it does not own,
-// and which parts the release contributed. See apply.Contribution.
+// and which parts the release contributed. See definition.Contribution.
 type Contribution struct {
 	Left   string   `json:"left"`
 	Before string   `json:"before,omitempty"`

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/chart/retain"
@@ -112,16 +113,16 @@ type Operation struct {
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts
 
-	applier       *apply.Applier                // that has made Plan, and carries it out; nil when there is nothing to plan
-	request       *apply.Request                // that Plan answers, to make it again; nil when nothing can make it stale
-	earlier       []apply.Revision              // that may have left objects
-	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
-	history       *release.History              // that was decided on; nil when none was read, and when it is carried out
-	showLogs      bool                          // for a test: report the logs of the pods
-	wait          bool                          // until what was applied is ready, or what was deleted is gone
-	undoes        *failedRun                    // the run that it undoes; nil for every other operation
-	unrecorded    bool                          // the record couldn't be written at the beginning, for admission refuses that: only its end is tried again
-	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
+	applier       *apply.Applier                     // that has made Plan, and carries it out; nil when there is nothing to plan
+	request       *apply.Request                     // that Plan answers, to make it again; nil when nothing can make it stale
+	earlier       []apply.Revision                   // that may have left objects
+	contributions map[string]definition.Contribution // what earlier revisions have brought of definitions in crds/
+	history       *release.History                   // that was decided on; nil when none was read, and when it is carried out
+	showLogs      bool                               // for a test: report the logs of the pods
+	wait          bool                               // until what was applied is ready, or what was deleted is gone
+	undoes        *failedRun                         // the run that it undoes; nil for every other operation
+	unrecorded    bool                               // the record couldn't be written at the beginning, for admission refuses that: only its end is tried again
+	denied        error                              // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 
 // A Place is the cluster that an operation is decided for, in words that people recognise it by. It is only shown: a saved

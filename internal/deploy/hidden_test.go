@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/apply/provenance"
 	"deployer/internal/hide"
 )
 
@@ -12,8 +13,8 @@ import (
 // in the record only, and an answer of the server to giving it back may quote it.
 func TestFormerValuesOfAdoptedSecretsAreHidden(t *testing.T) {
 	d := &Deployer{Namespace: "prod", Hidden: &hide.Texts{}}
-	d.collectHidden(nil, []apply.Revision{{Provenance: map[string]apply.Provenance{
-		"/Secret/prod/db": {Adopted: &apply.Adoption{Prior: apply.Prior{
+	d.collectHidden(nil, []apply.Revision{{Provenance: map[string]provenance.Provenance{
+		"/Secret/prod/db": {Adopted: &provenance.Adoption{Prior: provenance.Prior{
 			Values: []byte(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"former-canary"}}`),
 		}}},
 		"/ConfigMap/prod/web": {Created: true},

@@ -101,14 +101,14 @@ func dropLargePriors(journal *release.Journal) {
 // contributionsOf returns the contributions of revisions to the definitions in crds/: those that the latest
 // revision recorded. For revisions without such a record it takes the CRDs of their charts, without those
 // of subcharts, which aren't recorded.
-func contributionsOf(records []*release.Record) map[string]apply.Contribution {
-	out := map[string]apply.Contribution{}
+func contributionsOf(records []*release.Record) map[string]definition.Contribution {
+	out := map[string]definition.Contribution{}
 	var parser chart.Parser
 	for _, r := range records {
 		if r.Journal != nil && r.Journal.Contributions != nil {
-			out = map[string]apply.Contribution{}
+			out = map[string]definition.Contribution{}
 			for key, d := range r.Journal.Contributions {
-				out[key] = apply.Contribution(d)
+				out[key] = definition.Contribution(d)
 			}
 			continue
 		}
@@ -128,7 +128,7 @@ func contributionsOf(records []*release.Record) map[string]apply.Contribution {
 // changes that were carried out, or are about to be.
 //
 // Those of changes that haven't been carried out, and won't be, are as they were.
-func contributionsAfter(before map[string]apply.Contribution, changes []apply.Change, hasEnded bool) map[string]release.Contribution {
+func contributionsAfter(before map[string]definition.Contribution, changes []apply.Change, hasEnded bool) map[string]release.Contribution {
 	out := map[string]release.Contribution{}
 	for key, b := range before {
 		out[key] = release.Contribution(b)

@@ -6,21 +6,22 @@ import (
 	"encoding/json"
 
 	"deployer/apply"
+	"deployer/apply/provenance"
 	"deployer/release"
 )
 
 // provenanceOf returns the recorded provenance of a record's objects; nil for a record of
 // another tool. Objects without recorded provenance are left out.
-func provenanceOf(r *release.Record) map[string]apply.Provenance {
+func provenanceOf(r *release.Record) map[string]provenance.Provenance {
 	if r.Journal == nil {
 		return nil
 	}
-	out := map[string]apply.Provenance{}
+	out := map[string]provenance.Provenance{}
 	for key, state := range r.Journal.Objects {
-		p := apply.Provenance{UID: state.UID, Created: state.Created}
+		p := provenance.Provenance{UID: state.UID, Created: state.Created}
 		if a := state.Adopted; a != nil {
 			p.UID = a.UID
-			p.Adopted = &apply.Adoption{Revision: a.Revision, From: a.From, Final: a.Final, Prior: decodePrior(a.Prior)}
+			p.Adopted = &provenance.Adoption{Revision: a.Revision, From: a.From, Final: a.Final, Prior: decodePrior(a.Prior)}
 		}
 		if p.Created || p.Adopted != nil {
 			out[key] = p
@@ -32,18 +33,18 @@ func provenanceOf(r *release.Record) map[string]apply.Provenance {
 // decodePrior reads the former state of an object. One that can't be decoded, such as of
 // a newer deployer, counts as without fields: the object is given back as far as
 // possible.
-func decodePrior(data json.RawMessage) apply.Prior {
-	var prior apply.Prior
+func decodePrior(data json.RawMessage) provenance.Prior {
+	var prior provenance.Prior
 	if len(data) == 0 {
 		return prior
 	}
 	if err := json.Unmarshal(data, &prior); err != nil {
-		return apply.Prior{FieldsOmitted: true}
+		return provenance.Prior{FieldsOmitted: true}
 	}
 	return prior
 }
 
-func encodePrior(prior apply.Prior) json.RawMessage {
+func encodePrior(prior provenance.Prior) json.RawMessage {
 	data, err := json.Marshal(prior)
 	if err != nil {
 		return json.RawMessage(`{"cut":true}`) // no error is known: it consists of strings and of JSON
@@ -57,7 +58,7 @@ func withoutFields(prior json.RawMessage) json.RawMessage {
 }
 
 // adoptionOf returns the record's entry for an adopted object; nil for others.
-func (j *journalWriter) adoptionOf(p *apply.Provenance) *release.Adoption {
+func (j *journalWriter) adoptionOf(p *provenance.Provenance) *release.Adoption {
 	if p.Adopted == nil {
 		return nil
 	}
@@ -107,7 +108,7 @@ func (j *journalWriter) confirmAdoptions() {
 			metadata := decodePrior(a.Prior).OwnershipMetadata
 			a.Final, a.Prior = true, nil
 			if len(metadata) > 0 {
-				a.Prior = encodePrior(apply.Prior{OwnershipMetadata: metadata})
+				a.Prior = encodePrior(provenance.Prior{OwnershipMetadata: metadata})
 			}
 		}
 	}
