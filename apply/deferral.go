@@ -79,15 +79,15 @@ func (p *prerequisites) expectHook(id kube.ID) {
 
 // mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
 // object that can't be changed and may be deleted, for the lack of something that may be made, by a webhook that doesn't
-// answer, or by the schema of a custom resource.
+// answer, for what others have or a quota lacks, or by the schema of a custom resource.
 func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	if len(p.hooks) == 0 {
 		return false
 	}
-	kind := verify.Read(err).Kind
-	isInvalid := errors.As(err, new(*InvalidError)) || kind == verify.Schema
+	said := verify.Read(err)
+	isInvalid := errors.As(err, new(*InvalidError)) || said.Kind == verify.Schema
 	switch {
-	case errors.As(err, new(*ImmutableError)), kind == verify.Missing, kind == verify.WebhookDown:
+	case errors.As(err, new(*ImmutableError)), said.Kind == verify.Missing, said.MayPass():
 		return true
 	default:
 		return isInvalid && !kube.IsBuiltinGroup(t.id.Group)

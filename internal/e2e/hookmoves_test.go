@@ -319,6 +319,25 @@ func TestGateThatAHookOpens(t *testing.T) {
 	w.there("persistentvolumeclaims", map[string]bool{"data": true})
 }
 
+// TestHookMakesRoom fails if a release is refused for a quota or a port before its hook has run, which makes room.
+func TestHookMakesRoom(t *testing.T) {
+	w := newWorld(t)
+	held := "apiVersion: v1\nkind: Service\nmetadata: {name: held}\nspec: {type: NodePort, ports: [{port: 80, nodePort: 30099}]}\n"
+	w.create("services", "somebody", held)
+	w.create("resourcequotas", "somebody", "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {count/configmaps: '1'}}}")
+	w.eventually("the quota counts", func() bool {
+		return fmt.Sprint(field(w.must("resourcequotas", "q"), "status.used")) == "map[count/configmaps:1]"
+	})
+	w.whenHookRuns(func() {
+		w.remove("services", "held", metav1.DeleteOptions{})
+		w.patch("resourcequotas", "q", "somebody", `{"spec":{"hard":{"count/configmaps":"9"}}}`)
+	})
+	w.ok("install", "x", w.chart(replaceOnce(held, "name: held", "name: new"), configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), hookJob("room", "pre-install", "before-hook-creation", false)))
+	w.there("configmaps", map[string]bool{"a": true, "b": true, "c": true})
+	w.there("services", map[string]bool{"held": false, "new": true})
+	w.ok("uninstall", "x")
+}
+
 // TestHookIsWhatAdmissionReads fails if objects and later hooks are refused before a hook has run that is itself what their refusal
 // comes from.
 func TestHookIsWhatAdmissionReads(t *testing.T) {
