@@ -12,8 +12,8 @@ if [ -z "$program" ]; then
 	program=$work/deployer
 	CGO_ENABLED=0 go build -tags urfave_cli_no_docs -o "$program" ./cmd/deployer
 fi
-# Through files, not pipes: of a pipe only the last program's failure counts.
-sed -n 's/^##* deployer //p' docs/commands.md >"$work/commands"
+# Their names without arguments; through files, not pipes: of a pipe only the last program's failure counts.
+sed -n 's/^##* deployer \([a-z ]*[a-z]\)\( .*\)\{0,1\}$/\1/p' docs/commands.md >"$work/commands"
 while read -r command; do
 	name=deployer-$(echo "$command" | tr ' ' -)
 	# shellcheck disable=SC2086

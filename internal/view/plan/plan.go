@@ -115,7 +115,7 @@ var budgets = []int{unlimited, 600, 300, 150, 60, 0}
 func (d Document) markdown(o page.Options) string {
 	text := ""
 	for _, budget := range budgets {
-		items, note := d.items(o, budget), "This plan is shortened to fit a comment: deployer plan with --full or -o html shows all of it."
+		items, note := d.items(o, budget), "This plan is shortened to fit a comment: a plan with --full or -o html shows all of it."
 		if budget == unlimited {
 			note = ""
 		}
