@@ -84,10 +84,11 @@ func (u *User) Allow(t testing.TB, namespace string, rules ...rbacv1.PolicyRule)
 			return rbac.ClusterRoleBindings().Delete(ctx, named.Name, metav1.DeleteOptions{})
 		})
 	} else {
+		named = metav1.ObjectMeta{GenerateName: u.account.Name + "-"} // by which it is known as the user's in the namespace
 		_, err = rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: named, RoleRef: role, Subjects: subjects}, metav1.CreateOptions{})
 	}
 	if err != nil {
-		t.Fatalf("binding ClusterRole/%s: %v", named.Name, err)
+		t.Fatalf("binding ClusterRole/%s: %v", role.Name, err)
 	}
 	u.waitAllowed(t, namespace, rules)
 }
