@@ -83,8 +83,8 @@ func (c *Change) deny(missing *verify.PermissionError) {
 
 // check denies a change if the account lacks a permission that it needs and of which no dry run tells.
 func (p *permissions) check(ctx context.Context, c *Change, m kube.Mapping) error {
-	for _, verb := range c.needs {
-		missing, err := p.missing(ctx, c.ID, verb, m)
+	for i := 0; c.denied == nil && i < len(c.needs); i++ {
+		missing, err := p.missing(ctx, c.ID, c.needs[i], m)
 		if err != nil {
 			return err
 		}

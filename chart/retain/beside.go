@@ -31,7 +31,7 @@ func remember[K comparable, V any](known *map[K]V, key K, find func() V) V {
 // ownersOf are those of several lines that say whose the one with a key is.
 func (e *entries) ownersOf(of string, lines []*node) (out []*node) {
 	words := wordsOfKey(of)
-	position, _ := positionIn(of)
+	position := positionIn(of)
 	nearest := 1
 	for _, n := range lines {
 		if key := identityLineKey(n); key != "" {
@@ -46,7 +46,7 @@ func (e *entries) ownersOf(of string, lines []*node) (out []*node) {
 			}
 			continue
 		}
-		at, _ := positionIn(key)
+		at := positionIn(key)
 		namesOwner := namesOwnerOf(key, words) && (len(words) > 1 || !namesThing(key))
 		isOwner := isOwnerKey(key) && (of == "" || sharedPath(key, of) == nearest || namesOwner)
 		if key == "#" || position != "" && at == position || isOwner {
@@ -152,7 +152,7 @@ func (e *entries) branchesFit(i int) bool {
 	if flat := e.withoutElements(); flat != e && !isSection && (n.header() == nil || len(n.ownerLines()) == 0) && !flat.neighboursFit(fixedLineKey(e.columns[i])) {
 		return false
 	}
-	return isSection || n.header() != nil && !n.isElement() && len(identities(n)) > 0 || remember(&e.branches, "", e.ownersBesideFit)
+	return isSection || n.header() != nil && !n.isElement() && len(identities(n)) > 0 || e.ownersBesideFit()
 }
 
 // withoutElements are entries with the lines that are in elements of XML, and machines of netrc, in place of these, which may say whose what is beside them is.
@@ -188,6 +188,15 @@ func (e *entries) withoutElements() *entries {
 
 // ownersBesideFit reports whether the blocks in which nothing is generated say as before whose what is beside them is.
 func (e *entries) ownersBesideFit() bool {
+	if e.besideFits == nil {
+		fit := slices.Equal(e.ownersBeside())
+		e.besideFits = &fit
+	}
+	return *e.besideFits
+}
+
+// ownersBeside are the lines in these blocks that say so: those of now, and the recorded ones.
+func (e *entries) ownersBeside() (now, before []string) {
 	lists := map[string]bool{} // shapes of blocks in which something is generated
 	var fixed []*node
 	var generated [][]*node
@@ -218,7 +227,7 @@ func (e *entries) ownersBesideFit() bool {
 		}
 		return out
 	}
-	return slices.Equal(owners(fixed), owners(e.old))
+	return owners(fixed), owners(e.old)
 }
 
 // firstName matches the first name in the line that begins a block, such as that of an element.

@@ -19,7 +19,7 @@ const (
 // lineAboveFits reports whether what stands directly above entry i says as above a recorded one whose it is.
 func (e *entries) lineAboveFits(i int, old *node) bool {
 	c := ofEntry
-	if hasPosition(fixedLineKey(e.columns[i])) {
+	if positionIn(fixedLineKey(e.columns[i])) != "" {
 		c = ofPosition
 	}
 	var words [][]string

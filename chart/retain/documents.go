@@ -237,7 +237,7 @@ func (d *decider) walk(o *object, versions []*node, recorded *object, unchanged 
 func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool {
 	withoutRelease := func(name string) string { return strings.TrimPrefix(name, d.in.Release) }
 	name := withoutRelease(o.id.Name)
-	position, _ := positionIn(name)
+	position := positionIn(name)
 	isNumbered := position != "" && len(name) > 1
 	labels := &surroundings{old: ownerLabels(old, isNumbered), versions: mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) })}
 	var all []int
@@ -251,7 +251,7 @@ func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool
 	if o.onlyUses() {
 		return true
 	}
-	names := newPositions()
+	names := stems{}
 	for _, other := range d.objects {
 		if other.id.GroupKind() == o.id.GroupKind() {
 			names.add(withoutRelease(other.id.Name))

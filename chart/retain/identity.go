@@ -32,7 +32,7 @@ type entries struct {
 	neighbours map[string]bool          // see neighboursFit
 	fields     map[string]*surroundings // see asField
 	lines      *fixedLines              // see fixed
-	branches   map[string]bool          // see branchesFit
+	besideFits *bool                    // see ownersBesideFit
 	flat       *entries                 // see withoutElements
 }
 
@@ -53,7 +53,7 @@ func (e *entries) recorded(i int) (found *node, missing string) {
 		}
 		around := beside.asField(key, label)
 		isNamed := len(identities(n)) > 0 && n.header() != nil && n.valueOfElement() == nil
-		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || hasPosition(around.key)) && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
+		if isStrict := n.isStrictBlock(); (isStrict || !isNamed || positionIn(around.key) != "") && !e.lineAboveFits(i, matching[0]) || isStrict && !e.neighboursFit("") {
 			return nil, missingOwner
 		}
 		if !e.onlyUses && e.labelled(key).isPosition(label, e.inText && key != header) && !fits(e.columns[i], matching[0]) {
@@ -117,13 +117,13 @@ func (n *node) isLine() bool { return n.kind == scalar && n.span != [2]int{} }
 // A labelling finds entries by their labels.
 type labelling struct {
 	now, old map[string][]*node
-	names    *positions
+	names    stems
 }
 
 // labelled finds entries by their labels with a key.
 func (e *entries) labelled(key string) *labelling {
 	return remember(&e.labels, key, func() *labelling {
-		l := &labelling{map[string][]*node{}, map[string][]*node{}, newPositions()}
+		l := &labelling{map[string][]*node{}, map[string][]*node{}, stems{}}
 		add := func(to map[string][]*node, n *node) {
 			if label := labelOf(n, key); label != "" {
 				to[label] = append(to[label], n)
@@ -142,7 +142,7 @@ func (e *entries) labelled(key string) *labelling {
 
 // isPosition reports whether a label is only a position.
 func (l *labelling) isPosition(label string, inText bool) bool {
-	position, _ := positionIn(contentOfElement(label))
+	position := positionIn(contentOfElement(label))
 	return isFirst(position, inText) || l.names.isOneOfMany(contentOfElement(label))
 }
 

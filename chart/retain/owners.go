@@ -146,7 +146,7 @@ func (f *surroundings) haveRecordedOwner() bool {
 
 // isBranch reports whether another field may say whose the value is. One with a number says it of what has the number.
 func (f *surroundings) isBranch(key string) bool {
-	return key != f.key && !hasPosition(key) && (f.inText || key != "metadata")
+	return key != f.key && positionIn(key) == "" && (f.inText || key != "metadata")
 }
 
 func (f *surroundings) branchesWithIdentities() int {
@@ -214,7 +214,7 @@ func (f *surroundings) haveRecorded(among []int, counts func(key string) bool, f
 // haveRecordedPosition reports whether all that is fixed in the fields of a map that have the position of a key is as recorded. Of a line,
 // that is compared where it is itself.
 func (f *surroundings) haveRecordedPosition() bool {
-	position, _ := positionIn(f.key)
+	position := positionIn(f.key)
 	if position == "" || f.old == nil {
 		return true
 	}
@@ -223,7 +223,7 @@ func (f *surroundings) haveRecordedPosition() bool {
 	own := func(m *node) *node { return m.child(f.key) }
 	isOnlyPosition := own(f.versions[0]) != nil && own(f.versions[0]).kind == scalar && len(f.key) == len(position)
 	mayBeLetter := f.inText && !isOnlyPosition || !isAlone(now) || !isAlone(before)
-	if !isFirst(position, mayBeLetter) && !now.isOneOfMany(f.key) && !before.isOneOfMany(f.key) {
+	if !isFirst(position, mayBeLetter) && !now.stems.isOneOfMany(f.key) && !before.stems.isOneOfMany(f.key) {
 		return true
 	}
 	if f.inText && !ofPosition.sameComments(mapped(f.versions, own), own(f.old)) {
@@ -270,7 +270,7 @@ func identities(n *node) map[string]*node {
 	collect = func(n *node, path, number string) {
 		for i, key := range n.keys {
 			child := n.children[i]
-			own, _ := positionIn(key)
+			own := positionIn(key)
 			switch {
 			case own != "" && number != "" && own != number:
 			case child.kind == scalar && isIdentityKey(key):

@@ -1,6 +1,7 @@
 package retain
 
 import (
+	"regexp"
 	"strings"
 
 	"deployer/internal/lazyregexp"
@@ -9,17 +10,27 @@ import (
 // A number or a single letter in a key, label or name is a position, which says nothing of whose an entry is, if there are others that
 // differ in it only, or if it is the first one. Then the entry is another's in doubt: if anything fixed has changed that has the position.
 
-// positionIn returns the position in a key, and the key without it; both are empty if it has none.
-func positionIn(key string) (position, stem string) {
-	pattern := numbersIn()
-	if !strings.ContainsAny(key, "0123456789") {
-		pattern, key = lettersIn(), strings.ReplaceAll(key, "_", "-")
+// positionIn returns the position in a key; empty if it has none.
+func positionIn(key string) string {
+	pattern, key := positionPattern(key)
+	return strings.ToLower(strings.Join(pattern.FindAllString(key, -1), "-"))
+}
+
+// stemOf returns a key without the position in it; empty if it has none.
+func stemOf(key string) string {
+	pattern, key := positionPattern(key)
+	if !pattern.MatchString(key) {
+		return ""
 	}
-	found := pattern.FindAllString(key, -1)
-	if found == nil {
-		return "", ""
+	return pattern.ReplaceAllString(key, "\x00")
+}
+
+// positionPattern returns what matches the position in a key, and the key as that takes it.
+func positionPattern(key string) (*regexp.Regexp, string) {
+	if strings.ContainsAny(key, "0123456789") {
+		return numbersIn(), key
 	}
-	return strings.ToLower(strings.Join(found, "-")), pattern.ReplaceAllString(key, "\x00")
+	return lettersIn(), strings.ReplaceAll(key, "_", "-")
 }
 
 // isFirst reports whether a position is the first one, as which a letter may count or not.
@@ -35,20 +46,17 @@ var (
 
 // Positions are what the keys of a map have at each position.
 type positions struct {
-	at    map[string]*node  // the fields
-	stems map[string]string // the key of each stem; empty if there are several
-}
-
-func newPositions() *positions {
-	return &positions{map[string]*node{}, map[string]string{}}
+	at    map[string]*node // the fields
+	stems stems
 }
 
 func (n *node) positions() *positions {
 	if n.byPosition == nil {
-		n.byPosition = newPositions()
+		n.byPosition = &positions{map[string]*node{}, stems{}}
 		for i, key := range n.keys {
-			position, _ := positionIn(key)
-			if n.byPosition.add(key); position == "" {
+			n.byPosition.stems.add(key)
+			position := positionIn(key)
+			if position == "" {
 				continue
 			}
 			at := n.byPosition.at[position]
@@ -62,23 +70,20 @@ func (n *node) positions() *positions {
 	return n.byPosition
 }
 
-func (p *positions) add(key string) {
-	if _, stem := positionIn(key); stem != "" {
-		if other, known := p.stems[stem]; known && other != key {
+// Stems have the key of each stem; empty if there are several.
+type stems map[string]string
+
+func (s stems) add(key string) {
+	if stem := stemOf(key); stem != "" {
+		if other, known := s[stem]; known && other != key {
 			key = ""
 		}
-		p.stems[stem] = key
+		s[stem] = key
 	}
 }
 
 // isOneOfMany reports whether there are keys that differ from a key in their position only.
-func (p *positions) isOneOfMany(key string) bool {
-	_, stem := positionIn(key)
-	other, known := p.stems[stem]
+func (s stems) isOneOfMany(key string) bool {
+	other, known := s[stemOf(key)]
 	return known && other != key
-}
-
-func hasPosition(key string) bool {
-	position, _ := positionIn(key)
-	return position != ""
 }

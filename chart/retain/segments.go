@@ -89,7 +89,7 @@ func segmentsOfLine(versions []*node) segments {
 	if slices.ContainsFunc(versions, isNoLine) {
 		return nil
 	}
-	n, last := versions[0], versions[len(versions)-1]
+	n, last := versions[0], versions[len(versions)-1] // each rendering has its version beside those of the others
 	if n.splitWith != last {
 		n.split, n.splitWith = segmentsOf(textsOf(versions)), last
 	}

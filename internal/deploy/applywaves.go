@@ -149,19 +149,24 @@ func (s *stuckObjects) note(e track.Event) {
 	defer s.mu.Unlock()
 	switch {
 	case !e.Kind.IsStatus():
-	case f == nil || e.Status.State.IsFinal() || !slices.Contains(shortages, f.Class) && !slices.Contains(unexplained, f.Class):
-		delete(s.lacks, id)
-	default:
+	case f != nil && !e.Status.State.IsFinal() && isShortage(f.Class):
 		s.lacks[id] = *f
+	default:
+		delete(s.lacks, id)
 	}
 }
 
-var (
-	// shortages are the classes of findings that say what is short.
-	shortages = []track.Class{class.Unschedulable, class.NoNodeFits, class.QuotaExceeded, class.QuotaDeadlock, class.MultiAttach, class.ResourceClaimUnallocated}
-	// unexplained are those of programs that run and don't get ready: what they lack may be traffic.
-	unexplained = []track.Class{class.CrashLoop, class.ReadinessProbeFailed, class.StartupProbeFailed, class.LivenessProbeFailed}
-)
+// saysWhatIsShort has the classes of findings about objects that lack something that others may have, and whether their messages say
+// what. Those of programs that run and don't get ready don't: it may be traffic.
+var saysWhatIsShort = map[track.Class]bool{
+	class.Unschedulable: true, class.NoNodeFits: true, class.QuotaExceeded: true, class.QuotaDeadlock: true, class.MultiAttach: true, class.ResourceClaimUnallocated: true,
+	class.CrashLoop: false, class.ReadinessProbeFailed: false, class.StartupProbeFailed: false, class.LivenessProbeFailed: false,
+}
+
+func isShortage(of track.Class) bool {
+	_, is := saysWhatIsShort[of]
+	return is
+}
 
 // overdue returns what objects lack that have been stuck for long enough.
 func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
@@ -170,7 +175,7 @@ func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
 	out := map[kube.ID]decide.Shortage{}
 	for id, f := range s.lacks {
 		lack, limit := decide.Shortage{}, patience
-		if slices.Contains(shortages, f.Class) {
+		if saysWhatIsShort[f.Class] {
 			lack.Message = f.Message
 		}
 		if lack.IsOfNodes() {
@@ -219,7 +224,9 @@ func ranProgram(waves []apply.Wave) bool {
 // made again, once.
 func (r *run) lookOnceMore(ctx context.Context) error {
 	gone, err := r.vanished(ctx)
-	if err == nil && len(gone) > 0 && r.op.request != nil && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }) {
+	isProgram := func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }
+	mayBeOurs := r.op.request != nil && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, isProgram)
+	if err == nil && len(gone) > 0 && mayBeOurs {
 		done := len(r.op.Plan.Waves)
 		for i := range r.op.Plan.Waves {
 			wave := &r.op.Plan.Waves[i]

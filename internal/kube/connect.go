@@ -78,6 +78,9 @@ func Connect(opts Options) (*Cluster, error) {
 	if opts.ExpectContext != "" && name != opts.ExpectContext {
 		return nil, &ContextError{Name: name, Expected: opts.ExpectContext, Server: config.Host}
 	}
+	if _, _, err := rest.DefaultServerUrlFor(config); err != nil {
+		return nil, cannotConnect(config, err)
+	}
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst
 	config.WarningHandlerWithContext = warnings{opts.Warn}
@@ -149,12 +152,19 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t
 func newClients(config *rest.Config) clients {
 	made, err := usableClients(config)
 	if err != nil {
-		failure := &UnreachableError{fmt.Errorf("connecting to %s: %w", config.Host, err)}
-		failing := &rest.Config{Host: "https://no-connection"}
+		failure := cannotConnect(config, err)
+		failing := &rest.Config{Host: config.Host}
+		if _, _, err := rest.DefaultServerUrlFor(failing); err != nil {
+			failing.Host = "https://no-address" // clients must have one
+		}
 		sendBy(failing, func(http.RoundTripper, *http.Request) (*http.Response, error) { return nil, failure })
 		made, _ = usableClients(failing) // it has nothing that can't be used
 	}
 	return made
+}
+
+func cannotConnect(config *rest.Config, err error) *UnreachableError {
+	return &UnreachableError{fmt.Errorf("connecting to %s: %w", config.Host, err)}
 }
 
 func usableClients(config *rest.Config) (clients, error) {
