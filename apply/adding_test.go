@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 )
 
 const crdAPI = "apiextensions.k8s.io/v1"
@@ -142,7 +143,7 @@ func TestDefinitionMadeNewerMeanwhile(t *testing.T) {
 		`[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newer", "value": {"type": "string"}}]`, "somebody")
 	done := s.run(p)
 	s.wantFields(map[string]bool{"newer": true, "added": false})
-	if c := done[0]; c.Action != apply.Keep || !strings.Contains(c.Warning, "v1 spec.newer") {
+	if c := done[0]; c.Action != decide.Keep || !strings.Contains(c.Warning, "v1 spec.newer") {
 		t.Errorf("%s: %s, warning %q", c.ID, c.Action, c.Warning)
 	}
 }

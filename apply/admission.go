@@ -169,7 +169,7 @@ type admission struct {
 func (p *planning) newAdmission(orphans []Change) *admission {
 	a := &admission{p: p}
 	for id, t := range p.targetsByID {
-		if c := t.decided; p.settled[id] == nil && (c == nil || c.Action != Unchanged && c.Action != Keep) {
+		if c := t.decided; p.settled[id] == nil && (c == nil || c.Action != decide.Unchanged && c.Action != decide.Keep) {
 			a.changes = append(a.changes, readByAdmission{id: id, old: p.asItIs(id, c), new: t.obj})
 		}
 	}
@@ -179,7 +179,7 @@ func (p *planning) newAdmission(orphans []Change) *admission {
 		}
 	}
 	for _, c := range orphans {
-		if c.Action == Delete && len(c.writes) > 0 {
+		if c.Action == decide.Delete && len(c.writes) > 0 {
 			a.changes = append(a.changes, readByAdmission{id: c.ID, old: c.orphan.Declared})
 		}
 	}
@@ -292,7 +292,7 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 // Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
 // names.
 func (c Change) Refused(refusal error) bool {
-	if c.Action != Delete || !c.IsAdmission() {
+	if c.Action != decide.Delete || !c.IsAdmission() {
 		return false
 	}
 	o := refusedObject{err: refusal, blames: verify.Read(refusal).Blames()}

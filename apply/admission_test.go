@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kubetest"
 )
 
@@ -413,7 +414,7 @@ func TestPolicyDeniesTheTakeover(t *testing.T) {
 	p := s.plan(mended)
 	s.expect(p, "update ConfigMap/conf")
 	for _, c := range s.run(p) {
-		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || fmt.Sprint(at(c.Applied, "data")) != "map[a:2]") {
+		if c.ID.Kind == "ConfigMap" && (c.Action != decide.Update || fmt.Sprint(at(c.Applied, "data")) != "map[a:2]") {
 			t.Errorf("%s: %v", c.Action, c.Applied)
 		}
 	}
@@ -439,7 +440,7 @@ func TestPolicyDeniesEveryTakeover(t *testing.T) {
 	})
 	next := strings.Replace(small, `data: {a: "1", b: "2"}`, `data: {a: "2"}`, 1)
 	for _, c := range s.run(s.plan(next)) {
-		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || !strings.Contains(c.Reason, "data has to change")) {
+		if c.ID.Kind == "ConfigMap" && (c.Action != decide.Update || !strings.Contains(c.Reason, "data has to change")) {
 			t.Errorf("%s: %s", c.Action, c.Reason)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -73,10 +74,10 @@ func (p *planning) oursAfter(plan *Plan, done int) map[kube.ID]bool {
 	rest := Plan{Waves: plan.Waves[done:], PruneFirst: plan.PruneFirst, Prune: plan.Prune, PruneLast: plan.PruneLast}
 	for c := range rest.Changes() {
 		switch c.Action {
-		case Create:
+		case decide.Create:
 			t := p.target(c.ID)
 			out[c.ID] = t != nil && (t.progress.wasAbsent || p.prerequisites.isNew(t))
-		case Unchanged, Update, Recreate, Delete:
+		case decide.Unchanged, decide.Update, decide.Recreate, decide.Delete:
 			out[c.ID] = c.Live != nil && !c.Provenance.MustBeGivenBack()
 		}
 	}
@@ -276,7 +277,7 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 	if err != nil {
 		return c, err
 	}
-	if next.Action == Keep && !next.MayWrite() && r.t != nil {
+	if next.Action == decide.Keep && !next.MayWrite() && r.t != nil {
 		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
 	}
 	if len(next.Conflicts)+len(next.Fields) == 0 {

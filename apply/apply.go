@@ -17,7 +17,7 @@
 //   - predicted: who owns which field, and what an apply makes of the object (packages
 //     predict and ownership);
 //   - verified: what the server says to a dry run (package verify);
-//   - decided: an [Action] with its reason, and what becomes of each field (package decide), and the
+//   - decided: a [decide.Action] with its reason, and what becomes of each field (package decide), and the
 //     writes that it takes in order.
 //
 // The rules decide by facts (facts.go), and say what else they want to know; one loop asks and goes on with the answers (ask.go).
@@ -33,19 +33,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"deployer/apply/builtin"
-	"deployer/apply/ownership"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
-
-// Manager is our field manager.
-const Manager = ownership.Manager
 
 // An Applier plans one operation on a release, and carries its plan out. Between calls it keeps what deciding
 // again takes, the Cluster's caches, interned parts of objects and the remaining budget for retries.
 // Its methods are called one after the other.
 type Applier struct {
 	*requester
-	owner     Owner
+	owner     provenance.Owner
 	planning  *planning // of the last plan; nil when that writes nothing
 	builtin   func() (managedfields.TypeConverter, error)
 	unawaited []Change // CRDs that Run has written; see AwaitKinds
@@ -56,7 +53,7 @@ type Applier struct {
 }
 
 // New returns an Applier; it does no network I/O.
-func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
+func New(c *kube.Cluster, owner provenance.Owner, opts Options) *Applier {
 	opts = opts.withDefaults()
 	r := &requester{cluster: c, opts: opts, interner: kube.NewInterner()}
 	r.budget.Store(32 * int64(opts.RetryTimeout))

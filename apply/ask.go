@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 )
 
@@ -116,7 +117,7 @@ func (t *target) note(c Change, f *facts) {
 		t.deferral = c.Deferral
 	}
 	isMade := c.makes || f.absent
-	if (c.Action == Create || c.Action == Recreate) && (isMade || c.Deferral == nil) {
+	if (c.Action == decide.Create || c.Action == decide.Recreate) && (isMade || c.Deferral == nil) {
 		t.progress.wasAbsent = isMade
 	}
 }

@@ -177,7 +177,7 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 
 // beforeRun returns a live autoscaler as it was before this run; nil if it wasn't there.
 func (s *autoscalers) beforeRun(scaler *unstructured.Unstructured) *unstructured.Unstructured {
-	if c := s.settled[kube.IDOf(scaler)]; c != nil && c.Action != Unchanged {
+	if c := s.settled[kube.IDOf(scaler)]; c != nil && c.Action != decide.Unchanged {
 		return c.Live
 	}
 	return scaler
@@ -197,7 +197,7 @@ func (s *autoscalers) isReleased(scaler *unstructured.Unstructured) bool {
 		return false
 	}
 	if t := s.targetsByID[id]; t != nil { // it stays where somebody has moved it to and keeps it
-		return scaleTarget(t.obj) != scaleTarget(scaler) && (s.a.opts.Conflicts != YieldConflicts || scaleTarget(declared) == scaleTarget(scaler))
+		return scaleTarget(t.obj) != scaleTarget(scaler) && (s.a.opts.Conflicts != decide.YieldConflicts || scaleTarget(declared) == scaleTarget(scaler))
 	}
 	stays := func(annotations map[string]string) bool {
 		return decide.IsKept(annotations) || decide.HasUnknownPolicy(annotations)

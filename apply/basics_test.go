@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
+	"deployer/apply/provenance"
 	"deployer/internal/kubetest"
 )
 
@@ -137,7 +139,7 @@ func TestOwnership(t *testing.T) {
 	}
 	t.Log(err)
 	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"web"}}}`, "kubectl-annotate")
-	if err = s.refuse(small); !errors.As(err, &owner) || owner.Owner != (apply.Owner{}) {
+	if err = s.refuse(small); !errors.As(err, &owner) || owner.Owner != (provenance.Owner{}) {
 		t.Errorf("adopted by half: %v", err)
 	}
 	s.opts.Adopt = []string{"configmap/conf", "conf"}
@@ -162,7 +164,7 @@ func TestOwnership(t *testing.T) {
 	// What became another release's is not pruned.
 	p := s.plan("")
 	for _, c := range p.Prune {
-		if c.Action != apply.Keep {
+		if c.Action != decide.Keep {
 			t.Errorf("%s %s", c.Action, c.ID)
 		}
 	}
@@ -251,7 +253,7 @@ func TestNamespaceComesWithTheRelease(t *testing.T) {
 	s.expect(s.deploy(chart))
 	p = s.plan("")
 	for _, c := range p.Prune {
-		if c.ID.Kind == "Namespace" && c.Action != apply.Keep {
+		if c.ID.Kind == "Namespace" && c.Action != decide.Keep {
 			t.Errorf("%s %s", c.Action, c.ID)
 		}
 	}

@@ -17,27 +17,12 @@ import (
 	"deployer/internal/kube"
 )
 
-// Action is what happens to one object.
-type Action = decide.Action
-
-// The actions. Keep leaves an object as it is, for a Reason. GiveBack returns an object to
-// its earlier owner.
-const (
-	Create    = decide.Create
-	Update    = decide.Update
-	Recreate  = decide.Recreate
-	Delete    = decide.Delete
-	Keep      = decide.Keep
-	GiveBack  = decide.GiveBack
-	Unchanged = decide.Unchanged
-)
-
 // A Change is the decision about one object: its live and its desired state, why they
 // differ, and what is written.
 type Change struct {
 	ID     kube.ID
 	Source string // template; empty when unknown
-	Action Action
+	Action decide.Action
 
 	// Live is the object as Plan found it; nil when it was absent, or couldn't be read yet.
 	// For an object that is deleted or was recognised by its fingerprint, it has only
@@ -59,7 +44,7 @@ type Change struct {
 	// or from a local estimate. For a Recreate, it lists where the desired object differs
 	// from the live one. For a Create, it lists the values that the server changes. For a
 	// GiveBack, it lists what is restored.
-	Fields    []FieldChange
+	Fields    []compare.FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
 
 	// DependsOn is what the object says it waits for: others to be ready or there, or,
@@ -103,23 +88,6 @@ type Change struct {
 	denied       *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 
-// A FieldChange is one field that a change adds, removes or gives another value.
-type FieldChange = compare.FieldChange
-
-// FieldOutcome is what becomes of a field: see decide.FieldRules.
-type FieldOutcome = decide.FieldOutcome
-
-// The outcomes.
-const (
-	OutcomeTaken   = decide.OutcomeTaken
-	OutcomeYielded = decide.OutcomeYielded
-	OutcomeRefused = decide.OutcomeRefused
-	OutcomeKept    = decide.OutcomeKept
-	OutcomeSet     = decide.OutcomeSet
-	OutcomeRemoved = decide.OutcomeRemoved
-	OutcomeIgnored = decide.OutcomeIgnored
-)
-
 // A FieldConflict is a field of the chart that another manager set to
 // something else. Confidential values are hidden.
 type FieldConflict struct {
@@ -127,7 +95,7 @@ type FieldConflict struct {
 	ownership.FieldManager        // the other manager
 	Before                 string // the live value, as JSON on one line
 	After                  string // the chart's value
-	Outcome                FieldOutcome
+	Outcome                decide.FieldOutcome
 	// CollidesWith is an item of the chart that can't coexist with this item of another
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.
@@ -167,8 +135,8 @@ func (c Change) MayWrite() bool { return len(c.writes) > 0 || c.Deferral != nil 
 func (c Change) IsAdmission() bool { return c.ID.Group == admissionGroup }
 
 // IsUnreadable reports whether an orphan stays only because it couldn't be read.
-func (c Change) IsUnreadable() bool { return c.Action == Keep && c.Live == nil }
+func (c Change) IsUnreadable() bool { return c.Action == decide.Keep && c.Live == nil }
 
 // WasNotCompared reports whether the object was recognised by its fingerprint, so that only
 // its metadata is known. It is true of definitions that --crds create leaves as they are, too.
-func (c Change) WasNotCompared() bool { return c.Action == Unchanged && c.Desired == nil }
+func (c Change) WasNotCompared() bool { return c.Action == decide.Unchanged && c.Desired == nil }

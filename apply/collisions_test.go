@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/compare"
+	"deployer/apply/decide"
 )
 
 func nodePorts(ports string) string {
@@ -157,12 +159,12 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 				t.Errorf("warnings: %s", got)
 			}
 			if len(conflicts(p)) != 1 || conflicts(p)[0].Path != theirs || conflicts(p)[0].CollidesWith != ours ||
-				conflicts(p)[0].Manager != "kubectl-edit" || conflicts(p)[0].Outcome != apply.OutcomeTaken {
+				conflicts(p)[0].Manager != "kubectl-edit" || conflicts(p)[0].Outcome != decide.OutcomeTaken {
 				t.Errorf("conflicts: %s", outcomes(p))
 			}
 			done := s.run(p)
 			if !slices.ContainsFunc(done, func(c apply.Change) bool {
-				return c.Action == apply.Update && len(c.Conflicts) == 1 && slices.ContainsFunc(removed(c), func(f apply.FieldChange) bool { return strings.HasPrefix(theirs, f.String()) })
+				return c.Action == decide.Update && len(c.Conflicts) == 1 && slices.ContainsFunc(removed(c), func(f compare.FieldChange) bool { return strings.HasPrefix(theirs, f.String()) })
 			}) {
 				t.Errorf("the run doesn't tell of the conflict and of what goes: %+v", done)
 			}
@@ -179,10 +181,10 @@ func TestCollidingKeysAreRefused(t *testing.T) {
 	for name, c := range collisions {
 		t.Run(name, func(t *testing.T) {
 			s, next, theirs, ours := c.meddle(t, "some-controller")
-			s.opts.Conflicts = apply.FailOnConflict
+			s.opts.Conflicts = decide.FailOnConflict
 			err := s.refuse(next)
 			var conflict *apply.ConflictError
-			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != apply.OutcomeRefused ||
+			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != decide.OutcomeRefused ||
 				!strings.Contains(err.Error(), `by "some-controller" and conflicts with the chart's `+ours) {
 				t.Errorf("refused: %v", err)
 			}
@@ -194,11 +196,11 @@ func TestCollidingKeysYield(t *testing.T) {
 	for name, c := range collisions {
 		t.Run(name, func(t *testing.T) {
 			s, next, theirs, _ := c.meddle(t, "kubectl-edit")
-			s.opts.Conflicts = apply.YieldConflicts
+			s.opts.Conflicts = decide.YieldConflicts
 			before := s.body(next)
 			for range 2 {
 				p := s.deploy(next)
-				if len(conflicts(p)) != 1 || conflicts(p)[0].Path != theirs || conflicts(p)[0].Outcome != apply.OutcomeYielded {
+				if len(conflicts(p)) != 1 || conflicts(p)[0].Path != theirs || conflicts(p)[0].Outcome != decide.OutcomeYielded {
 					t.Errorf("conflicts: %s", outcomes(p))
 				}
 			}
@@ -206,7 +208,7 @@ func TestCollidingKeysYield(t *testing.T) {
 				t.Errorf("it became %s, want what it was: %s", got, before)
 			}
 			// When the other one is content with the chart, so are we.
-			s.opts.Conflicts = apply.TakeConflicts
+			s.opts.Conflicts = decide.TakeConflicts
 			s.expect(s.deploy(next), "update "+s.manifests(next)[0].Object.GetKind()+"/x")
 			s.expect(s.deploy(next))
 		})

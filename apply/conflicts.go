@@ -27,13 +27,13 @@ func (p *planning) fieldRules(t *target) (decide.FieldRules, error) {
 	case len(errs) > 0:
 		return rules, rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
 	case stated:
-		rules.Conflicts = ConflictPolicy(word)
+		rules.Conflicts = decide.ConflictPolicy(word)
 	}
 	return rules, nil
 }
 
 // contest lists a contested field with its outcome.
-func (u *updateDecision) contest(f FieldConflict) FieldOutcome {
+func (u *updateDecision) contest(f FieldConflict) decide.FieldOutcome {
 	f.Outcome = u.rules.Outcome(f.Contest, true)
 	u.change.Conflicts = append(u.change.Conflicts, f)
 	return f.Outcome
@@ -63,12 +63,12 @@ func (u *updateDecision) decideConflicts() error {
 		}
 		f := u.contested(why, con.Path, con.By.FieldManager, u.live, u.prediction.Desired)
 		switch u.contest(f) {
-		case OutcomeYielded:
+		case decide.OutcomeYielded:
 			u.prediction.RelinquishField(con.Path)
 			if u.rules.Undo {
 				u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it; the rest of the failed run is rolled back", f.Path, con.By.Manager)
 			}
-		case OutcomeTaken:
+		case decide.OutcomeTaken:
 			if con.Repeated {
 				u.p.warnings.add(u.t.id, u.t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
@@ -147,13 +147,13 @@ func (u *updateDecision) decideCollisions() error {
 			}
 			seen = append(seen, col.Theirs)
 			outcome := u.contestItem(decide.SetByOthers, col)
-			if outcome == OutcomeYielded {
+			if outcome == decide.OutcomeYielded {
 				u.prediction.RelinquishItem(col.Relinquishable)
 				u.prediction.RelinquishField(col.Theirs)
 				continue
 			}
 			u.prediction.RemoveTheirs(col.Theirs)
-			if outcome == OutcomeTaken {
+			if outcome == decide.OutcomeTaken {
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
 		}
@@ -168,7 +168,7 @@ func (u *updateDecision) decideCollisions() error {
 }
 
 // contestItem lists an item of others with its outcome, once for each of its owners.
-func (u *updateDecision) contestItem(why decide.Contest, col predict.Collision) (outcome FieldOutcome) {
+func (u *updateDecision) contestItem(why decide.Contest, col predict.Collision) (outcome decide.FieldOutcome) {
 	for _, owner := range col.Owners {
 		f := u.contested(why, col.Theirs, owner, u.live, nil)
 		f.CollidesWith = fields.String(col.Ours)

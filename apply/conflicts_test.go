@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/hide"
 )
 
@@ -152,7 +153,7 @@ func TestContendedFields(t *testing.T) {
 
 func TestConflictsFail(t *testing.T) {
 	s := begin(t)
-	s.opts.Conflicts = apply.FailOnConflict
+	s.opts.Conflicts = decide.FailOnConflict
 	s.deploy(small)
 	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
 	err := s.refuse(small)
@@ -187,8 +188,8 @@ func TestConflictsYield(t *testing.T) {
 // policy is to leave it or to fail.
 func TestConflictsAfterThePlan(t *testing.T) {
 	t.Parallel()
-	for policy, wanted := range map[apply.ConflictPolicy]string{
-		apply.TakeConflicts: "map[a:3 b:3]", apply.YieldConflicts: "map[a:7 b:3]", apply.FailOnConflict: "map[a:7 b:2]",
+	for policy, wanted := range map[decide.ConflictPolicy]string{
+		decide.TakeConflicts: "map[a:3 b:3]", decide.YieldConflicts: "map[a:7 b:3]", decide.FailOnConflict: "map[a:7 b:2]",
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := begin(t)
@@ -198,7 +199,7 @@ func TestConflictsAfterThePlan(t *testing.T) {
 			s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
 			_, err := s.tryRun(p)
 			var conflict *apply.ConflictError
-			if failed := errors.As(err, &conflict); failed != (policy == apply.FailOnConflict) || !failed && err != nil {
+			if failed := errors.As(err, &conflict); failed != (policy == decide.FailOnConflict) || !failed && err != nil {
 				t.Errorf("error: %v", err)
 			}
 			if got := fmt.Sprint(s.get("v1", "ConfigMap", "conf").Object["data"]); got != wanted {
@@ -469,7 +470,7 @@ func TestQuantityInAnotherNotationIsNoConflict(t *testing.T) {
 	s.deploy(chart("500m"))
 	s.patch("apps/v1", "Deployment", "web", types.StrategicMergePatchType,
 		`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}}}`, "kubectl-set")
-	for _, policy := range []apply.ConflictPolicy{apply.FailOnConflict, apply.YieldConflicts} {
+	for _, policy := range []decide.ConflictPolicy{decide.FailOnConflict, decide.YieldConflicts} {
 		s.opts.Conflicts = policy
 		if got := outcomes(s.plan(chart("1000m"))); got != "" {
 			t.Errorf("%s: %s", policy, got)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/fields"
 	"deployer/apply/provenance"
@@ -42,7 +43,7 @@ func (p *planning) decideDefinition(t *target, f *facts) (Change, error) {
 // protectParts keeps a definition as it is if its update, as the API server predicts it, removes what the release didn't add.
 func (p *planning) protectParts(t *target, c Change, contribution *definition.Contribution) Change {
 	c.Contribution = contribution
-	if c.Action != Update || c.Predicted == nil {
+	if c.Action != decide.Update || c.Predicted == nil {
 		return c
 	}
 	c.writes = boundTo(c.Live, c.writes) // the losses were computed from this version
@@ -58,7 +59,7 @@ func (p *planning) protectParts(t *target, c Change, contribution *definition.Co
 // keepDefinition keeps a definition that has what others have added, or versions in which objects may be stored.
 func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstructured, lost definition.Losses, stored []string) Change {
 	whose := ""
-	if owner := provenance.OwnerOf(live); owner != (Owner{}) && owner != p.a.owner {
+	if owner := provenance.OwnerOf(live); owner != (provenance.Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
 	why := fmt.Sprintf("the definition%s in the cluster has what is not in the chart and was not added by this release: %s", whose, lost)
@@ -76,7 +77,7 @@ func (p *planning) keepDefinition(t *target, live, desired *unstructured.Unstruc
 
 // keepAsItIs keeps a definition of crds/ as it is, or as absent as it is, and says why, and with way what to do about it.
 func (p *planning) keepAsItIs(t *target, live, desired *unstructured.Unstructured, why, way string) Change {
-	c := p.newChange(t, Keep)
+	c := p.newChange(t, decide.Keep)
 	c.Live, c.Desired, c.Reason = live, desired, why
 	p.warnings.add(t.id, t.source, "kept as it is: %s%s", why, way)
 	return c
@@ -85,7 +86,7 @@ func (p *planning) keepAsItIs(t *target, live, desired *unstructured.Unstructure
 // DefinitionLosses lists what a definition allowed before it was written and no longer allows;
 // empty when nothing is lost, and for other objects.
 func (c Change) DefinitionLosses() string {
-	if c.Action != Update || c.Live == nil || c.Applied == nil || !c.ID.IsCRD() {
+	if c.Action != decide.Update || c.Live == nil || c.Applied == nil || !c.ID.IsCRD() {
 		return ""
 	}
 	return definition.LossesOf(c.Live, c.Applied).String()
@@ -96,9 +97,9 @@ func (c Change) DefinitionLosses() string {
 func (c Change) ContributionToRecord() *definition.Contribution {
 	switch {
 	case c.Applied != nil || !c.ID.IsCRD():
-	case c.Action == Create && c.Desired != nil:
+	case c.Action == decide.Create && c.Desired != nil:
 		return new(definition.ContributionOf(c.Desired))
-	case c.Action == Update && c.Live != nil && c.Predicted != nil:
+	case c.Action == decide.Update && c.Live != nil && c.Predicted != nil:
 		return c.Contribution.Planned(c.Live, c.Predicted)
 	}
 	return c.Contribution
@@ -113,9 +114,9 @@ func (c Change) contributionAfter(planned *definition.Contribution) *definition.
 	case planned != nil && planned.Before != "" && planned.Left == definition.ContributionOf(c.Applied).Left: // also when an answer was lost
 		planned.Before = ""
 		return planned
-	case c.Action == Create:
+	case c.Action == decide.Create:
 		return new(definition.ContributionOf(c.Applied))
-	case c.Action == Update && c.Live != nil:
+	case c.Action == decide.Update && c.Live != nil:
 		return c.Contribution.After(c.Live, c.Applied)
 	}
 	return c.Contribution
@@ -127,7 +128,7 @@ func (c Change) contributionAfter(planned *definition.Contribution) *definition.
 func (p *planning) unused(changes []Change) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, c := range changes {
-		if p != nil && c.ID.IsCRD() && c.Action == Create && !(p.target(c.ID).fromCRDs && len(p.prerequisites.hooks) > 0) {
+		if p != nil && c.ID.IsCRD() && c.Action == decide.Create && !(p.target(c.ID).fromCRDs && len(p.prerequisites.hooks) > 0) {
 			out[c.ID] = true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -80,7 +81,7 @@ func TestOwnershipInAKindOfTheRelease(t *testing.T) {
 	defer s.patch(s.ns+".example.com/v1", "Foo0", "f", types.MergePatchType, `{"metadata":{"finalizers":null}}`, "kubectl-edit")
 	s.marks = nil // so that the fields are compared
 	for c := range s.plan(definition(0, "") + labelled).Changes() {
-		if c.Action != apply.Unchanged || c.MayWrite() {
+		if c.Action != decide.Unchanged || c.MayWrite() {
 			t.Errorf("%s %s, and writes: %t", c.Action, c.ID, c.MayWrite())
 		}
 	}

@@ -19,9 +19,9 @@ import (
 
 // newChange returns a change of a target, without its live and its desired object. What is kept or given back, and hooks, get no
 // hash of their manifest: the next release compares them again.
-func (p *planning) newChange(t *target, action Action) Change {
+func (p *planning) newChange(t *target, action decide.Action) Change {
 	c := Change{ID: t.id, Source: t.source, Action: action, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight}
-	if action != Keep && action != GiveBack && !t.isHook {
+	if action != decide.Keep && action != decide.GiveBack && !t.isHook {
 		c.manifestHash = p.definitions.fingerprintInput(t)
 	}
 	return c
@@ -34,7 +34,7 @@ func (p *planning) decideObject(t *target, f *facts) (Change, error) {
 	d := p.prerequisites.deferralOf(t)
 	switch {
 	case t.fromCRDs && p.a.opts.CRDs.leavesExisting() && stays:
-		c := p.newChange(t, Unchanged)
+		c := p.newChange(t, decide.Unchanged)
 		c.Live, c.Reason = f.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return c, nil
@@ -61,9 +61,9 @@ func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error)
 	c := p.newCreation(t, f)
 	if live != nil && live.DeletionTimestamp == nil {
 		switch p.claims.DecideExisting(p.existing(t, live)).Action {
-		case Update:
-			c.Action = Update
-		case Create, Keep, GiveBack:
+		case decide.Update:
+			c.Action = decide.Update
+		case decide.Create, decide.Keep, decide.GiveBack:
 		default:
 			return Change{}, p.notOurs(t, live)
 		}
@@ -73,14 +73,14 @@ func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error)
 
 // updateLater puts the decision about an object off that can't be read yet.
 func (p *planning) updateLater(t *target, f *facts, d *Deferral) Change {
-	c := p.newChange(t, Update)
+	c := p.newChange(t, decide.Update)
 	c.Desired, c.Reason = f.desired, f.replacement.reason
 	return c.deferred(d)
 }
 
 // newCreation returns a change that creates an object, before the server is asked.
 func (p *planning) newCreation(t *target, f *facts) Change {
-	c := p.newChange(t, Create)
+	c := p.newChange(t, decide.Create)
 	c.Desired, c.Reason = f.desired, f.replacement.reason
 	return c
 }
@@ -103,11 +103,11 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 	c := p.newChange(t, d.Action)
 	c.Live, c.Desired, c.Reason = live, f.desired, d.Reason
 	switch d.Action {
-	case Update:
+	case decide.Update:
 		return p.decideUpdate(t, f, d.Adopts)
-	case Keep:
+	case decide.Keep:
 		return c, nil
-	case GiveBack:
+	case decide.GiveBack:
 		c.Provenance = p.history.provenance[t.id]
 		c.writes, c.needs = []write{{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}}}, []string{"patch"}
 		c.orphan = newOrphan(t.id, decide.FromTemplate, p.history.latestDeclared(t.id))
@@ -115,7 +115,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 			err := p.prepareGivingBack(ctx, &c)
 			return c, err
 		})
-	case Create:
+	case decide.Create:
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, f.replacement.creation()}
 		if len(t.foreignFinalizers(live)) > 0 {
@@ -148,14 +148,14 @@ func (p *planning) decideLeaving(t *target, f *facts, adopting bool, again Chang
 	switch {
 	case err != nil && !errors.As(err, new(*Rejection)):
 		return Change{}, err
-	case err != nil || c.Deferral != nil || c.Action != Unchanged && c.Action != Update:
+	case err != nil || c.Deferral != nil || c.Action != decide.Unchanged && c.Action != decide.Update:
 		again.makes = true
 		return again, nil
 	}
 	c.manifestHash = ""
 	c.Reason = "it is being deleted, when its finalizers are gone (" + strings.Join(t.foreignFinalizers(f.full), ", ") + "); deploy again after that to have it back"
 	switch {
-	case c.Action == Unchanged:
+	case c.Action == decide.Unchanged:
 		c.writes = nil
 		p.warnings.add(t.id, t.source, "%s", c.Reason)
 	case t.progress.waitedForFinalizers:
@@ -264,7 +264,7 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 			known.Holder = holder
 		}
 		rejected := t.reject(refused)
-		rejected.ofCreation = c.Action == Create
+		rejected.ofCreation = c.Action == decide.Create
 		return Change{}, rejected
 	}
 	return c, nil

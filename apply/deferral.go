@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -161,9 +162,9 @@ func (p *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
 		switch c := t.decided; {
 		case !t.id.IsCRD() && !t.id.IsNamespace():
-		case c != nil && c.Action == Create:
+		case c != nil && c.Action == decide.Create:
 			p.expectNew(t.id)
-		case c == nil, t.id.IsCRD() && c.Action != Unchanged && c.Action != Keep:
+		case c == nil, t.id.IsCRD() && c.Action != decide.Unchanged && c.Action != decide.Keep:
 			p.expect(t.id)
 		}
 	}

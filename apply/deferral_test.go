@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -71,7 +72,7 @@ func TestDeferredUpdateIsNoCreation(t *testing.T) {
 	s.dropCRDs(1)
 	s.deploy(definition(0, "kind_: {type: string, enum: [a]}") + foo(0, "size: 1"))
 	p := s.plan(definition(0, "kind_: {type: string, enum: [a, b]}") + foo(0, "size: 1, kind_: b"))
-	if c := change(t, p, "Foo0", "f"); c.Action != apply.Update || c.Live == nil || c.Deferral == nil {
+	if c := change(t, p, "Foo0", "f"); c.Action != decide.Update || c.Live == nil || c.Deferral == nil {
 		t.Errorf("%s is planned as %s, its live object is known: %v, it waits: %v", c.ID, c.Action, c.Live != nil, c.Deferral != nil)
 	}
 	s.run(p)

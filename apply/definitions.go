@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -51,7 +52,7 @@ func (d *definitions) unsettled() []*unstructured.Unstructured {
 func (d *definitions) dropUnused(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
-		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs.leavesExisting()) {
+		if c := t.decided; c != nil && (c.Action == decide.Keep || c.Action == decide.Unchanged && d.a.opts.CRDs.leavesExisting()) {
 			kept[t.id.Name] = true
 			for gvk := range definition.Kinds(t.obj) {
 				d.kept[gvk] = c

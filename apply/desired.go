@@ -53,7 +53,7 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 // warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is
 // off, or a version in which the object is stored, drops them without a word. changes are those by the server. It reports whether
 // there are any.
-func (p *planning) warnOfDropped(t *target, changes []FieldChange) bool {
+func (p *planning) warnOfDropped(t *target, changes []compare.FieldChange) bool {
 	var dropped []string
 	for _, c := range changes {
 		if c.Type == compare.Removed && !fields.IsEmpty(c.Before) {

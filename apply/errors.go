@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"deployer/apply/decide"
+	"deployer/apply/provenance"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -118,8 +120,8 @@ func (e *RejectedError) Hint() string {
 // An OwnershipError says that an object exists and isn't this release's.
 type OwnershipError struct {
 	ID    kube.ID
-	Owner Owner  // empty when it belongs to no release
-	Text  string // what is missing or different, in Helm's words
+	Owner provenance.Owner // empty when it belongs to no release
+	Text  string           // what is missing or different, in Helm's words
 }
 
 func (e *OwnershipError) Error() string {
@@ -129,7 +131,7 @@ func (e *OwnershipError) Error() string {
 // Hint says how to adopt it.
 func (e *OwnershipError) Hint() string {
 	adopt := fmt.Sprintf("--adopt %s", strings.ToLower(e.ID.Kind)+"/"+e.ID.Name)
-	if e.Owner == (Owner{}) {
+	if e.Owner == (provenance.Owner{}) {
 		return fmt.Sprintf("to make %s part of the release: install or upgrade with %s, or with --take-ownership for all such objects", e.ID, adopt)
 	}
 	return fmt.Sprintf("to take %s from release %s: install or upgrade with %s, or with --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
@@ -138,7 +140,7 @@ func (e *OwnershipError) Hint() string {
 // A ConflictError says that other managers own fields that the policy doesn't take.
 type ConflictError struct {
 	Fields []FieldConflict
-	Policy ConflictPolicy
+	Policy decide.ConflictPolicy
 	Stated bool // by the object's annotation, which the flag doesn't override
 }
 
@@ -161,7 +163,7 @@ func (e *ConflictError) Hint() string {
 		ways = annotation.Conflicts.Name + ": "
 	}
 	yield := ", leave them with " + ways + "yield,"
-	if e.Policy == YieldConflicts { // set in another API version
+	if e.Policy == decide.YieldConflicts { // set in another API version
 		yield = ""
 	}
 	return "take the fields over with " + ways + "take" + yield + " or remove them from the templates"

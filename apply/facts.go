@@ -54,7 +54,7 @@ func (p *planning) factsOf(ctx context.Context, t *target, s observation, attemp
 
 // changedByServer lists the fields of a new object whose applied values the server changes; none when the object can't be
 // read by its schema: the server has accepted it.
-func changedByServer(conv managedfields.TypeConverter, desired, result *unstructured.Unstructured) []FieldChange {
+func changedByServer(conv managedfields.TypeConverter, desired, result *unstructured.Unstructured) []compare.FieldChange {
 	if compare.Satisfies(result.Object, desired.Object) {
 		return nil
 	}
@@ -62,7 +62,7 @@ func changedByServer(conv managedfields.TypeConverter, desired, result *unstruct
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Type == compare.Added })
+	return slices.DeleteFunc(all, func(f compare.FieldChange) bool { return f.Type == compare.Added })
 }
 
 // updateFacts are what an update of a live object is decided by besides.

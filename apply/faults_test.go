@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -88,7 +89,7 @@ func TestLostAnswers(t *testing.T) {
 	}})
 	p := s.deploy(many)
 	for c := range p.Changes() {
-		if c.Action != apply.Create {
+		if c.Action != decide.Create {
 			t.Errorf("%s %s", c.Action, c.ID)
 		}
 	}
@@ -365,12 +366,12 @@ func everyWrite(t *testing.T, f *faulty) {
 	s.through(f.once())
 	next := strings.Replace(config("legacy"), "k: v", "new: x", 1) + config("fresh") + once("a:2")
 	p := s.plan(next)
-	actions := map[string]apply.Action{}
+	actions := map[string]decide.Action{}
 	for _, c := range s.run(p) {
 		actions[c.ID.Kind+"/"+c.ID.Name] = c.Action
 	}
-	for name, want := range map[string]apply.Action{
-		"ConfigMap/legacy": apply.Update, "ConfigMap/fresh": apply.Create, "Job/once": apply.Recreate, "ConfigMap/gone": apply.Delete,
+	for name, want := range map[string]decide.Action{
+		"ConfigMap/legacy": decide.Update, "ConfigMap/fresh": decide.Create, "Job/once": decide.Recreate, "ConfigMap/gone": decide.Delete,
 	} {
 		if actions[name] != want {
 			t.Errorf("%s: %s, want %s", name, actions[name], want)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/ownership"
 	"deployer/apply/provenance"
@@ -34,10 +35,10 @@ func (c Change) RecordedFingerprint() Fingerprint {
 		return c.fingerprint
 	}
 	obj := c.Applied
-	if obj == nil && c.Action == Unchanged {
+	if obj == nil && c.Action == decide.Unchanged {
 		obj = c.Live
 	}
-	if obj == nil || slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == OutcomeYielded }) {
+	if obj == nil || slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == decide.OutcomeYielded }) {
 		return Fingerprint{}
 	}
 	return fingerprintOf(c.manifestHash, obj)

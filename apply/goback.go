@@ -83,12 +83,12 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 		return false, err
 	}
 	stay, instead := decide.StayAhead(found.full, t.obj)
-	c := p.newChange(t, Keep)
+	c := p.newChange(t, decide.Keep)
 	switch {
 	case instead != nil:
 		t.obj = instead
 		if c, err = p.decide(ctx, t, found); errors.As(err, new(*Rejection)) {
-			stay, c = nil, p.newChange(t, Keep) // there are other reasons
+			stay, c = nil, p.newChange(t, decide.Keep) // there are other reasons
 		} else if err != nil {
 			return false, err
 		}
@@ -142,7 +142,7 @@ func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
 	if !p.mayStayBehind(t, err) {
 		return false
 	}
-	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = Keep, nil, nil, nil, ""
+	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = decide.Keep, nil, nil, nil, ""
 	c.Stays = p.stayFor(withoutObject(err))
 	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
 	return true

@@ -215,7 +215,7 @@ func (a *Applier) deleteHook(ctx context.Context, t *target, condition precondit
 
 // decideHook asks the server whether it would create one hook.
 func (p *planning) decideHook(t *target, f *facts) (Change, error) {
-	c := p.newChange(t, Create)
+	c := p.newChange(t, decide.Create)
 	c.Desired = f.desired
 	if decide.HasDeletePolicy(decide.DeletePolicies(t.obj.GetAnnotations()), "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		c.needs = []string{"delete"}

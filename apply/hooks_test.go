@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
@@ -552,7 +553,7 @@ func TestHookAtWorkOutlastsOtherFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.opts.Conflicts, s.opts.Validation, s.opts.RevertManual = apply.YieldConflicts, apply.ValidationStrict, true
+	s.opts.Conflicts, s.opts.Validation, s.opts.RevertManual = decide.YieldConflicts, apply.ValidationStrict, true
 	if again, err := s.hookFor("one", stuck); err != nil || again.GetUID() != running.GetUID() {
 		t.Errorf("the hook was run again: %v", err)
 	}

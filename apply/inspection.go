@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ordering"
 	"deployer/apply/provenance"
@@ -45,9 +46,9 @@ type Inspected struct {
 
 // Owner is the release that the live object belongs to; empty for nobody, and where
 // there is no live object.
-func (o *Inspected) Owner() Owner {
+func (o *Inspected) Owner() provenance.Owner {
 	if o.Live == nil {
-		return Owner{}
+		return provenance.Owner{}
 	}
 	return provenance.OwnerOf(o.Live)
 }
@@ -94,7 +95,7 @@ func (i *Inspection) Warnings() []Warning {
 }
 
 // Release is the release that is inspected.
-func (i *Inspection) Release() Owner { return i.p.a.owner }
+func (i *Inspection) Release() provenance.Owner { return i.p.a.owner }
 
 // All inspects all objects, in as few requests as it takes.
 func (i *Inspection) All(ctx context.Context) ([]*Inspected, error) {
@@ -159,9 +160,9 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		Change: Change{ID: t.id, Source: t.source, Live: s.full}, Declared: t.obj, FromCRDs: t.fromCRDs, FromHook: i.ofHooks[t.id],
 		Forbidden: s.forbidden, History: i.p.history.objects[t.id], target: t,
 	}
-	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Orphans doesn't count it as an orphan
+	t.decided = &Change{ID: t.id, Action: decide.Unchanged, Live: s.full} // so that Orphans doesn't count it as an orphan
 	owner := o.Owner()
-	othersOwn := !t.fromCRDs && owner != (Owner{}) && owner != i.p.a.owner
+	othersOwn := !t.fromCRDs && owner != (provenance.Owner{}) && owner != i.p.a.owner
 	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs.leavesExisting()
 	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
 		return o, nil
@@ -184,7 +185,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 }
 
 // FateOf says what becomes of a field of the object when the revision is applied again.
-func (o *Inspected) FateOf(path fieldpath.Path) FieldOutcome {
+func (o *Inspected) FateOf(path fieldpath.Path) decide.FieldOutcome {
 	for _, c := range o.Conflicts {
 		if at := c.FieldPath; at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
 			return c.Outcome
@@ -195,15 +196,15 @@ func (o *Inspected) FateOf(path fieldpath.Path) FieldOutcome {
 	isApplied := fields.Has(o.Desired.Object, path)
 	switch {
 	case has && !stays:
-		return OutcomeRemoved
+		return decide.OutcomeRemoved
 	case has != stays || !fields.Equal(is, will):
-		return OutcomeSet
+		return decide.OutcomeSet
 	case isApplied:
-		return OutcomeKept
+		return decide.OutcomeKept
 	case fields.Has(o.Declared.Object, path):
-		return OutcomeYielded
+		return decide.OutcomeYielded
 	}
-	return OutcomeIgnored
+	return decide.OutcomeIgnored
 }
 
 // An OrphanChange is an object of another revision, and what applying the inspected

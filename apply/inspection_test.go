@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 )
 
 func TestFateOfUncontestedFields(t *testing.T) {
@@ -19,14 +20,14 @@ func TestFateOfUncontestedFields(t *testing.T) {
 	for _, c := range []struct {
 		name                               string
 		live, predicted, declared, applied string
-		want                               apply.FieldOutcome
+		want                               decide.FieldOutcome
 	}{
-		{"gone", "a", "", "", "", apply.OutcomeRemoved},
-		{"new", "", "a", "a", "a", apply.OutcomeSet},
-		{"another value", "b", "a", "a", "a", apply.OutcomeSet},
-		{"as declared", "a", "a", "a", "a", apply.OutcomeKept},
-		{"left to the cluster", "b", "b", "a", "", apply.OutcomeYielded},
-		{"a default", "a", "a", "", "", apply.OutcomeIgnored},
+		{"gone", "a", "", "", "", decide.OutcomeRemoved},
+		{"new", "", "a", "a", "a", decide.OutcomeSet},
+		{"another value", "b", "a", "a", "a", decide.OutcomeSet},
+		{"as declared", "a", "a", "a", "a", decide.OutcomeKept},
+		{"left to the cluster", "b", "b", "a", "", decide.OutcomeYielded},
+		{"a default", "a", "a", "", "", decide.OutcomeIgnored},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := apply.Inspected{Change: apply.Change{Live: object(c.live), Predicted: object(c.predicted), Desired: object(c.applied)}, Declared: object(c.declared)}

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/provenance"
 )
 
 func manifestHash(object map[string]any) string {
-	r := resolver{a: &Applier{requester: &requester{opts: Options{}.withDefaults()}, owner: Owner{Release: "web", Namespace: "prod"}}}
+	r := resolver{a: &Applier{requester: &requester{opts: Options{}.withDefaults()}, owner: provenance.Owner{Release: "web", Namespace: "prod"}}}
 	return r.hash(&target{obj: &unstructured.Unstructured{Object: object}})
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 )
 
 // TestStoredObjectThatDoesNotFitItsDefinition fails if a custom resource that was stored before its definition was narrowed can't be
@@ -58,7 +58,7 @@ spec:
 		return err
 	})
 	p := s.deploy(widget("1", ""))
-	if c := change(t, p, "Widget", "w"); c.Action != apply.Update || !strings.Contains(c.Reason, "replaced as a whole") {
+	if c := change(t, p, "Widget", "w"); c.Action != decide.Update || !strings.Contains(c.Reason, "replaced as a whole") {
 		t.Errorf("%s: %s", c.Action, c.Reason)
 	}
 	w := s.get(apiVersion, "Widget", "w")
@@ -92,11 +92,11 @@ spec:
 	if err := s.refuse(renamed); !strings.Contains(hint(err), "its claims") || !strings.Contains(hint(err), "and use --allow-recreate") {
 		t.Errorf("%v\nhint: %s", err, hint(err))
 	}
-	if p := s.plan(strings.Replace(chart, "serviceName: db", "serviceName: other", 1)); change(t, p, "StatefulSet", "db").Action != apply.Recreate {
+	if p := s.plan(strings.Replace(chart, "serviceName: db", "serviceName: other", 1)); change(t, p, "StatefulSet", "db").Action != decide.Recreate {
 		t.Errorf("whose pods the new one selects: %s", summary(p)) // it takes over the claims, too
 	}
 	s.opts.AllowRecreate = true
-	if c := change(t, s.plan(renamed), "StatefulSet", "db"); c.Action != apply.Recreate || !strings.Contains(c.Reason, "it may destroy its claims") {
+	if c := change(t, s.plan(renamed), "StatefulSet", "db"); c.Action != decide.Recreate || !strings.Contains(c.Reason, "it may destroy its claims") {
 		t.Errorf("%s: %s", c.Action, c.Reason)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/builtin"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -41,7 +42,7 @@ spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: 
 `)}}}
 	}
 	plan := func(image string) (*Applier, *Plan) {
-		a := New(kube.New(c.Config(), ns), Owner{Release: "x", Namespace: ns}, Options{})
+		a := New(kube.New(c.Config(), ns), provenance.Owner{Release: "x", Namespace: ns}, Options{})
 		a.builtin = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 			conv, err := builtin.TypeConverter()
 			return older{conv}, err

@@ -35,7 +35,7 @@ type Options struct {
 const longestRetry = 2 * time.Minute
 
 func (o Options) withDefaults() Options {
-	o.Conflicts = cmp.Or(o.Conflicts, TakeConflicts)
+	o.Conflicts = cmp.Or(o.Conflicts, decide.TakeConflicts)
 	o.Validation = cmp.Or(o.Validation, ValidationWarn)
 	o.Gate = cmp.Or(o.Gate, GateStrict)
 	o.CRDs = cmp.Or(o.CRDs, AddCRDs)
@@ -49,10 +49,10 @@ func (o Options) withDefaults() Options {
 // Policies decide what is done to objects. Every zero value is the default. Plan
 // files hold them: fields are added, never renamed.
 type Policies struct {
-	Conflicts  ConflictPolicy  `json:"conflicts,omitempty"`
-	Validation FieldValidation `json:"field_validation,omitempty"`
-	Gate       Gate            `json:"gate,omitempty"`
-	CRDs       CRDPolicy       `json:"crds,omitempty"`
+	Conflicts  decide.ConflictPolicy `json:"conflicts,omitempty"`
+	Validation FieldValidation       `json:"field_validation,omitempty"`
+	Gate       Gate                  `json:"gate,omitempty"`
+	CRDs       CRDPolicy             `json:"crds,omitempty"`
 
 	// AllowRecreate permits deleting and creating an object again when the server refuses its change because a field is
 	// immutable. Jobs need no permission. CustomResourceDefinitions, Namespaces and PersistentVolumes are never recreated.
@@ -81,17 +81,6 @@ type Policies struct {
 	// the background.
 	Propagation metav1.DeletionPropagation `json:"cascade,omitempty"`
 }
-
-// ConflictPolicy says what to do with a field that the chart states and that another
-// manager has set to another value: see decide.ConflictPolicy. The zero value is TakeConflicts.
-type ConflictPolicy = decide.ConflictPolicy
-
-// The policies.
-const (
-	TakeConflicts  = decide.TakeConflicts
-	FailOnConflict = decide.FailOnConflict
-	YieldConflicts = decide.YieldConflicts
-)
 
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
 type FieldValidation string

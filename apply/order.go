@@ -255,7 +255,7 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 func (o *releaseOrder) tightenLater(orphans []Change) {
 	for i, t := range o.targets {
 		drops := func(c Change) bool {
-			return c.Action == Delete && len(c.writes) > 0 && c.ID.Namespace == t.id.Namespace && decide.WhyBefore(c.ID.GroupKind()) == ""
+			return c.Action == decide.Delete && len(c.writes) > 0 && c.ID.Namespace == t.id.Namespace && decide.WhyBefore(c.ID.GroupKind()) == ""
 		}
 		if t.id.Group != "" || t.id.Kind != "ResourceQuota" || o.nodes[i].Weight != nil || !leavesLess(t.decided) || !slices.ContainsFunc(orphans, drops) {
 			continue
@@ -263,7 +263,7 @@ func (o *releaseOrder) tightenLater(orphans []Change) {
 		before := o.nodes[i].Edges
 		o.nodes[i].Edges = slices.Clone(before)
 		for j, other := range o.targets {
-			if c := other.decided; j != i && c != nil && c.Action == Create && c.ID.Namespace == t.id.Namespace && !other.deferral.waitsFor(t.id) {
+			if c := other.decided; j != i && c != nil && c.Action == decide.Create && c.ID.Namespace == t.id.Namespace && !other.deferral.waitsFor(t.id) {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is created while it leaves more room"})
 			}
 		}
@@ -275,7 +275,7 @@ func (o *releaseOrder) tightenLater(orphans []Change) {
 
 // leavesLess reports whether a ResourceQuota is new or gets a lower limit.
 func leavesLess(c *Change) bool {
-	if c == nil || c.Action != Create && c.Action != Update {
+	if c == nil || c.Action != decide.Create && c.Action != decide.Update {
 		return false
 	}
 	was, _, _ := unstructured.NestedStringMap(objectOf(c.Live), "spec", "hard")
@@ -402,7 +402,7 @@ func (o *releaseOrder) rejectHook(t *target) {
 func (o *releaseOrder) waves() []Wave {
 	changes := func(i int) bool {
 		c := o.targets[i].decided
-		return c != nil && c.Action != Unchanged && !c.takesAccess
+		return c != nil && c.Action != decide.Unchanged && !c.takesAccess
 	}
 	var out []Wave
 	last := Wave{Last: true}

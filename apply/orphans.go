@@ -38,10 +38,6 @@ func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) *orphan {
 	return &orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
 }
 
-// ProtectedKinds are the kinds that are kept when the chart drops them, unless
-// Options.PruneKinds names them: deleting them loses data that a chart can't restore.
-func ProtectedKinds() []string { return decide.ProtectedKinds() }
-
 // decideOrphans decides about everything earlier revisions may have left.
 func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
@@ -77,7 +73,7 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	}
 	return out, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
-		if c.Action == GiveBack {
+		if c.Action == decide.GiveBack {
 			if err := p.prepareGivingBack(ctx, c); err != nil {
 				return err
 			}
@@ -96,7 +92,7 @@ func (o *orphan) asFound() decide.Orphan {
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
 func (p *planning) keepUnreadable(o *orphan) Change {
-	c := Change{ID: o.ID, Source: o.source, Action: Keep, Reason: o.obstacle.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
+	c := Change{ID: o.ID, Source: o.source, Action: decide.Keep, Reason: o.obstacle.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
 		if of := o.mapping.Resource; o.obstacle.missingVerb != "" && p.a.opts.Gate == GateStrict {
@@ -241,9 +237,9 @@ func (p *planning) decideOrphan(o *orphan) Change {
 		c.Provenance = found.Provenance
 	}
 	switch {
-	case d.Action == GiveBack:
+	case d.Action == decide.GiveBack:
 		c.writes, c.needs = []write{{verb: giveBackObject, precondition: precondition{uid: meta.UID}}}, []string{"patch"}
-	case d.Action == Delete && meta.DeletionTimestamp == nil:
+	case d.Action == decide.Delete && meta.DeletionTimestamp == nil:
 		c.writes = []write{{
 			verb: deleteObject, propagation: p.propagationOf(o),
 			precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},

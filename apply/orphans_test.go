@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -19,7 +20,7 @@ func (n noAnswer) RoundTrip(*http.Request) (*http.Response, error) { return nil,
 // deleted because its kind couldn't be looked up.
 func TestHooksThatCannotBeLookedUpAreAnError(t *testing.T) {
 	failure := errors.New("no answer")
-	a := New(kube.New(&rest.Config{Host: "http://nowhere", Transport: noAnswer{failure}}, "ns"), Owner{Release: "web", Namespace: "ns"}, Options{RetryTimeout: 1})
+	a := New(kube.New(&rest.Config{Host: "http://nowhere", Transport: noAnswer{failure}}, "ns"), provenance.Owner{Release: "web", Namespace: "ns"}, Options{RetryTimeout: 1})
 	hook := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	p := &planning{a: a, history: &releaseHistory{}, resolver: &resolver{a: a}, req: Request{OtherHooks: []kube.Manifest{{Object: hook}}}}
 	if list, err := p.orphans(t.Context()); !errors.Is(err, failure) {

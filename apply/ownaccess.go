@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
 )
@@ -49,7 +50,7 @@ func (p *planning) ownAccess(ctx context.Context, orphans []Change) (us authenti
 		}
 	}
 	for _, c := range orphans {
-		if c.Action != Delete || len(c.writes) == 0 || !isBinding(c.ID) {
+		if c.Action != decide.Delete || len(c.writes) == 0 || !isBinding(c.ID) {
 			continue
 		}
 		binding := c.orphan.Declared
@@ -71,7 +72,7 @@ func (p *planning) takeAccess(ctx context.Context, o *releaseOrder, orphans []Ch
 	var found []*target
 	for i, t := range o.targets {
 		c := t.decided
-		if c == nil || c.Action != Update || c.Live == nil || p.settled[t.id] != nil || !isBinding(t.id) && !losesRule(c.Live, c.willBe()) {
+		if c == nil || c.Action != decide.Update || c.Live == nil || p.settled[t.id] != nil || !isBinding(t.id) && !losesRule(c.Live, c.willBe()) {
 			continue
 		}
 		isAwaited := slices.ContainsFunc(o.nodes, func(n ordering.Node) bool {
@@ -133,7 +134,7 @@ func rulesOf(obj *unstructured.Unstructured) []rbacv1.PolicyRule {
 // splitOwnAccess splits off the deletions that come at the very end, of what this very run acts by.
 func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
 	mayBeOurs := func(c Change) bool {
-		return c.Action == Delete && len(c.writes) > 0 && (c.ID.Group == rbacGroup || c.ID.Group == "" && c.ID.Kind == "ServiceAccount")
+		return c.Action == decide.Delete && len(c.writes) > 0 && (c.ID.Group == rbacGroup || c.ID.Group == "" && c.ID.Kind == "ServiceAccount")
 	}
 	if !slices.ContainsFunc(changes, mayBeOurs) {
 		return changes, nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -32,8 +33,8 @@ func change(t *testing.T, p *apply.Plan, kind, name string) apply.Change {
 }
 
 // removed are the fields that a change takes away.
-func removed(c apply.Change) []apply.FieldChange {
-	return slices.DeleteFunc(slices.Clone(c.Fields), func(f apply.FieldChange) bool { return f.Type != compare.Removed })
+func removed(c apply.Change) []compare.FieldChange {
+	return slices.DeleteFunc(slices.Clone(c.Fields), func(f compare.FieldChange) bool { return f.Type != compare.Removed })
 }
 
 const read = "get,list"
@@ -123,7 +124,7 @@ func TestUnchangedNeedsNoPermission(t *testing.T) {
 			t.Errorf("%s: %v", gate, err)
 		}
 		for _, c := range s.run(p) {
-			if c.Action != apply.Unchanged || !strings.HasPrefix(c.Reason, "its fields stay with their former managers: ") {
+			if c.Action != decide.Unchanged || !strings.HasPrefix(c.Reason, "its fields stay with their former managers: ") {
 				t.Errorf("%s: %s %s: %q", gate, c.Action, c.ID, c.Reason)
 			}
 		}

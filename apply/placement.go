@@ -25,7 +25,7 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 			why = "a policy would go on judging by it"
 		}
 		switch {
-		case p.req.Uninstall || c.Action != Delete:
+		case p.req.Uninstall || c.Action != decide.Delete:
 		case why != "":
 			at = first
 			c.Reason += "; before the other changes: " + why
@@ -62,7 +62,7 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	s.Namespace = of.Namespace
 	before := len(p.PruneFirst)
 	p.Prune = slices.DeleteFunc(p.Prune, func(c Change) bool {
-		isIt := c.Action == Delete && len(c.writes) > 0 && len(c.orphan.order.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
+		isIt := c.Action == decide.Delete && len(c.writes) > 0 && len(c.orphan.order.WaitsForGone) == 0 && s.MayEndWithout(c.orphan.Declared)
 		if isIt {
 			why := "traffic that it cuts off"
 			if s.Message != "" {
@@ -98,7 +98,7 @@ func (p *planning) newcomers(plan *Plan) []newcomer {
 	var out []newcomer
 	for i, wave := range plan.Waves {
 		for _, c := range wave.Changes {
-			if t := p.targetsByID[c.ID]; t != nil && (c.Action == Create || c.Action == Update || c.Action == Recreate) {
+			if t := p.targetsByID[c.ID]; t != nil && (c.Action == decide.Create || c.Action == decide.Update || c.Action == decide.Recreate) {
 				needs := decide.WithoutHoldings(decide.HoldingsOf(t.obj), decide.HoldingsOf(c.Live))
 				out = append(out, newcomer{t: t, wave: i, isNew: c.Live == nil, needs: needs})
 			}

@@ -141,7 +141,7 @@ func (p *planning) expectFrom(targets []*target) {
 	p.prerequisites.expectFrom(targets)
 	for _, crd := range targets {
 		c := crd.decided
-		if !crd.id.IsCRD() || c == nil || c.Action != Update || c.Live == nil {
+		if !crd.id.IsCRD() || c == nil || c.Action != decide.Update || c.Live == nil {
 			continue
 		}
 		was, isConverted, _ := unstructured.NestedMap(c.Live.Object, "spec", "conversion", "webhook")
@@ -163,7 +163,7 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 	p.changedQuotas, p.changesJudges = map[string]bool{}, false
 	note := func(c Change) {
 		switch {
-		case c.Action == Unchanged || c.Action == Keep:
+		case c.Action == decide.Unchanged || c.Action == decide.Keep:
 		case c.IsAdmission():
 			p.changesJudges = true
 		case c.ID.Group == "" && c.ID.Kind == "ResourceQuota":
@@ -352,7 +352,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne 
 // unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := p.newChange(t, Unchanged)
+	c := p.newChange(t, decide.Unchanged)
 	c.Live, c.Provenance, c.fingerprint = p.a.interner.Intern(metaOnly(meta, t.mapping)), p.history.provenanceOf(t, meta, p.a.owner, false), p.req.Fingerprints[key]
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == kube.ServiceKind {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
@@ -430,14 +430,14 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 // letPass defers the decision about a target that was rejected.
 func (p *planning) letPass(t *target, d *Deferral) {
 	if t.isHook { // its own turn tells
-		c := p.newChange(t, Create)
+		c := p.newChange(t, decide.Create)
 		c.Unverified = d.Reason
 		t.decided, t.rejected = &c, nil
 		return
 	}
-	c := p.newChange(t, Update)
+	c := p.newChange(t, decide.Update)
 	if t.isNotMade || verify.Read(t.rejected).Kind == verify.Missing {
-		c.Action = Create
+		c.Action = decide.Create
 	}
 	if t.decided != nil { // denied
 		c = *t.decided

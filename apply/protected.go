@@ -18,7 +18,7 @@ import (
 func (p *planning) protectContents(ctx context.Context, changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
-		if c.Action != Delete || c.Live == nil || c.Live.GetDeletionTimestamp() != nil || !c.ID.IsNamespace() && !c.ID.IsCRD() {
+		if c.Action != decide.Delete || c.Live == nil || c.Live.GetDeletionTimestamp() != nil || !c.ID.IsNamespace() && !c.ID.IsCRD() {
 			continue
 		}
 		inside, err := p.keptInside(ctx, c.orphan, changes)
@@ -26,7 +26,7 @@ func (p *planning) protectContents(ctx context.Context, changes []Change) error 
 			return err
 		}
 		if inside != (kube.ID{}) {
-			*c = Change{ID: c.ID, Source: c.Source, Action: Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true, orphan: c.orphan,
+			*c = Change{ID: c.ID, Source: c.Source, Action: decide.Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true, orphan: c.orphan,
 				Reason: fmt.Sprintf("%s stays, and would be deleted with it", inside)}
 		}
 	}
@@ -62,7 +62,7 @@ func (p *planning) keptInside(ctx context.Context, o *orphan, changes []Change) 
 		}
 	}
 	for _, c := range changes {
-		if (c.Action == Keep || c.Action == GiveBack) && c.Live != nil && isInside(c.ID) && c.Live.GetDeletionTimestamp() == nil &&
+		if (c.Action == decide.Keep || c.Action == decide.GiveBack) && c.Live != nil && isInside(c.ID) && c.Live.GetDeletionTimestamp() == nil &&
 			metav1.GetControllerOf(c.Live) == nil {
 			return c.ID, nil
 		}
@@ -111,7 +111,7 @@ func holdForFinalizers(changes []Change) {
 	var held []Change
 	for i := range changes {
 		c := &changes[i]
-		if c.Action != Delete || c.Live == nil {
+		if c.Action != decide.Delete || c.Live == nil {
 			continue
 		}
 		for _, h := range held {
@@ -132,6 +132,6 @@ func holdForFinalizers(changes []Change) {
 // helpsFinalizers reports whether a deletion is of something that runs programs, may have others that do, or is what such a
 // program, of the release or not, acts by: its account, its permissions, or the credentials that a custom resource names.
 func helpsFinalizers(c Change) bool {
-	return c.Action == Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !kube.IsBuiltinGroup(c.ID.Group) ||
+	return c.Action == decide.Delete && (c.ID.Group == "apps" || c.ID.Group == rbacGroup || kube.RunsToEnd(c.ID.GroupKind()) || !kube.IsBuiltinGroup(c.ID.Group) ||
 		c.ID.Group == "" && (c.ID.Kind == "Secret" || c.ID.Kind == "ServiceAccount"))
 }

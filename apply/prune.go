@@ -51,7 +51,7 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change) ([]Cha
 		}
 	}
 	var out []Change
-	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
+	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == decide.Delete }) {
 		c := changes[d.Node]
 		c.Weight, c.orphan.order = nodes[d.Node].Weight, d
 		c.DependsOn = append(c.DependsOn, d.Dependencies...)
@@ -100,7 +100,7 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 			switch {
 			case err != nil:
 				d.outcomes[done.ID] = err
-			case done.Action != Delete:
+			case done.Action != decide.Delete:
 				d.outcomes[done.ID] = nil // it stays, so there is nothing to wait for
 				*d.changes[done.ID] = done
 			default:
@@ -112,7 +112,7 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 		errs = append(errs, d.awaitAll(ctx, changes)...)
 	}
 	if ctx.Err() == nil && until != UntilAccepted {
-		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || len(c.writes) == 0 })
+		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != decide.Delete || len(c.writes) == 0 })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}
 	return errors.Join(append(errs, ended)...)
@@ -123,10 +123,10 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 func (p *planning) leaveDenied(c *Change, err error) bool {
 	kind := verify.Read(err).Kind
 	isDenied := kind == verify.Policy || kind == verify.WebhookSays
-	if !isDenied || c.Action != Delete || p.req.Uninstall || c.orphan.makesRoom || decide.WhyBefore(c.ID.GroupKind()) != "" {
+	if !isDenied || c.Action != decide.Delete || p.req.Uninstall || c.orphan.makesRoom || decide.WhyBefore(c.ID.GroupKind()) != "" {
 		return false
 	}
-	c.Action, c.writes, c.RevisitNextRelease = Keep, nil, true
+	c.Action, c.writes, c.RevisitNextRelease = decide.Keep, nil, true
 	c.Reason = "the server denies its deletion"
 	c.Warning = "it stays, and the next release tries again: " + withoutObject(err).Error()
 	return true
@@ -153,7 +153,7 @@ func (d *deletionRun) deletable(ctx context.Context, turn []Change) (ready []Cha
 		id := c.orphan.order.WaitsForGone[first]
 		why := fmt.Errorf("%s must be deleted first and still exists: %w", id, d.outcomes[id])
 		d.outcomes[c.ID] = why
-		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: why})
+		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[decide.Delete], Err: why})
 	}
 	return ready, blocked
 }
@@ -200,8 +200,8 @@ func (d *deletionRun) awaitAll(ctx context.Context, changes []Change) []error {
 				d.a.opts.Warn(fmt.Sprintf("%s: it may act on what changes now: %s", c.ID, err))
 			}
 		case (slices.Contains(ids, c.ID) || slices.Contains(actors, c.ID)) && err != nil:
-			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete], Err: err})
-		case err == nil && c.Action == Delete && len(c.writes) > 0:
+			errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[decide.Delete], Err: err})
+		case err == nil && c.Action == decide.Delete && len(c.writes) > 0:
 			d.markPresent(c.ID)
 		}
 	}
@@ -246,7 +246,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
 		if try == maxReturns {
 			var errs []error
 			for _, c := range back {
-				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[Delete],
+				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing[decide.Delete],
 					Err: fmt.Errorf("another client recreates it each time, %d times so far", try)})
 			}
 			return errors.Join(errs...)
@@ -279,7 +279,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		if c := a.planning.decideOrphanNow(ctx, gone[i], s.meta); c.Action == Delete && len(c.writes) > 0 {
+		if c := a.planning.decideOrphanNow(ctx, gone[i], s.meta); c.Action == decide.Delete && len(c.writes) > 0 {
 			out = append(out, c)
 		}
 	}

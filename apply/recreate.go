@@ -80,7 +80,7 @@ func holdsToken(obj *unstructured.Unstructured) bool {
 // recreate decides that an object is deleted and made again.
 func (u *updateDecision) recreate(immutable *ImmutableError) (Change, error) {
 	p, t := u.p, u.t
-	c := p.newChange(t, Recreate)
+	c := p.newChange(t, decide.Recreate)
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = slices.Clone(u.change.Conflicts)
 	rules := u.rules

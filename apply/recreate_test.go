@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 )
 
 var bg = context.Background()
@@ -102,14 +103,14 @@ func TestImmutableFields(t *testing.T) {
 // Prevents that a plan leaves fields to others which a recreation takes from them: the new object has no managers but us.
 func TestRecreatedFieldsAreNotLeftToOthers(t *testing.T) {
 	s := begin(t)
-	s.opts.Conflicts, s.opts.AllowRecreate = apply.YieldConflicts, true
+	s.opts.Conflicts, s.opts.AllowRecreate = decide.YieldConflicts, true
 	const chart = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 0, selector: {matchLabels: {app: APP}}, template: {metadata: {labels: {app: APP}}, spec: {containers: [{name: c, image: one}]}}}"
 	s.deploy(strings.ReplaceAll(chart, "APP", "a"))
 	s.patch("apps/v1", "Deployment", "a", types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"two"}]}}}}`, "kubectl-set")
 	p := s.deploy(strings.ReplaceAll(chart, "APP", "b"))
 	image := at(s.get("apps/v1", "Deployment", "a"), "spec.template.spec.containers.c.image")
 	for c := range p.Changes() {
-		if c.Action != apply.Recreate || len(c.Conflicts) != 1 || c.Conflicts[0].Outcome != apply.OutcomeTaken || image != "one" {
+		if c.Action != decide.Recreate || len(c.Conflicts) != 1 || c.Conflicts[0].Outcome != decide.OutcomeTaken || image != "one" {
 			t.Errorf("%s: %v, and the image is %v", c.Action, c.Conflicts, image)
 		}
 	}

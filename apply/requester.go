@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
+	"deployer/apply/ownership"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -120,7 +121,7 @@ func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops
 }
 
 func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, m mode) (*unstructured.Unstructured, error) {
-	opts.FieldManager, opts.DryRun = Manager, m.dryRun()
+	opts.FieldManager, opts.DryRun = ownership.Manager, m.dryRun()
 	tries := 0
 	out, err := r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		tries++
@@ -192,7 +193,7 @@ func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Uns
 // put replaces a whole object. The body has the observed resourceVersion, so the answer
 // is a conflict if the object has changed.
 func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	opts := metav1.UpdateOptions{FieldManager: ownership.Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	return r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Update(ctx, obj, opts)
 	})
@@ -200,7 +201,7 @@ func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstru
 
 // post creates an object by a plain POST, which never updates one.
 func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	opts := metav1.CreateOptions{FieldManager: ownership.Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	return r.send(ctx, t, m, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Create(ctx, obj, opts)
 	})
@@ -239,7 +240,7 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	elsewhere := kube.ShallowCopy(desired)
 	elsewhere.SetNamespace(metav1.NamespaceDefault)
 	_, err = r.cluster.ResourceClient(t.mapping, metav1.NamespaceDefault).Create(ctx, elsewhere, metav1.CreateOptions{
-		FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: asDryRun.dryRun(),
+		FieldManager: ownership.Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: asDryRun.dryRun(),
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -73,7 +74,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, began, tries := New(nil, Owner{}, Options{RetryTimeout: limit}), time.Now(), 0
+				a, began, tries := New(nil, provenance.Owner{}, Options{RetryTimeout: limit}), time.Now(), 0
 				err := a.tryFor(t.Context(), &c.target, asWrite, func() error { tries++; return c.err })
 				took := time.Since(began)
 				switch {
@@ -92,7 +93,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 // A server that says when to come again isn't asked before.
 func TestRetryAfterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, began, tries := New(nil, Owner{}, Options{}), time.Now(), 0
+		a, began, tries := New(nil, provenance.Owner{}, Options{}), time.Now(), 0
 		busy := apierrors.NewTooManyRequests("later", 20)
 		if err := a.tryWhile(t.Context(), isTransient, func() error {
 			if tries++; tries == 1 {
@@ -112,7 +113,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 // A server that stays away isn't waited for by each of a thousand objects.
 func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, began := New(nil, Owner{}, Options{RetryTimeout: time.Minute}), time.Now()
+		a, began := New(nil, provenance.Owner{}, Options{RetryTimeout: time.Minute}), time.Now()
 		err := kube.ForEach(1000, 16, func(int) error {
 			return a.tryWhile(t.Context(), isTransient, func() error { return serverAnswer(http.StatusServiceUnavailable, "", false) })
 		})
@@ -127,7 +128,7 @@ func TestTheCallersDeadlineEndsRetrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		a, began := New(nil, Owner{}, Options{}), time.Now()
+		a, began := New(nil, provenance.Owner{}, Options{}), time.Now()
 		if err := a.tryWhile(ctx, isTransient, func() error { return serverAnswer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}

@@ -143,7 +143,7 @@ func (h *releaseHistory) isOnRecord(id kube.ID) bool {
 // provenanceOf returns the provenance of a live object of the release us; nil when no record
 // tells. An object with our ownership that no revision had was labelled by hand, so it is
 // adopted too.
-func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, adopting bool) *provenance.Provenance {
+func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us provenance.Owner, adopting bool) *provenance.Provenance {
 	if t.fromCRDs {
 		return nil
 	}
@@ -163,9 +163,6 @@ func (h *releaseHistory) provenanceOf(t *target, live metav1.Object, us Owner, a
 	return provenance.NewAdoption(live, us)
 }
 
-// Owner is the release on whose behalf objects are applied: see provenance.Owner.
-type Owner = provenance.Owner
-
 // rememberPrior records what an update overwrites in an object that may have to be given
 // back.
 func (u *updateDecision) rememberPrior(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
@@ -182,7 +179,7 @@ func (u *updateDecision) rememberPrior(c *Change, diff *typed.Comparison, result
 // recordPriorState calls OnAdoption for an object that is about to be written and may have to be
 // given back: its former state must be on record first.
 func (r *changeRun) recordPriorState(ctx context.Context, c Change) error {
-	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.MustBeGivenBack() {
+	if c.Deferral != nil || c.Action == decide.GiveBack || !c.Provenance.MustBeGivenBack() {
 		return nil
 	}
 	if r.t != nil {

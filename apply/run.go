@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/decide"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -39,7 +40,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 	var used []Change
 	for i, c := range changes {
 		switch {
-		case !c.ID.IsCRD() || errs[i] != nil || c.Action != Create && c.Action != Update:
+		case !c.ID.IsCRD() || errs[i] != nil || c.Action != decide.Create && c.Action != decide.Update:
 		case unused[c.ID]:
 			a.unawaited = append(a.unawaited, c)
 		default:
@@ -113,7 +114,7 @@ type changeRun struct {
 	p *planning // that decides again
 	t *target   // nil for an orphan
 
-	planned  Action
+	planned  decide.Action
 	try      int    // from zero
 	written  bool   // writes were sent, so that what they asked for may be there
 	repaired Change // the change whose patch did what no apply can; the zero value when there was none
@@ -155,7 +156,7 @@ func (r *changeRun) execute(ctx context.Context, c Change) (Change, error) {
 
 // whenUntouched returns the object of a change that takes no writes, as it is applied; nil for one that the release leaves.
 func (c Change) whenUntouched() *unstructured.Unstructured {
-	if c.Action == Unchanged {
+	if c.Action == decide.Unchanged {
 		return c.Live
 	}
 	return c.Applied
@@ -163,7 +164,7 @@ func (c Change) whenUntouched() *unstructured.Unstructured {
 
 // asPlanned names what was done in several tries as it was planned.
 func (r *changeRun) asPlanned(c Change) Change {
-	if r.written && c.Action == Unchanged || r.planned == Recreate && c.Action == Create {
+	if r.written && c.Action == decide.Unchanged || r.planned == decide.Recreate && c.Action == decide.Create {
 		c.Action = r.planned
 	}
 	return c
@@ -201,7 +202,7 @@ func (r *changeRun) mayBeAdmittedSoon(err error) bool {
 }
 
 // doing is what an error says was being done.
-var doing = map[Action]string{
-	Create: "creating", Update: "updating", Recreate: "recreating", Delete: "deleting",
-	Keep: "updating", GiveBack: "giving back", Unchanged: "updating",
+var doing = map[decide.Action]string{
+	decide.Create: "creating", decide.Update: "updating", decide.Recreate: "recreating", decide.Delete: "deleting",
+	decide.Keep: "updating", decide.GiveBack: "giving back", decide.Unchanged: "updating",
 }

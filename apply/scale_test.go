@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kubetest"
 )
 
@@ -173,11 +173,11 @@ func TestScalerThatIsGone(t *testing.T) {
 	scalers := strings.NewReplacer("Foo0", "CronHPA", "foo0", "cronhpa", "required: [size]", "x-kubernetes-preserve-unknown-fields: true").Replace(definition(0, "")) + "---\n"
 	s.deploy(scalers + scaled)
 	s.scale(7, "some-autoscaler")
-	s.opts.Conflicts = apply.FailOnConflict
+	s.opts.Conflicts = decide.FailOnConflict
 	if err := s.refuse(scalers + scaled); !strings.Contains(err.Error(), "some-autoscaler") {
 		t.Errorf("fail: %v", err)
 	}
-	s.opts.Conflicts = apply.YieldConflicts
+	s.opts.Conflicts = decide.YieldConflicts
 	s.deploy(scalers + scaled)
 	if got := s.replicas(); got != int64(7) {
 		t.Errorf("yield: replicas %v", got)
@@ -202,19 +202,19 @@ func TestStoppedWorkloads(t *testing.T) {
 	unstated := strings.Replace(scaled, "  replicas: 2\n", "", 1)
 	for _, c := range []struct {
 		name, before, next string
-		conflicts          apply.ConflictPolicy
+		conflicts          decide.ConflictPolicy
 		want               int64
 	}{
-		{"an autoscaler comes", scaled, unstated + autoscaler, apply.TakeConflicts, 2},
-		{"and conflicts aren't allowed", scaled, unstated + autoscaler, apply.FailOnConflict, 2},
-		{"and conflicts yield", scaled, unstated + autoscaler, apply.YieldConflicts, 2},
-		{"and the object is made anew", scaled, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 2},
-		{"one moves on to it", scaled + strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1), unstated + autoscaler, apply.TakeConflicts, 2},
-		{"an autoscaler was there", scaled + autoscaler, unstated + autoscaler, apply.TakeConflicts, 0},
-		{"and conflicts aren't allowed there", scaled + autoscaler, unstated + autoscaler, apply.FailOnConflict, 0},
-		{"and the object is made anew there", scaled + autoscaler, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, apply.TakeConflicts, 0},
-		{"another one was there", scaled + autoscaler, unstated + other, apply.TakeConflicts, 0},
-		{"nothing scales it", scaled, unstated, apply.FailOnConflict, 0},
+		{"an autoscaler comes", scaled, unstated + autoscaler, decide.TakeConflicts, 2},
+		{"and conflicts aren't allowed", scaled, unstated + autoscaler, decide.FailOnConflict, 2},
+		{"and conflicts yield", scaled, unstated + autoscaler, decide.YieldConflicts, 2},
+		{"and the object is made anew", scaled, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, decide.TakeConflicts, 2},
+		{"one moves on to it", scaled + strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1), unstated + autoscaler, decide.TakeConflicts, 2},
+		{"an autoscaler was there", scaled + autoscaler, unstated + autoscaler, decide.TakeConflicts, 0},
+		{"and conflicts aren't allowed there", scaled + autoscaler, unstated + autoscaler, decide.FailOnConflict, 0},
+		{"and the object is made anew there", scaled + autoscaler, strings.ReplaceAll(unstated, "app: web", "app: new") + autoscaler, decide.TakeConflicts, 0},
+		{"another one was there", scaled + autoscaler, unstated + other, decide.TakeConflicts, 0},
+		{"nothing scales it", scaled, unstated, decide.FailOnConflict, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t)
@@ -237,15 +237,15 @@ func TestAutoscalerMovesOn(t *testing.T) {
 	onOther := strings.Replace(autoscaler, "kind: Deployment, name: web", "kind: Deployment, name: other", 1)
 	for _, c := range []struct {
 		name       string
-		conflicts  apply.ConflictPolicy
+		conflicts  decide.ConflictPolicy
 		byHand     bool
 		next       string // the autoscaler
 		web, other int64
 	}{
-		{"in the chart", apply.TakeConflicts, false, onOther, 2, 5},
-		{"and is another one", apply.TakeConflicts, false, strings.Replace(onOther, "metadata: {name: web}", "metadata: {name: other}", 1), 2, 5},
-		{"nowhere", apply.TakeConflicts, false, autoscaler, 7, 2},
-		{"by hand, and stays there", apply.YieldConflicts, true, autoscaler, 7, 5},
+		{"in the chart", decide.TakeConflicts, false, onOther, 2, 5},
+		{"and is another one", decide.TakeConflicts, false, strings.Replace(onOther, "metadata: {name: web}", "metadata: {name: other}", 1), 2, 5},
+		{"nowhere", decide.TakeConflicts, false, autoscaler, 7, 2},
+		{"by hand, and stays there", decide.YieldConflicts, true, autoscaler, 7, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t)

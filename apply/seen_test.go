@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/ownership"
 	"deployer/internal/kubetest"
 )
 
@@ -196,7 +197,7 @@ func TestManagedFieldsPatchedAway(t *testing.T) {
 	if got, want := fmt.Sprint(live.Object["data"]), "map[k:w]"; got != want {
 		t.Errorf("data is %s, want %s", got, want)
 	}
-	if got, want := managers(live), apply.Manager+"/Apply"; got != want {
+	if got, want := managers(live), ownership.Manager+"/Apply"; got != want {
 		t.Errorf("it is owned by %s, want %s", got, want)
 	}
 	s.unchanged(next)

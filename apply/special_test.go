@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kubetest"
 )
 
@@ -110,7 +111,7 @@ spec:
 	}
 	s.opts.AllowRecreate = true
 	p := s.plan(more)
-	if c := change(t, p, "StatefulSet", "db"); c.Action != apply.Recreate || c.Reason != "spec.volumeClaimTemplates can't be changed" {
+	if c := change(t, p, "StatefulSet", "db"); c.Action != decide.Recreate || c.Reason != "spec.volumeClaimTemplates can't be changed" {
 		t.Errorf("%s: %s", c.Action, c.Reason)
 	}
 	if !strings.Contains(warnings(p), want) {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
+	"deployer/apply/ownership"
 )
 
 // takenByOther gives a ConfigMap to another release, with a value of its own, as that release's run does: by the
@@ -23,7 +25,7 @@ func (s *story) takenByOther(name, value string) {
 	s.t.Helper()
 	s.patch("v1", "ConfigMap", name, types.MergePatchType, fmt.Sprintf(
 		`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},"annotations":{"meta.helm.sh/release-name":"other","meta.helm.sh/release-namespace":%q}},"data":{"k":%q}}`,
-		s.ns, value), apply.Manager)
+		s.ns, value), ownership.Manager)
 }
 
 // Prevents that a run writes an object that another release has adopted since the plan, while
@@ -49,7 +51,7 @@ func TestNotRecreatedSinceThePlan(t *testing.T) {
 	const immutable = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {k: v}\n"
 	for name, change := range map[string]func(*story){
 		"of another release": func(s *story) {
-			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, apply.Manager)
+			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, ownership.Manager)
 		},
 		"kept": func(s *story) {
 			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "kubectl-edit")
@@ -122,7 +124,7 @@ func TestKeptSinceThePlanIsNotAwaited(t *testing.T) {
 	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "kubectl-edit")
 	s.run(p)
 	for _, c := range p.Prune {
-		if want := map[string]apply.Action{"a": apply.Keep, "b": apply.Delete}[c.ID.Name]; c.Action != want {
+		if want := map[string]decide.Action{"a": decide.Keep, "b": decide.Delete}[c.ID.Name]; c.Action != want {
 			t.Errorf("%s after Run: %s, want %s", c.ID, c.Action, want)
 		}
 	}
@@ -241,7 +243,7 @@ func TestPlanSaysWhatGivingBackChanges(t *testing.T) {
 					changed = append(changed, fmt.Sprintf("%s %s %v -> %v", f.Type, f, f.Before, f.After))
 				}
 			}
-			if got, want := strings.Join(changed, "; "), "changed data.k w -> v; removed data.m w -> <nil>"; c.Action != apply.GiveBack || got != want {
+			if got, want := strings.Join(changed, "; "), "changed data.k w -> v; removed data.m w -> <nil>"; c.Action != decide.GiveBack || got != want {
 				t.Errorf("%s: %s of %s, want %s", name, c.Action, got, want)
 			}
 			if !strings.Contains(c.Reason, "data.l has been changed since") || c.Unverified != "" {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	definitions "deployer/apply/definition"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
@@ -37,7 +38,7 @@ type story struct {
 	ns      string
 	agent   string
 	cluster *kube.Cluster
-	owner   apply.Owner
+	owner   provenance.Owner
 	opts    apply.Options
 	past    []apply.Revision
 	marks   map[string]apply.Fingerprint
@@ -66,7 +67,7 @@ func newStory(t *testing.T) *story {
 	t.Helper()
 	c := kubetest.Start(t)
 	ns := c.Namespace(t)
-	s := &story{t: t, c: c, ns: ns, owner: apply.Owner{Release: "web", Namespace: ns}, planners: &sync.Map{}}
+	s := &story{t: t, c: c, ns: ns, owner: provenance.Owner{Release: "web", Namespace: ns}, planners: &sync.Map{}}
 	// Other tests may have APIServices without a server in the same cluster.
 	s.opts.PartialDiscovery = true
 	s.agent = fmt.Sprintf("apply-test-%d-%s", agents.Add(1), ns)
@@ -366,7 +367,7 @@ func (s *story) generation(apiVersion, kind, name string) int64 {
 func summary(p *apply.Plan) string {
 	var lines []string
 	for c := range p.Changes() {
-		if c.Action != apply.Unchanged {
+		if c.Action != decide.Unchanged {
 			lines = append(lines, fmt.Sprintf("%s %s/%s", c.Action, c.ID.Kind, c.ID.Name))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -109,12 +110,12 @@ func (s *story) noteProvenance(planned []apply.Change, done []apply.Change, fina
 		}
 		var p provenance.Provenance
 		switch {
-		case ok && (c.Action == apply.Delete || c.Action == apply.GiveBack):
+		case ok && (c.Action == decide.Delete || c.Action == decide.GiveBack):
 			continue
 		case ok && c.Applied != nil:
 			p.UID = string(c.Applied.GetUID())
 		}
-		p.Created = ok && (c.Action == apply.Create || c.Action == apply.Recreate)
+		p.Created = ok && (c.Action == decide.Create || c.Action == decide.Recreate)
 		if from := c.Provenance; from != nil {
 			p.Created = p.Created || from.Created
 			if from.Adopted != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kubetest"
 )
 
@@ -192,7 +192,7 @@ func TestOrphansOfFailedHelm3Releases(t *testing.T) {
 	s.expect(p, "update ConfigMap/conf", "update Deployment/web")
 	for c := range p.Changes() {
 		t.Logf("%s %s: removed %v, from %v", c.Action, c.ID, removed(c), c.TakenFrom)
-		if c.Action == apply.Update && (len(removed(c)) != 1 || removed(c)[0].Revision != 2) {
+		if c.Action == decide.Update && (len(removed(c)) != 1 || removed(c)[0].Revision != 2) {
 			t.Errorf("%s: removed %v", c.ID, removed(c))
 		}
 	}
@@ -285,7 +285,7 @@ func TestOwnChangesAreNoConflicts(t *testing.T) {
 	for _, manager := range []string{"Go-http-client", "kubectl-client-side-apply", "helmwave"} {
 		t.Run(manager, func(t *testing.T) {
 			s := begin(t)
-			s.opts.Conflicts = apply.FailOnConflict
+			s.opts.Conflicts = decide.FailOnConflict
 			s.post(s.owned(s.manifests(config("a"))[0].Object), manager)
 			s.record("deployed", config("a"))
 			next := strings.Replace(config("a"), "{k: v}", "{k: w}", 1)
@@ -364,7 +364,7 @@ func TestPlanSaysThatARecreatedObjectIsNotGivenBack(t *testing.T) {
 	s.post(s.manifests(immutable)[0].Object, "kubectl-create")
 	s.opts.TakeOwnership, s.opts.AllowRecreate = true, true
 	p := s.plan(strings.Replace(immutable, "k: v", "k: w", 1))
-	if got := change(t, p, "ConfigMap", "a"); got.Action != apply.Recreate || !strings.Contains(got.Reason, "can't be given back") {
+	if got := change(t, p, "ConfigMap", "a"); got.Action != decide.Recreate || !strings.Contains(got.Reason, "can't be given back") {
 		t.Errorf("%s: %s", got.Action, got.Reason)
 	}
 }
@@ -373,7 +373,7 @@ func TestPlanSaysThatARecreatedObjectIsNotGivenBack(t *testing.T) {
 // ownership metadata become those of the release.
 func TestAdoptionTakesOwnershipMetadata(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []apply.ConflictPolicy{apply.YieldConflicts, apply.FailOnConflict} {
+	for _, policy := range []decide.ConflictPolicy{decide.YieldConflicts, decide.FailOnConflict} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := begin(t)
 			s.opts.Conflicts, s.opts.TakeOwnershipFrom = policy, []string{"*"}

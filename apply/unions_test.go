@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 )
 
 // template is a strategic merge patch of the pods' template of the Deployment x.
@@ -46,7 +46,7 @@ func TestFormerMemberGoesWithWhatOthersHaveInIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, policy := range []apply.ConflictPolicy{apply.TakeConflicts, apply.FailOnConflict, apply.YieldConflicts} {
+			for _, policy := range []decide.ConflictPolicy{decide.TakeConflicts, decide.FailOnConflict, decide.YieldConflicts} {
 				s := newStory(t)
 				s.deploy(c.to)
 				want := s.content(c.to)
@@ -109,11 +109,11 @@ func TestMemberPutInByHandIsAConflict(t *testing.T) {
 				s.patch(live.GetAPIVersion(), live.GetKind(), live.GetName(), types.StrategicMergePatchType, strings.ReplaceAll(c.edit, "NS", s.ns), "kubectl-edit")
 			}
 			edit(s)
-			s.opts.Conflicts = apply.FailOnConflict
+			s.opts.Conflicts = decide.FailOnConflict
 			if err := s.refuse(c.chart); !strings.Contains(err.Error(), "kubectl-edit") {
 				t.Errorf("fail: %v", err)
 			}
-			s.opts.Conflicts = apply.YieldConflicts
+			s.opts.Conflicts = decide.YieldConflicts
 			body := s.spec(c.chart)
 			p := s.deploy(c.chart)
 			if got := outcomes(p); !strings.Contains(got, "kubectl-edit") || strings.Contains(got, "taken") {
@@ -122,7 +122,7 @@ func TestMemberPutInByHandIsAConflict(t *testing.T) {
 			if got := s.spec(c.chart); got != body {
 				t.Errorf("yield:\n%s\nwant\n%s", got, body)
 			}
-			s.opts.Conflicts = apply.TakeConflicts
+			s.opts.Conflicts = decide.TakeConflicts
 			p = s.deploy(c.chart)
 			if got := outcomes(p); !strings.Contains(got, "(taken by kubectl-edit)") {
 				t.Errorf("take: conflicts: %s", got)

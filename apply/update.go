@@ -40,7 +40,7 @@ func (p *planning) decideUpdate(t *target, f *facts, adopting bool) (Change, err
 	}
 	u := &updateDecision{
 		p: p, t: t, facts: f, known: known, rules: rules, replacement: p.replacementOf(t, f, known),
-		fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, Update),
+		fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, decide.Update),
 	}
 	u.change.Live, u.change.Reason = f.full, u.replacement.reason
 	u.change.Provenance = p.history.provenanceOf(t, f.full, p.a.owner, adopting)
@@ -60,7 +60,7 @@ func (p *planning) decideUpdate(t *target, f *facts, adopting bool) (Change, err
 	if err := u.decideCollisions(); err != nil {
 		return Change{}, err
 	}
-	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeRefused })
+	refused := slices.DeleteFunc(slices.Clone(u.change.Conflicts), func(f FieldConflict) bool { return f.Outcome != decide.OutcomeRefused })
 	if len(refused) > 0 && !u.p.inspects {
 		_, stated, _ := annotation.Conflicts.Read(u.t.obj.GetAnnotations())
 		return Change{}, u.t.reject(&ConflictError{Fields: refused, Policy: u.rules.Conflicts, Stated: stated})
@@ -89,7 +89,7 @@ func (u *updateDecision) begin() error {
 	}
 	u.relinquishReplicas()
 	u.prediction.RelinquishClusterFilled(u.t.mapping.HasStatus)
-	if owner := provenance.OwnerOf(u.live); u.t.fromCRDs && owner != (Owner{}) && owner != u.p.a.owner {
+	if owner := provenance.OwnerOf(u.live); u.t.fromCRDs && owner != (provenance.Owner{}) && owner != u.p.a.owner {
 		u.prediction.RelinquishMetadata() // it is in the templates of that release, which applies it under our field manager
 	}
 	return u.decideConflicts()
@@ -126,16 +126,16 @@ func (u *updateDecision) computePrediction() error {
 	u.change.TakenFrom = u.prediction.Migrated.From
 	u.precondition = precondition{uid: u.live.GetUID()}
 	// Applies are forced, so that what others write after the decision would be taken from them.
-	if u.adopting || u.prediction.Migrated.Changed || u.rules.Conflicts != TakeConflicts {
+	if u.adopting || u.prediction.Migrated.Changed || u.rules.Conflicts != decide.TakeConflicts {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	switch from := provenance.OwnerOf(u.live); {
-	case !u.adopting && from == (Owner{}) && !u.t.fromCRDs && u.p.history.isOnRecord(u.t.id):
+	case !u.adopting && from == (provenance.Owner{}) && !u.t.fromCRDs && u.p.history.isOnRecord(u.t.id):
 		u.change.Reason = "somebody has made it anew, or removed its ownership"
-	case !u.adopting && from == (Owner{}) && !u.t.fromCRDs && u.p.ours[u.t.id]:
+	case !u.adopting && from == (provenance.Owner{}) && !u.t.fromCRDs && u.p.ours[u.t.id]:
 		u.change.Reason = "a hook, or somebody else, has made it since the plan"
 	case !u.adopting:
-	case from == (Owner{}):
+	case from == (provenance.Owner{}):
 		u.change.Reason = "adopted: it belonged to no release"
 	default:
 		u.change.Reason = "taken over from release " + from.String()
@@ -321,8 +321,8 @@ func (u *updateDecision) relinquish(keep *fieldpath.Set) (Change, error) {
 func (u *updateDecision) unchanged() Change {
 	u.warnOfKeptFields(u.live)
 	c := u.change
-	c.Action, c.Predicted = Unchanged, u.live
-	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
+	c.Action, c.Predicted = decide.Unchanged, u.live
+	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != decide.OutcomeYielded })
 	switch ours := ownership.ApplyEntry(u.prediction.Live.Entries); {
 	case u.replacement.isNeeded():
 	case u.prediction.Migrated.Changed:
@@ -377,6 +377,6 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool {
 		before, _ := fields.Value(u.live.Object, f.FieldPath)
 		after, ok := fields.Value(result.Object, f.FieldPath)
-		return f.Outcome != OutcomeYielded && f.FieldPath != nil && ok && fields.Equal(before, after)
+		return f.Outcome != decide.OutcomeYielded && f.FieldPath != nil && ok && fields.Equal(before, after)
 	})
 }

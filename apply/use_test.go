@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -27,7 +28,7 @@ func TestPlanIsApplied(t *testing.T) {
 		"data":       map[string]any{"greeting": "Hello"},
 	}}
 
-	applier := apply.New(kube.New(c.Config(), namespace), apply.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
+	applier := apply.New(kube.New(c.Config(), namespace), provenance.Owner{Release: "shop", Namespace: namespace}, apply.Options{})
 	plan, err := applier.Plan(ctx, apply.Request{Objects: []kube.Manifest{{Object: settings}}})
 	if err != nil {
 		t.Fatal(err)

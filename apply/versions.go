@@ -153,7 +153,7 @@ func (u *updateDecision) contestElsewhere(field string, e ownership.Entry) {
 		}
 	}
 	f.Path += " of " + e.APIVersion
-	if u.contest(f) == OutcomeTaken && u.rules.Conflicts != TakeConflicts {
+	if u.contest(f) == decide.OutcomeTaken && u.rules.Conflicts != decide.TakeConflicts {
 		u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is changed: %s has no field of this name", f.Path, e.Manager, u.live.GetAPIVersion())
 	}
 }

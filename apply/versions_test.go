@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
+	"deployer/apply/decide"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 )
@@ -178,13 +180,13 @@ func TestConflictsAcrossVersions(t *testing.T) {
 	m := beginMove(t, "v1")
 	m.deploy(move("v1", newMove))
 	m.patch(m.ns+".example.com/v1beta1", "Move", "m", types.MergePatchType, `{"spec":{"host":"theirs"}}`, "kubectl-edit")
-	for _, policy := range []apply.ConflictPolicy{apply.FailOnConflict, apply.YieldConflicts} {
+	for _, policy := range []decide.ConflictPolicy{decide.FailOnConflict, decide.YieldConflicts} {
 		m.opts.Conflicts = policy
 		if err := m.refuse(move("v1", newMove)); !strings.Contains(err.Error(), "kubectl-edit") || !strings.Contains(err.Error(), "spec.host of "+m.ns) {
 			t.Errorf("%s: %v", policy, err)
 		}
 	}
-	m.opts.Conflicts = apply.TakeConflicts
+	m.opts.Conflicts = decide.TakeConflicts
 	p := m.deploy(move("v1", newMove))
 	for c := range p.Changes() {
 		if !strings.Contains(fmt.Sprint(c.Conflicts), "kubectl-edit") {
@@ -206,15 +208,15 @@ func TestOwnersAcrossVersions(t *testing.T) {
 	// What others own of it goes to the webhook without metadata, and the API server refuses what comes back: seen on Kubernetes 1.37.2.
 	force := true
 	_, err := m.client(m.ns+".example.com/v1", "Move").Patch(bg, "m", types.ApplyPatchType, []byte(strings.ReplaceAll(move("v1", smallerMove), "NS", m.ns)),
-		metav1.PatchOptions{FieldManager: apply.Manager, Force: &force, DryRun: []string{metav1.DryRunAll}})
+		metav1.PatchOptions{FieldManager: ownership.Manager, Force: &force, DryRun: []string{metav1.DryRunAll}})
 	if err == nil || !strings.Contains(err.Error(), "failed to prune fields") || !strings.Contains(err.Error(), "missing metadata in converted object") {
 		t.Errorf("an apply as it is says: %v", err)
 	}
-	m.opts.Conflicts = apply.FailOnConflict
+	m.opts.Conflicts = decide.FailOnConflict
 	if _, err := m.tryRun(m.plan(move("v1", smallerMove))); err == nil || !strings.Contains(err.Error(), "kubectl-edit") {
 		t.Errorf("it says: %v", err)
 	}
-	m.opts.Conflicts = apply.TakeConflicts
+	m.opts.Conflicts = decide.TakeConflicts
 	m.deploy(move("v1", smallerMove))
 	if got, want := m.spec(), "map[address:a:80 endpoints:[map[name:bx weight:1] map[name:by weight:1]]]"; got != want {
 		t.Errorf("it is %s, want %s", got, want)
@@ -303,7 +305,7 @@ func TestVersionThatTheReleaseAdds(t *testing.T) {
 	s.deploy(old + "---" + foo(0, "size: 1"))
 	added := strings.Replace(old, "  versions:", "  versions:\n  - {name: v9, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}", 1)
 	next := added + "---" + strings.Replace(foo(0, "size: 2"), "/v1\n", "/v9\n", 1)
-	if c := change(t, s.plan(next), "Foo0", "f"); c.Action != apply.Update || c.Deferral == nil {
+	if c := change(t, s.plan(next), "Foo0", "f"); c.Action != decide.Update || c.Deferral == nil {
 		t.Errorf("%s %s: %s", c.Action, c.ID, c.Unverified)
 	}
 	s.patch(s.ns+".example.com/v1", "Foo0", "f", merge, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, "somebody")

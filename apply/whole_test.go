@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"deployer/apply"
+	"deployer/apply/compare"
 )
 
 // twoNames has two names for one port, as charts have that probe one and
@@ -145,7 +145,7 @@ func TestInspectionOfTwoNamesForOnePort(t *testing.T) {
 	}
 	o := objects[2]
 	differs := func(path string) bool {
-		return slices.ContainsFunc(o.Fields, func(f apply.FieldChange) bool { return f.String() == path })
+		return slices.ContainsFunc(o.Fields, func(f compare.FieldChange) bool { return f.String() == path })
 	}
 	if o.ID.Kind != "Deployment" || o.Rejected != nil || o.Predicted == nil || !differs("spec.selector") || differs("spec.template.spec.containers[name=\"app\"].ports") {
 		t.Errorf("%s: rejected %v, fields %v", o.ID, o.Rejected, o.Fields)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/apply/decide"
 	"deployer/apply/ownership"
 	"deployer/apply/provenance"
 	"deployer/apply/verify"
@@ -136,7 +137,7 @@ func (r *changeRun) send(ctx context.Context, c Change) (done Change, redecide b
 
 // changesOnlyOwners reports whether the writes of a change leave the content of the object as it is. They are put off if the
 // API server, or a webhook, doesn't let them happen: nothing that the chart says depends on them.
-func (c Change) changesOnlyOwners() bool { return c.Action == Unchanged }
+func (c Change) changesOnlyOwners() bool { return c.Action == decide.Unchanged }
 
 // fieldsStay says why the owners of fields stay who they are.
 func fieldsStay(c Change, refusal error) string {

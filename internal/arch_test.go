@@ -54,7 +54,7 @@ var inside = map[string][]string{
 	"apply/compare":            {"apply/fields", "apply/ownership"},
 	"apply/decide":             {"apply/definition", "apply/fields", "apply/ordering", "apply/provenance", "apply/verify"},
 	"apply/definition":         {"apply/fields", "apply/verify"},
-	"apply/inspect":            {"apply", "apply/compare", "apply/decide", "apply/fields", "apply/ownership"},
+	"apply/inspect":            {"apply", "apply/compare", "apply/decide", "apply/fields", "apply/ownership", "apply/provenance"},
 	"apply/manifest":           {"apply/builtin", "apply/fields"},
 	"apply/ownership":          {"apply/fields"},
 	"apply/predict":            {"apply/builtin", "apply/compare", "apply/fields", "apply/manifest", "apply/ownership"},

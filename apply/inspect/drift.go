@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ownership"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
 
@@ -111,7 +113,7 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 		return nil, err
 	}
 	for _, c := range orphans {
-		if c.Action == apply.Delete || c.RevisitNextRelease { // else it is meant to stay, or belongs to somebody else by now
+		if c.Action == decide.Delete || c.RevisitNextRelease { // else it is meant to stay, or belongs to somebody else by now
 			out.Objects = append(out.Objects, extra(c))
 		}
 	}
@@ -120,7 +122,7 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 }
 
 // add adds an object of the revision, or counts it where it is as it was applied.
-func (d *Drift) add(inspected *apply.Inspected, release apply.Owner, deployed int) error {
+func (d *Drift) add(inspected *apply.Inspected, release provenance.Owner, deployed int) error {
 	o := stateOf(inspected, release)
 	if inspected.FromHook && (o.State == DriftMissing || o.State == DriftDeleting) {
 		return nil // hooks come and go
@@ -144,7 +146,7 @@ func (d *Drift) add(inspected *apply.Inspected, release apply.Owner, deployed in
 
 // stateOf returns the state of an object as a whole; DriftChanged when its fields have to
 // be compared.
-func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
+func stateOf(i *apply.Inspected, release provenance.Owner) DriftedObject {
 	o := DriftedObject{ID: i.ID, Source: i.Source, State: DriftChanged, Live: i.Live, Desired: i.Declared, Unverified: i.Unverified}
 	owner := i.Owner()
 	switch {
@@ -156,7 +158,7 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 		o.State, o.Origin, o.Reason = DriftMissing, OriginDeleted, "not in the cluster"
 	case i.Live.GetDeletionTimestamp() != nil:
 		o.State, o.Origin, o.Reason = DriftDeleting, OriginDeleted, "is being deleted"
-	case !i.FromCRDs && owner != (apply.Owner{}) && owner != release:
+	case !i.FromCRDs && owner != (provenance.Owner{}) && owner != release:
 		o.State, o.Origin, o.Reason = DriftTakenOver, OriginOtherRelease, "belongs to release "+owner.String()+" now"
 	case i.Rejected != nil:
 		o.State, o.Unverified = DriftUnknown, "the release's manifest can't be read by the server's schema: "+i.Rejected.Error()
@@ -178,7 +180,7 @@ func unresolvable(r apply.Rejection) DriftedObject {
 func extra(c apply.OrphanChange) DriftedObject {
 	o := DriftedObject{
 		ID: c.ID, Source: c.Source, State: DriftExtra, Origin: OriginFailedRelease, Reason: c.Reason, Live: c.Live,
-		Expected: c.Action == apply.Keep, Revision: c.Revision,
+		Expected: c.Action == decide.Keep, Revision: c.Revision,
 	}
 	if c.Live == nil {
 		o.State, o.Origin, o.Unverified, o.Reason = DriftUnknown, "", c.Reason, ""

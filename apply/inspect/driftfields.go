@@ -53,7 +53,7 @@ type fieldList struct {
 // add counts only if it is declared; otherwise it is a default. A field that would change
 // counts if it is declared, has an owner or was declared by a revision; otherwise the server
 // may have set both values.
-func (l *fieldList) addChange(f apply.FieldChange) {
+func (l *fieldList) addChange(f compare.FieldChange) {
 	declared := fields.Has(l.object.Declared.Object, f.Path)
 	if l.object.Desired != nil && fields.IsField(f.Path[0], "metadata") { // we write ownership metadata on every object
 		declared = declared || fields.Has(l.object.Desired.Object, f.Path)
@@ -157,7 +157,7 @@ func (l *fieldList) revisionWithLiveValue(path fieldpath.Path) int {
 func (l *fieldList) addRelinquished() {
 	for _, f := range l.object.Conflicts {
 		path := f.FieldPath
-		if f.Outcome != apply.OutcomeYielded || path == nil {
+		if f.Outcome != decide.OutcomeYielded || path == nil {
 			continue
 		}
 		was, had := fields.Value(l.object.Declared.Object, path)

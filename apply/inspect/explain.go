@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/annotation"
@@ -50,7 +51,7 @@ type FieldExplanation struct {
 	Source   string
 	Earlier  bool
 
-	Outcome      apply.FieldOutcome
+	Outcome      decide.FieldOutcome
 	Predicted    any // the value that it gets, if that is a different one
 	HasPredicted bool
 }
@@ -213,7 +214,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	slices.SortStableFunc(f.Owners, func(a, b ownership.FieldManager) int { return b.Time.Compare(a.Time) })
 	f.Outcome = x.object.FateOf(path)
 	switch f.Outcome {
-	case apply.OutcomeTaken, apply.OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:
+	case decide.OutcomeTaken, decide.OutcomeSet, decide.OutcomeRefused, decide.OutcomeYielded:
 		f.Predicted, f.HasPredicted = fields.Value(x.object.Declared.Object, path)
 		if !f.HasPredicted {
 			f.Predicted, f.HasPredicted = fields.Value(x.object.Predicted.Object, path)
@@ -250,5 +251,5 @@ func (x *explainer) isDeclaredIn(r apply.DeclaredObject, f *FieldExplanation, pa
 		return false
 	}
 	desired, kept := fields.Value(x.object.Desired.Object, path)
-	return fields.Equal(declared, f.Live) || f.Outcome == apply.OutcomeKept && kept && fields.Equal(declared, desired)
+	return fields.Equal(declared, f.Live) || f.Outcome == decide.OutcomeKept && kept && fields.Equal(declared, desired)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/provenance"
 	"deployer/chart"
 	"deployer/internal/kube"
 )
@@ -149,7 +150,7 @@ func (o *templateOptions) check(ctx context.Context, e *env, rendered *chart.Ren
 			return err
 		}
 	}
-	owner := apply.Owner{Release: in.Release, Namespace: in.Namespace}
+	owner := provenance.Owner{Release: in.Release, Namespace: in.Namespace}
 	options := apply.Options{Policies: apply.Policies{TakeOwnership: o.adopts}, Hidden: e.hidden, Warn: e.warn}
 	warnings, err := apply.New(in.Lookup.Cluster, owner, options).Check(ctx, crds, objects, !in.Upgrade)
 	for _, w := range warnings {

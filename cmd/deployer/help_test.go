@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/view/textfmt"
 )
 
@@ -150,7 +151,7 @@ func TestUsualHelpFitsTwoScreens(t *testing.T) {
 // choiceDefaults are what the packages do that the flags are for, when nothing is said:
 // the zero values of apply's policies.
 var choiceDefaults = map[string]string{
-	"conflicts": string(apply.TakeConflicts), "gate": string(apply.GateStrict), "field-validation": string(apply.ValidationWarn), "crds": string(apply.AddCRDs),
+	"conflicts": string(decide.TakeConflicts), "gate": string(apply.GateStrict), "field-validation": string(apply.ValidationWarn), "crds": string(apply.AddCRDs),
 	"generated": "keep", "cascade": "background", "progress": "auto", "color": "auto", "logs": "jobs",
 }
 

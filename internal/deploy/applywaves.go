@@ -212,7 +212,7 @@ func (r *run) lookAgainAfterHooks(ctx context.Context) error {
 func ranProgram(waves []apply.Wave) bool {
 	for _, wave := range waves {
 		for _, c := range wave.Changes {
-			if c.Action != apply.Unchanged && c.Action != apply.Keep && kube.RunsToEnd(c.ID.GroupKind()) {
+			if c.Action != decide.Unchanged && c.Action != decide.Keep && kube.RunsToEnd(c.ID.GroupKind()) {
 				return true
 			}
 		}
@@ -252,7 +252,7 @@ func (r *run) vanished(ctx context.Context) (gone []kube.ID, err error) {
 	applied := slices.DeleteFunc(r.appliedInOrder(), func(c *apply.Change) bool {
 		return c.Applied == nil || kube.IsDeletedWhenFinished(c.Applied) || c.Applied.GetDeletionTimestamp() != nil
 	})
-	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != apply.Unchanged }) {
+	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != decide.Unchanged }) {
 		return nil, nil
 	}
 	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/apply/ordering"
 	"deployer/chart"
@@ -203,7 +204,7 @@ func (o *Operation) hookAttempt(event helmrelease.HookEvent) string {
 // don't count: they run each time.
 func (o *Operation) HasChanges() bool {
 	for c := range o.Plan.Changes() {
-		if c.Action != apply.Unchanged && c.Action != apply.Keep {
+		if c.Action != decide.Unchanged && c.Action != decide.Keep {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/hide"
 	"deployer/release"
 )
@@ -119,18 +120,18 @@ func TestStoppedNamesTheCause(t *testing.T) {
 }
 
 func TestHasChanges(t *testing.T) {
-	change := func(a apply.Action) *apply.Plan {
+	change := func(a decide.Action) *apply.Plan {
 		return &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{Action: a}}}}}
 	}
 	for _, c := range []struct {
 		op   Operation
 		want bool
 	}{
-		{Operation{Plan: change(apply.Unchanged)}, false},
-		{Operation{Plan: change(apply.Keep)}, false},
-		{Operation{Plan: change(apply.Update)}, true},
-		{Operation{Plan: change(apply.Unchanged), Hooks: Hooks{Before: []*helmrelease.Hook{{}}}}, false},
-		{Operation{Plan: change(apply.Unchanged), NewNamespace: true}, true},
+		{Operation{Plan: change(decide.Unchanged)}, false},
+		{Operation{Plan: change(decide.Keep)}, false},
+		{Operation{Plan: change(decide.Update)}, true},
+		{Operation{Plan: change(decide.Unchanged), Hooks: Hooks{Before: []*helmrelease.Hook{{}}}}, false},
+		{Operation{Plan: change(decide.Unchanged), NewNamespace: true}, true},
 	} {
 		if got := c.op.HasChanges(); got != c.want {
 			t.Errorf("HasChanges(%v) = %v, want %v", c.op.Plan.Waves, got, c.want)

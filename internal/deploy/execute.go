@@ -11,6 +11,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
@@ -30,7 +31,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	}
 	r.tell(Began, Event{Operation: op})
 	if op.MadeNamespace {
-		r.tell(Applied, Event{Step: StepNamespace, Change: &apply.Change{ID: op.namespaceID(), Action: apply.Create}})
+		r.tell(Applied, Event{Step: StepNamespace, Change: &apply.Change{ID: op.namespaceID(), Action: decide.Create}})
 	}
 	var record *release.Record
 	err := op.CheckPermissions()

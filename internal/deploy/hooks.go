@@ -223,7 +223,7 @@ func (r *hookRunner) create(ctx context.Context, h *helmrelease.Hook, ran *ranHo
 			return err
 		}
 		ran.objects = append(ran.objects, obj)
-		r.tell(Applied, Event{Step: StepHook, Change: &apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Applied: obj}})
+		r.tell(Applied, Event{Step: StepHook, Change: &apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: decide.Create, Applied: obj}})
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/definition"
 	"deployer/chart"
 	"deployer/internal/kube"
@@ -64,12 +65,12 @@ func (j *journalWriter) objectState(c apply.Change, carriedOut bool) (release.Ob
 	switch {
 	case carriedOut && c.Applied != nil:
 		state.UID, known = string(c.Applied.GetUID()), true
-	case carriedOut && (c.Action == apply.Delete || c.Action == apply.GiveBack):
+	case carriedOut && (c.Action == decide.Delete || c.Action == decide.GiveBack):
 		return state, false // the release doesn't have it any more
 	case !carriedOut:
-		known = c.Action != apply.Unchanged && c.Action != apply.Keep
+		known = c.Action != decide.Unchanged && c.Action != decide.Keep
 	}
-	state.Created = carriedOut && (c.Action == apply.Create || c.Action == apply.Recreate)
+	state.Created = carriedOut && (c.Action == decide.Create || c.Action == decide.Recreate)
 	if p := c.Provenance; p != nil {
 		state.Created = state.Created || p.Created
 		state.Adopted = j.adoptionOf(p)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/chart"
 	"deployer/internal/kube"
 )
@@ -130,7 +130,7 @@ func (o *Operation) findRenamed() {
 		}
 	}
 	for _, c := range slices.Concat(o.Plan.Orphans()...) {
-		if c.Action == apply.Delete && c.Source != "" && made[origin{c.ID.Kind, c.Source}] {
+		if c.Action == decide.Delete && c.Source != "" && made[origin{c.ID.Kind, c.Source}] {
 			o.Rendered.Nondeterminism[c.ID] = Nondeterminism{NameDiffers: true}
 		}
 	}

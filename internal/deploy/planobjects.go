@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"deployer/apply"
+	"deployer/apply/decide"
+	"deployer/apply/provenance"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -121,9 +123,9 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	case op.Verb == Uninstall:
 		// As with Helm, all objects of the templates are deleted; the annotation
 		// helm.sh/resource-policy keeps one.
-		opts.PruneKinds = apply.ProtectedKinds()
+		opts.PruneKinds = decide.ProtectedKinds()
 	}
-	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
+	return apply.New(d.Cluster, provenance.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }
 
 // mayBecomeStale reports whether objects may change between the plan and their turn, or after it: hooks run first, a Job of the

@@ -10,7 +10,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/internal/program"
@@ -104,7 +104,7 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, histor
 	}
 	var created []kube.ID
 	for c := range op.Plan.Changes() {
-		if c.Action == apply.Create && c.ID.Namespace != d.Namespace && !op.undoes.hasPruned(c.ID) {
+		if c.Action == decide.Create && c.ID.Namespace != d.Namespace && !op.undoes.hasPruned(c.ID) {
 			created = append(created, c.ID)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -124,7 +125,7 @@ func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation,
 func keptCRDWarnings(failed Outcome) []string {
 	var out []string
 	for _, c := range failed.Operation.Plan.CRDs {
-		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
+		if c.Action != decide.Create && c.Action != decide.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
 			continue
 		}
 		text := c.ID.String() + ": stays as the failed run left it, because objects may already use it"

@@ -11,6 +11,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -161,7 +162,7 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 	}
 	var targets []track.Target
 	for _, c := range r.op.Plan.Prune {
-		if c.Action == apply.Delete && c.Live != nil {
+		if c.Action == decide.Delete && c.Live != nil {
 			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
 	"deployer/track"
@@ -68,12 +69,12 @@ func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []t
 		if c.Applied == nil || skip(c.ID) {
 			continue
 		}
-		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == apply.Unchanged || c.Warning != "" || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
+		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == decide.Unchanged || c.Warning != "" || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
 			continue
 		}
 		target := track.Target{
 			ID: c.ID, GVK: c.Applied.GroupVersionKind(), Baseline: c.Applied,
-			Changed: c.Action != apply.Unchanged, Previous: c.Live,
+			Changed: c.Action != decide.Unchanged, Previous: c.Live,
 		}
 		if c.WasNotCompared() {
 			// Little but the metadata is known, which is enough for kinds without a status.
@@ -94,7 +95,7 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
 			obj := cmp.Or(c.Desired, c.Live)
-			if c.Action == apply.GiveBack || c.Action == apply.Keep {
+			if c.Action == decide.GiveBack || c.Action == decide.Keep {
 				continue // it isn't the release's
 			}
 			if obj != nil && !d.Settings.Track.ReadyWhenPresent(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
@@ -103,7 +104,7 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 		}
 	}
 	for _, c := range op.Plan.Prune {
-		if op.Verb == Uninstall && c.Action == apply.Delete {
+		if op.Verb == Uninstall && c.Action == decide.Delete {
 			out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Gone})
 		}
 	}

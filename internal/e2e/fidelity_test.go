@@ -21,6 +21,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
@@ -206,7 +207,7 @@ func (p *prophecy) check(when string, decide func(*deploy.Deployer) (*deploy.Ope
 // cameTrue compares one object with what was planned for it.
 func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) {
 	p.Helper()
-	if c.Action == apply.Delete {
+	if c.Action == decide.Delete {
 		p.cluster.Eventually(p.T, waitTimeout, when+": "+c.ID.String()+" is gone", func(ctx context.Context) error {
 			if live := p.find(ctx, cluster, c); live != nil && live.GetUID() == c.Live.GetUID() {
 				return fmt.Errorf("it is still there")
@@ -221,11 +222,11 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		return
 	}
 	switch want := c.Predicted; {
-	case c.Action == apply.Keep || c.WasNotCompared():
+	case c.Action == decide.Keep || c.WasNotCompared():
 		if live.GetGeneration() != c.Live.GetGeneration() || live.GetUID() != c.Live.GetUID() {
 			p.Errorf("%s: %s has changed, though planned: %s", when, c.ID, c.Action)
 		}
-	case want == nil || c.ID.Kind == "Pod" && c.Action == apply.Create:
+	case want == nil || c.ID.Kind == "Pod" && c.Action == decide.Create:
 		// Of Pods much depends on what else there is by then: a node, limits.
 		p.differ(when, c, p.compare(cluster, apply.Change{Live: live, Desired: c.Desired}))
 	default:

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 )
@@ -55,7 +55,7 @@ func (p *Plan) differences(op *deploy.Operation) []Difference {
 func (o Object) absence(op *deploy.Operation) string {
 	if op.Plan != nil {
 		for c := range op.Plan.Changes() {
-			if c.Action == apply.Keep && c.ID.String() == o.Object && c.ID.Group == o.Group {
+			if c.Action == decide.Keep && c.ID.String() == o.Object && c.ID.Group == o.Group {
 				return "it would be kept: " + op.Hidden.Hide(c.Reason)
 			}
 		}
@@ -83,9 +83,9 @@ func (o Object) differences(now Object) []Difference {
 // actionNow describes the current action.
 func (o Object) actionNow() string {
 	switch o.Action {
-	case apply.Create:
+	case decide.Create:
 		return "it doesn't exist and would be created"
-	case apply.Unchanged:
+	case decide.Unchanged:
 		return "it is as planned already"
 	}
 	return "it would be: " + string(o.Action)
@@ -174,7 +174,7 @@ func hideBoth(planned, now Field) (Field, *Field) {
 // skips reports whether a field's value doesn't matter: a recreated object begins with
 // the chart's number of replicas, whatever an autoscaler set for the old one.
 func (o Object) skips(f Field) bool {
-	return o.Action == apply.Recreate && f.Path == "spec.replicas"
+	return o.Action == decide.Recreate && f.Path == "spec.replicas"
 }
 
 func (f Field) beforeText() string {

@@ -6,6 +6,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -20,7 +21,7 @@ func objectsOf(k key, op *deploy.Operation) []Object {
 	}
 	add := func(step deploy.Step, changes []apply.Change) {
 		for _, c := range changes {
-			if c.Action != apply.Keep {
+			if c.Action != decide.Keep {
 				out = append(out, objectOf(k, op.Hidden, step, c))
 			}
 		}
@@ -41,7 +42,7 @@ func objectOf(k key, hidden *hide.Texts, step deploy.Step, c apply.Change) Objec
 	}
 	// A live object with the name of a new one or of a hook is being deleted: its UID
 	// doesn't matter.
-	if c.Live != nil && c.Action != apply.Create {
+	if c.Live != nil && c.Action != decide.Create {
 		o.UID = string(c.Live.GetUID())
 	}
 	if c.Desired != nil {
@@ -61,11 +62,11 @@ func objectOf(k key, hidden *hide.Texts, step deploy.Step, c apply.Change) Objec
 // isCompared reports whether a plan depends on a field. It doesn't depend on the order of
 // lists, which earlier versions of the format don't have, nor on fields that the server
 // adds to a new object.
-func isCompared(c apply.Change, f apply.FieldChange) bool {
-	return f.Type != compare.Reordered && !(c.Action == apply.Create && f.Type == compare.Added)
+func isCompared(c apply.Change, f compare.FieldChange) bool {
+	return f.Type != compare.Reordered && !(c.Action == decide.Create && f.Type == compare.Added)
 }
 
-func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
+func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f compare.FieldChange) Field {
 	path := fields.String(f.Path)
 	out := Field{Path: secret.HidePath(path, hidden)}
 	if strings.Contains(path, "[") {
@@ -92,7 +93,7 @@ func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f app
 }
 
 // shownValues returns the values of a field, or nothing when either is hidden.
-func shownValues(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
+func shownValues(hidden *hide.Texts, f compare.FieldChange) (from, to string) {
 	switch f.Type {
 	case compare.Added:
 		return "", fields.ValueText(hidden.HideValue(f.After), true)

@@ -9,7 +9,7 @@ package planfile
 import (
 	"time"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 )
 
@@ -74,11 +74,11 @@ type Record struct {
 // An Object is the planned change of one object, and what that depends on. Digests are
 // keyed: without the key, values can't be guessed.
 type Object struct {
-	Object string       `json:"object"` // Deployment/prod/web
-	Group  string       `json:"group,omitempty"`
-	Step   deploy.Step  `json:"stage"` // crds, apply, prune or hooks
-	Action apply.Action `json:"action"`
-	UID    string       `json:"uid,omitempty"` // of the live object
+	Object string        `json:"object"` // Deployment/prod/web
+	Group  string        `json:"group,omitempty"`
+	Step   deploy.Step   `json:"stage"` // crds, apply, prune or hooks
+	Action decide.Action `json:"action"`
+	UID    string        `json:"uid,omitempty"` // of the live object
 	// DesiredDigest is the digest of the desired object; empty when nothing is sent, and
 	// for an object that was recognised by its fingerprint.
 	DesiredDigest string `json:"want,omitempty"`

@@ -22,6 +22,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/ownership"
 	"deployer/internal/agekey"
 	"deployer/internal/deploy"
@@ -80,7 +81,7 @@ spec:
 
 func change(t *testing.T) apply.Change {
 	return apply.Change{
-		ID: kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, Action: apply.Update,
+		ID: kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, Action: decide.Update,
 		Live: object(t, live), Predicted: object(t, result), Desired: object(t, want),
 	}
 }
@@ -154,7 +155,7 @@ func TestMoved(t *testing.T) {
 			_ = unstructured.SetNestedField(c.Live.Object, int64(5), "spec", "replicas")
 		}, `Deployment/prod/web  spec.replicas: planned no change; it would change: 5 -> 2, set by helm (Apply)`},
 		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and recreated"},
-		{"the action", func(c *apply.Change) { c.Action = apply.Unchanged }, "Deployment/prod/web: planned update; it is as planned already"},
+		{"the action", func(c *apply.Change) { c.Action = decide.Unchanged }, "Deployment/prod/web: planned update; it is as planned already"},
 		{"what is sent", func(c *apply.Change) { c.Desired.SetLabels(map[string]string{"a": "b"}) },
 			"Deployment/prod/web: planned update; a different object would be applied: its schema, or the managers of its fields, changed"},
 	}
@@ -284,7 +285,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 	op.Hidden = &hide.Texts{}
 	op.Hidden.AddObject(object(t, secretManifest))
 	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{compared(t, apply.Change{
-		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
+		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: decide.Update,
 		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Predicted: conf("4711"),
 	})}}}
 	f, err := newFile(op, Options{Shown: map[string]string{"json": shown}}, origin{uids: clusterUIDs{sourceCluster: "one"}})

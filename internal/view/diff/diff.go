@@ -14,6 +14,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/fields"
 	"deployer/internal/hide"
 )
@@ -55,7 +56,7 @@ func (f Field) WithoutHidden(hidden *hide.Texts) Field {
 // defaults. n is nil for an object that is rendered the same each time.
 func Fields(c apply.Change, n *Nondeterminism) []Field {
 	w := &walker{
-		afterIsPartial: c.After() == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
+		afterIsPartial: c.After() == nil || c.Action == decide.Recreate, hasDesired: c.Desired != nil,
 		hidden: hide.ConfidentialFields(c.Live, c.After(), c.Desired), nondeterminism: n,
 	}
 	for _, f := range c.Fields {
@@ -72,7 +73,7 @@ type walker struct {
 	out            []Field
 }
 
-func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured) {
+func (w *walker) change(f compare.FieldChange, desired *unstructured.Unstructured) {
 	var desiredValue any
 	if desired != nil {
 		desiredValue, _ = fields.Value(desired.Object, f.Path)

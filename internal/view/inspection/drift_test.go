@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
@@ -48,7 +48,7 @@ func TestExplanationFormats(t *testing.T) {
 
 // An annotation decides about conflicts whatever the flag says, so the flag isn't offered then.
 func TestExplanationNamesWhatDecidesAConflict(t *testing.T) {
-	taken := explainedField{has: true, Upgrade: apply.OutcomeTaken}
+	taken := explainedField{has: true, Upgrade: decide.OutcomeTaken}
 	if got := taken.heading().Words; !strings.Contains(got, "--conflicts yield") {
 		t.Errorf("without an annotation: %q", got)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -38,7 +38,7 @@ type explainedField struct {
 	Revision int                 `json:"revision,omitempty"`
 	Earlier  bool                `json:"or_earlier,omitempty"`
 	Source   string              `json:"source,omitempty"`
-	Upgrade  apply.FieldOutcome  `json:"upgrade"`
+	Upgrade  decide.FieldOutcome `json:"upgrade"`
 	Becomes  any                 `json:"becomes,omitempty"`
 	// Generated says that the template generates the value.
 	Generated bool `json:"generated,omitempty"`
@@ -94,17 +94,17 @@ func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Te
 }
 
 // upgradeWords has the sign and the words for what an upgrade does to a field.
-var upgradeWords = map[apply.FieldOutcome]struct {
+var upgradeWords = map[decide.FieldOutcome]struct {
 	sign  byte
 	words string
 }{
-	apply.OutcomeKept:    {'=', "an upgrade keeps it"},
-	apply.OutcomeSet:     {'~', "an upgrade sets it"},
-	apply.OutcomeTaken:   {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
-	apply.OutcomeYielded: {'=', "an upgrade leaves it to its owner"},
-	apply.OutcomeRefused: {'!', "an upgrade is refused because of it"},
-	apply.OutcomeRemoved: {'-', "an upgrade removes it"},
-	apply.OutcomeIgnored: {' ', "not set by the release; an upgrade leaves it"},
+	decide.OutcomeKept:    {'=', "an upgrade keeps it"},
+	decide.OutcomeSet:     {'~', "an upgrade sets it"},
+	decide.OutcomeTaken:   {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
+	decide.OutcomeYielded: {'=', "an upgrade leaves it to its owner"},
+	decide.OutcomeRefused: {'!', "an upgrade is refused because of it"},
+	decide.OutcomeRemoved: {'-', "an upgrade removes it"},
+	decide.OutcomeIgnored: {' ', "not set by the release; an upgrade leaves it"},
 }
 
 // heading says who owns a field, since which revision it is declared, and what an upgrade
@@ -122,7 +122,7 @@ func (f explainedField) heading() page.Heading {
 		owners = textfmt.List(names)
 	}
 	words := upgradeWords[f.Upgrade]
-	if f.policyAnnotation != "" && f.Upgrade == apply.OutcomeTaken {
+	if f.policyAnnotation != "" && f.Upgrade == decide.OutcomeTaken {
 		words.words = "an upgrade takes it, as the annotation " + f.policyAnnotation + " says"
 	}
 	prefix := ""
@@ -147,13 +147,13 @@ func (f explainedField) lines() []page.Line {
 	switch {
 	case f.Hidden:
 		return []page.Line{page.Context("%s: %s", f.Path, hide.Placeholder)}
-	case f.Upgrade == apply.OutcomeRemoved:
+	case f.Upgrade == decide.OutcomeRemoved:
 		shown.Type = compare.Removed
 	case !f.has:
 		shown.Type = compare.Added
 	case !f.becomes:
 		return page.ValueLines(' ', f.Path, f.Value, "")
-	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
+	case f.Upgrade == decide.OutcomeYielded, f.Upgrade == decide.OutcomeRefused:
 		return page.ValueLines(' ', f.Path, f.Value, "   (the chart says "+page.Inline(f.Becomes)+")")
 	}
 	return page.FieldLines(shown, 3)

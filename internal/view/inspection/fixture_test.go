@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/inspect"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
@@ -46,7 +46,7 @@ func explanationOfAll(t testing.TB) *deploy.Explanation {
 	helm := ownership.FieldManager{Manager: "helm", Operation: "Apply", Time: edited}
 	edit := ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: edited}
 	const template = "web/templates/web.yaml"
-	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.FieldManager) inspect.FieldExplanation {
+	field := func(path string, is any, outcome decide.FieldOutcome, revision int, owners ...ownership.FieldManager) inspect.FieldExplanation {
 		f := inspect.FieldExplanation{Path: path, Names: strings.Split(path, "."), Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
@@ -57,21 +57,21 @@ func explanationOfAll(t testing.TB) *deploy.Explanation {
 		f.Predicted, f.HasPredicted = will, true
 		return f
 	}
-	earlier := field("spec.selector.matchLabels.app", "web", apply.OutcomeKept, 2, helm)
+	earlier := field("spec.selector.matchLabels.app", "web", decide.OutcomeKept, 2, helm)
 	earlier.Earlier = true
 	found := &inspect.Explanation{
 		Object: inspect.DriftedObject{ID: viewtest.ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: viewtest.Object(t, viewtest.LiveWeb), Desired: viewtest.Object(t, viewtest.DesiredWeb),
 			Unverified: "no permission to patch it, so there was no dry run"},
 		Fields: []inspect.FieldExplanation{
-			field("metadata.labels.app", "web", apply.OutcomeKept, 5, helm),
+			field("metadata.labels.app", "web", decide.OutcomeKept, 5, helm),
 			earlier,
-			field("spec.minReadySeconds", int64(5), apply.OutcomeKept, 5, helm, edit),
-			becomes(field("spec.paused", true, apply.OutcomeTaken, 0, edit), false),
-			becomes(field("spec.replicas", int64(4), apply.OutcomeYielded, 0, ownership.FieldManager{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
-			becomes(field("spec.strategy.type", "Recreate", apply.OutcomeRefused, 4, edit), "RollingUpdate"),
-			becomes(field("spec.template.metadata.labels.tier", nil, apply.OutcomeSet, 0), "front"),
-			field("spec.template.spec.hostname", "left", apply.OutcomeRemoved, 3, helm),
-			field("spec.template.spec.dnsPolicy", "ClusterFirst", apply.OutcomeIgnored, 0),
+			field("spec.minReadySeconds", int64(5), decide.OutcomeKept, 5, helm, edit),
+			becomes(field("spec.paused", true, decide.OutcomeTaken, 0, edit), false),
+			becomes(field("spec.replicas", int64(4), decide.OutcomeYielded, 0, ownership.FieldManager{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
+			becomes(field("spec.strategy.type", "Recreate", decide.OutcomeRefused, 4, edit), "RollingUpdate"),
+			becomes(field("spec.template.metadata.labels.tier", nil, decide.OutcomeSet, 0), "front"),
+			field("spec.template.spec.hostname", "left", decide.OutcomeRemoved, 3, helm),
+			field("spec.template.spec.dnsPolicy", "ClusterFirst", decide.OutcomeIgnored, 0),
 		},
 	}
 	return &deploy.Explanation{Release: "web", Namespace: "prod", Record: viewtest.Record(6, "deployed"), Explanation: found}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/page"
@@ -24,9 +24,9 @@ func TestChecksumsSayWhatTheyFollow(t *testing.T) {
 	} {
 		var objects []object
 		for _, changed := range strings.Fields(c.changed) {
-			objects = append(objects, object{Object: changed, Action: apply.Update})
+			objects = append(objects, object{Object: changed, Action: decide.Update})
 		}
-		d := Document{Steps: []step{{Kind: deploy.StepApply, Objects: append(objects, object{Object: "Deployment/prod/web", Action: apply.Update, Fields: []diff.Field{field(c.annotation)}})}}}
+		d := Document{Steps: []step{{Kind: deploy.StepApply, Objects: append(objects, object{Object: "Deployment/prod/web", Action: decide.Update, Fields: []diff.Field{field(c.annotation)}})}}}
 		d.markChecksums()
 		got := page.FieldLines(d.Steps[0].Objects[len(objects)].Fields[0], 3)[0].Text
 		if !strings.Contains(got, "a1a1a1a1a1a1") || strings.Contains(got, "a1a1a1a1a1a1a") || strings.Contains(got, "follows") != (c.want != "") || !strings.Contains(got, c.want) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
 	"deployer/internal/view/page"
@@ -55,7 +55,7 @@ func (o object) details(opts page.Options, created bool) []page.Line {
 		}
 		remark("the release takes over the fields of %s; %s", textfmt.List(textfmt.Quoted(o.TakenFrom)), what)
 	}
-	if created && o.Action == apply.Create {
+	if created && o.Action == decide.Create {
 		out = append(out, o.manifest()...)
 	}
 	return out
@@ -88,14 +88,14 @@ func (c Conflict) outcomeText() string {
 
 // conflictWords are what becomes of a field's owner, of the field, and of an item that can't be beside the chart's.
 // The arguments are a path, the live value, the chart's value or item, and the owner.
-var conflictWords = map[apply.FieldOutcome]struct{ owner, field, item string }{
-	apply.OutcomeTaken: {
+var conflictWords = map[decide.FieldOutcome]struct{ owner, field, item string }{
+	decide.OutcomeTaken: {
 		"taken from", "%s: %s -> %s, %s", "%s: %s is removed for the chart's %s, %s",
 	},
-	apply.OutcomeYielded: {
+	decide.OutcomeYielded: {
 		"left to", "%[1]s stays %[2]s, %[4]s; the chart says %[3]s", "%s: %s stays, and the chart's %s isn't sent, %s",
 	},
-	apply.OutcomeRefused: {
+	decide.OutcomeRefused: {
 		"refused, it belongs to", "%s is %s; the chart says %s: %s", "%s: %s conflicts with the chart's %s, %s",
 	},
 }

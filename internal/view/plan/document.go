@@ -11,6 +11,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/internal/deploy"
@@ -76,7 +77,7 @@ type dependency struct {
 type object struct {
 	Object     string           `json:"object"`
 	Group      string           `json:"group"`
-	Action     apply.Action     `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Action     decide.Action    `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
 	Source     string           `json:"source,omitempty"`
 	Reason     string           `json:"reason,omitempty"`
 	Impact     string           `json:"impact,omitempty"`
@@ -103,9 +104,9 @@ type generatedField struct {
 type Conflict struct {
 	Path string `json:"path"`
 	page.FieldManager
-	Before  string             `json:"before" text:"free"`
-	After   string             `json:"after" text:"free"`
-	Outcome apply.FieldOutcome `json:"outcome"` // taken, yielded or refused
+	Before  string              `json:"before" text:"free"`
+	After   string              `json:"after" text:"free"`
+	Outcome decide.FieldOutcome `json:"outcome"` // taken, yielded or refused
 
 	CollidesWith string `json:"collides_with,omitempty"` // the chart's item that can't be beside this one
 }
@@ -140,7 +141,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		plan = &apply.Plan{}
 	}
 	if op.MadeNamespace || op.NewNamespace && !plan.Declares(kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}) {
-		d.add(string(deploy.StepNamespace), deploy.StepNamespace, []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
+		d.add(string(deploy.StepNamespace), deploy.StepNamespace, []object{{Object: "Namespace/" + op.Namespace, Action: decide.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
 	before, after := op.Verb.HookEvents()
@@ -183,7 +184,7 @@ func (d *Document) markChecksums() {
 	var changed []string
 	for _, s := range d.Steps {
 		for _, o := range s.Objects {
-			if (strings.HasPrefix(o.Object, "ConfigMap/") || strings.HasPrefix(o.Object, "Secret/")) && s.Kind == deploy.StepApply && (o.Action == apply.Create || o.Action == apply.Update || o.Action == apply.Recreate) {
+			if (strings.HasPrefix(o.Object, "ConfigMap/") || strings.HasPrefix(o.Object, "Secret/")) && s.Kind == deploy.StepApply && (o.Action == decide.Create || o.Action == decide.Update || o.Action == decide.Recreate) {
 				changed = append(changed, o.Object)
 			}
 		}
@@ -277,12 +278,12 @@ func Warnings(op *deploy.Operation) []page.Warning {
 
 func (d *Document) countObjects() {
 	s := &d.Summary
-	counters := map[apply.Action]*int{
-		apply.Create: &s.Create, apply.Update: &s.Update, apply.Recreate: &s.Recreate,
-		apply.Delete: &s.Delete, apply.GiveBack: &s.GiveBack, apply.Keep: &s.Keep, apply.Unchanged: &s.Unchanged, actionHook: &s.Hooks,
+	counters := map[decide.Action]*int{
+		decide.Create: &s.Create, decide.Update: &s.Update, decide.Recreate: &s.Recreate,
+		decide.Delete: &s.Delete, decide.GiveBack: &s.GiveBack, decide.Keep: &s.Keep, decide.Unchanged: &s.Unchanged, actionHook: &s.Hooks,
 	}
-	outcomes := map[apply.FieldOutcome]*int{
-		apply.OutcomeTaken: &s.Taken, apply.OutcomeYielded: &s.Yielded, apply.OutcomeRefused: &s.Refused,
+	outcomes := map[decide.FieldOutcome]*int{
+		decide.OutcomeTaken: &s.Taken, decide.OutcomeYielded: &s.Yielded, decide.OutcomeRefused: &s.Refused,
 	}
 	for _, step := range d.Steps {
 		for _, o := range step.Objects {

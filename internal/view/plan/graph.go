@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
@@ -48,7 +48,7 @@ func remarkLine(format string, args ...any) page.BoxLine {
 
 // deletedAfter names the objects of the same step that must be deleted first.
 func (o object) deletedAfter() string {
-	if o.Action != apply.Delete || len(o.After) == 0 {
+	if o.Action != decide.Delete || len(o.After) == 0 {
 		return ""
 	}
 	return " after " + textfmt.CleanLine(o.After[0].Object) + textfmt.AndMore(len(o.After)-1)

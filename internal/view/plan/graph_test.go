@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
@@ -24,7 +25,7 @@ func TestMermaid(t *testing.T) {
 	odd := `end [a] "b" #35; {c} (d) ; &lt; <e> *f* __g__ ` + "`h`" + ` 50% $x$ ünï→`
 	op := &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Prune: []apply.Change{{ID: viewtest.ID("", "Service", odd), Action: apply.Delete}, {ID: viewtest.ID("", "Service", "end"), Action: apply.Delete}}},
+		Plan: &apply.Plan{Prune: []apply.Change{{ID: viewtest.ID("", "Service", odd), Action: decide.Delete}, {ID: viewtest.ID("", "Service", "end"), Action: decide.Delete}}},
 	}
 	label := regexp.MustCompile(`\["((?:[^"#<>&;\x60\\*_~\[\](){}|%$+-]|#\d+;)(?:[^"#<>&;\x60\\*_~\[\](){}|%$]|#\d+;)*)"\]$`)
 	entity := regexp.MustCompile(`#(\d+);`)

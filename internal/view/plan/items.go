@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/deploy"
 	"deployer/internal/view/page"
@@ -193,7 +193,7 @@ func shorten(items []item, budget int) []item {
 // needsAttention reports whether a reviewer of the plan must not overlook the change.
 func (o object) needsAttention() bool {
 	switch o.Action {
-	case apply.Recreate, apply.Delete, apply.GiveBack:
+	case decide.Recreate, decide.Delete, decide.GiveBack:
 		return true
 	}
 	return o.Hook != nil

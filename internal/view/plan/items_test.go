@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/view/page"
 	"deployer/internal/view/viewtest"
 )
@@ -47,7 +48,7 @@ func TestPlanOfManyChanges(t *testing.T) {
 func TestMarkdownFits(t *testing.T) {
 	op := viewtest.ManyChanges(t)
 	for i := range 3000 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: viewtest.ID("", "Service", fmt.Sprintf("gone-%d", i)), Action: apply.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: viewtest.ID("", "Service", fmt.Sprintf("gone-%d", i)), Action: decide.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
 		op.Warnings = append(op.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("long ", 30)))
 	}
 	text := planOf(t, op, page.Options{Format: page.FormatMarkdown, Context: 3})

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/chart/retain"
 	"deployer/internal/deploy"
@@ -38,9 +40,9 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retai
 	o := outlineOf(c)
 	o.Generated = generatedFields(made)
 	switch c.Action {
-	case apply.Create:
+	case decide.Create:
 		o.Manifest = diff.ShownManifest(diff.RestrictToDesired(c.After(), c.Desired))
-	case apply.Update, apply.Recreate:
+	case decide.Update, decide.Recreate:
 		o.Fields = diff.Fields(c, diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...))
 		for i := range o.Fields {
 			if slices.ContainsFunc(made, func(v retain.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
@@ -48,10 +50,10 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retai
 			}
 		}
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f diff.Field) bool { return !f.Random })
-	case apply.GiveBack:
+	case decide.GiveBack:
 		c.Desired = nil // it becomes what it was, and not what the chart states
 		o.Fields = diff.Fields(c, nil)
-	case apply.Unchanged:
+	case decide.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
 	if nondeterminism.NameDiffers {
@@ -128,10 +130,10 @@ var deleteImpacts = map[string]string{
 func impactOf(c apply.Change) string {
 	kind := c.ID.Group + "/" + c.ID.Kind
 	switch c.Action {
-	case apply.Delete:
+	case decide.Delete:
 		return deleteImpacts[kind]
-	case apply.Recreate:
-		changesSelector := func(f apply.FieldChange) bool { return strings.HasPrefix(f.Path.String(), ".spec.selector") }
+	case decide.Recreate:
+		changesSelector := func(f compare.FieldChange) bool { return strings.HasPrefix(f.Path.String(), ".spec.selector") }
 		if kind == "apps/StatefulSet" && slices.ContainsFunc(c.Fields, changesSelector) {
 			return "all its pods stop before new ones start, because the new selector doesn't match them: downtime; the claims of its volumes stay"
 		}

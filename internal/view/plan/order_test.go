@@ -6,6 +6,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/deploy"
 	"deployer/internal/view/page"
@@ -21,13 +22,13 @@ func TestPlanOrder(t *testing.T) {
 		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
 		Plan: &apply.Plan{
 			Waves: []apply.Wave{
-				{Changes: []apply.Change{{ID: db.ID, Action: apply.Create}}},
-				{Await: []ordering.Dependency{db, tls}, Changes: []apply.Change{{ID: viewtest.WebID(), Action: apply.Create, DependsOn: []ordering.Dependency{db, tls}}}},
-				{Await: []ordering.Dependency{{ID: viewtest.WebID(), State: ordering.Ready}}, Changes: []apply.Change{{ID: viewtest.ID("", "ConfigMap", "late"), Action: apply.Create, Weight: &weight}}},
+				{Changes: []apply.Change{{ID: db.ID, Action: decide.Create}}},
+				{Await: []ordering.Dependency{db, tls}, Changes: []apply.Change{{ID: viewtest.WebID(), Action: decide.Create, DependsOn: []ordering.Dependency{db, tls}}}},
+				{Await: []ordering.Dependency{{ID: viewtest.WebID(), State: ordering.Ready}}, Changes: []apply.Change{{ID: viewtest.ID("", "ConfigMap", "late"), Action: decide.Create, Weight: &weight}}},
 			},
 			Prune: []apply.Change{
-				{ID: viewtest.ID("", "Service", "user"), Action: apply.Delete, Reason: "removed from the chart"},
-				{ID: viewtest.ID("", "ConfigMap", "base"), Action: apply.Delete, Reason: "removed from the chart",
+				{ID: viewtest.ID("", "Service", "user"), Action: decide.Delete, Reason: "removed from the chart"},
+				{ID: viewtest.ID("", "ConfigMap", "base"), Action: decide.Delete, Reason: "removed from the chart",
 					DependsOn: []ordering.Dependency{{ID: viewtest.ID("", "Service", "user"), State: ordering.Gone}}},
 			},
 		},

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -96,10 +96,10 @@ func (d Document) html(o page.Options) page.HTMLPage {
 func (s Summary) counts() []page.Count {
 	var out []page.Count
 	for _, c := range []page.Count{
-		{N: s.Create, Class: string(apply.Create), Word: "to create"}, {N: s.Update, Class: string(apply.Update), Word: "to update"},
-		{N: s.Recreate, Class: string(apply.Recreate), Word: "to recreate"}, {N: s.Delete, Class: string(apply.Delete), Word: "to delete"},
-		{N: s.GiveBack, Class: string(apply.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: string(actionHook), Word: "hooks"},
-		{N: s.Keep, Class: string(apply.Keep), Word: "kept"}, {N: s.Unchanged, Class: string(apply.Unchanged), Word: "unchanged"},
+		{N: s.Create, Class: string(decide.Create), Word: "to create"}, {N: s.Update, Class: string(decide.Update), Word: "to update"},
+		{N: s.Recreate, Class: string(decide.Recreate), Word: "to recreate"}, {N: s.Delete, Class: string(decide.Delete), Word: "to delete"},
+		{N: s.GiveBack, Class: string(decide.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: string(actionHook), Word: "hooks"},
+		{N: s.Keep, Class: string(decide.Keep), Word: "kept"}, {N: s.Unchanged, Class: string(decide.Unchanged), Word: "unchanged"},
 	} {
 		if c.N > 0 {
 			out = append(out, c)

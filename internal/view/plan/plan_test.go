@@ -15,6 +15,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -70,7 +71,7 @@ func TestPlanColours(t *testing.T) {
 func TestReasonOfManyIsToldOnce(t *testing.T) {
 	var changes []apply.Change
 	for i := range 50 {
-		changes = append(changes, apply.Change{ID: viewtest.ID("", "ConfigMap", fmt.Sprint("c", i)), Action: apply.Create, Unverified: "namespace prod doesn't exist yet"})
+		changes = append(changes, apply.Change{ID: viewtest.ID("", "ConfigMap", fmt.Sprint("c", i)), Action: decide.Create, Unverified: "namespace prod doesn't exist yet"})
 	}
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
@@ -86,31 +87,31 @@ func TestPlanVerbs(t *testing.T) {
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
 		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-			ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Desired: viewtest.Object(t, viewtest.DesiredWeb),
+			ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Create, Source: "web/templates/web.yaml", Desired: viewtest.Object(t, viewtest.DesiredWeb),
 			Unverified: "namespace prod doesn't exist yet",
 		}}})},
 	}
 	rollback := viewtest.Upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
 	rollback.Plan = &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.DesiredWeb), Desired: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
+		ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Update, Live: viewtest.Object(t, viewtest.DesiredWeb), Desired: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
 		Unverified: "the server could not be asked: 403",
 	}}})}
 	viewtest.Compare(t, rollback, 0)
 	change := &rollback.Plan.Waves[0].Changes[0]
-	change.Fields = append(change.Fields, apply.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Type: compare.Removed, Before: int64(5)})
+	change.Fields = append(change.Fields, compare.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Type: compare.Removed, Before: int64(5)})
 	uninstall := &deploy.Operation{
 		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(6, helmrelease.StatusDeployed),
 		Removal: deploy.Removal{KeepHistory: true},
 		Hooks:   deploy.Hooks{After: []*helmrelease.Hook{{Name: "bye", Kind: "Job"}}},
 		Plan: &apply.Plan{Prune: []apply.Change{
-			{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Delete, Reason: "the release is uninstalled"},
-			{ID: viewtest.ID("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+			{ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Delete, Reason: "the release is uninstalled"},
+			{ID: viewtest.ID("", "PersistentVolumeClaim", "data"), Action: decide.Keep, Reason: "helm.sh/resource-policy is keep"},
 		}},
 	}
 	same := &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: apply.Unchanged}}})},
+		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: decide.Unchanged}}})},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder
@@ -126,7 +127,7 @@ func TestPlanVerbs(t *testing.T) {
 // TestPlanHTML holds that the page is well-formed and refers to nothing outside.
 func TestPlanHTML(t *testing.T) {
 	op := viewtest.Upgrade(t)
-	op.Plan.Waves[0].Changes[0].Action, op.Plan.Waves[0].Changes[0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
+	op.Plan.Waves[0].Changes[0].Action, op.Plan.Waves[0].Changes[0].Reason = decide.Update, `</script><script src="https://evil.example/x.js">`
 	op.Warnings = append(op.Warnings, "<img src=x onerror=alert(1)>")
 	text := planOf(t, op, page.Options{Format: page.FormatHTML})
 	d := xml.NewDecoder(strings.NewReader(text))

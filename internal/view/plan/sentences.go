@@ -7,7 +7,7 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/textfmt"
 )
@@ -31,7 +31,7 @@ func (o object) headline() (name, words string) {
 		words += ": " + o.Reason
 	}
 	switch {
-	case o.Random && (o.Action == apply.Create || o.Action == apply.Delete):
+	case o.Random && (o.Action == decide.Create || o.Action == decide.Delete):
 		words += ", its name is random"
 	case o.Random:
 		words += ", only random values"
@@ -41,13 +41,13 @@ func (o object) headline() (name, words string) {
 
 // What plans show beside the changes of objects.
 const (
-	actionHook apply.Action = "hook"
-	actionWait apply.Action = "wait"
+	actionHook decide.Action = "hook"
+	actionWait decide.Action = "wait"
 )
 
 // signs are the signs of actions.
-var signs = map[apply.Action]byte{
-	apply.Create: '+', apply.Update: '~', apply.Recreate: '!', apply.Delete: '-', apply.GiveBack: '<', apply.Keep: '=',
+var signs = map[decide.Action]byte{
+	decide.Create: '+', decide.Update: '~', decide.Recreate: '!', decide.Delete: '-', decide.GiveBack: '<', decide.Keep: '=',
 	actionHook: '>', actionWait: '>',
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view/diff"
@@ -89,7 +90,7 @@ func (t *runState) changesToBlame(failure track.Finding) []string {
 
 // changedFields are the fields of an update that matter, by the names under which they are shown; none without an update.
 func (t *runState) changedFields(c apply.Change, shown func(path string) (name string, matters bool)) []diff.Field {
-	if c.Action != apply.Update && c.Action != apply.Recreate {
+	if c.Action != decide.Update && c.Action != decide.Recreate {
 		return nil
 	}
 	var out []diff.Field

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/viewtest"
@@ -45,7 +46,7 @@ func TestWhatPodsReadIsToBlame(t *testing.T) {
 	update := func(before, after string) {
 		live, desired := viewtest.Object(t, before), viewtest.Object(t, after)
 		id := kube.IDOf(desired)
-		op := &deploy.Operation{Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: id, Action: apply.Update, Live: live, Desired: desired}}})}}
+		op := &deploy.Operation{Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: id, Action: decide.Update, Live: live, Desired: desired}}})}}
 		state.changes[id] = viewtest.Compare(t, op, 1).Plan.Waves[0].Changes[0]
 	}
 	config := "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: prod}, %s: {key: %s}}"
@@ -75,7 +76,7 @@ func TestWhatPodsReadChangesTheCause(t *testing.T) {
 	for _, compared := range []bool{true, false} {
 		for reads, want := range map[string]string{"web": "nothing of it is available", "other": before} {
 			manifest := fmt.Sprintf(web, reads)
-			unchanged := apply.Change{ID: viewtest.WebID(), Action: apply.Unchanged, Live: viewtest.Object(t, manifest)}
+			unchanged := apply.Change{ID: viewtest.WebID(), Action: decide.Unchanged, Live: viewtest.Object(t, manifest)}
 			if compared {
 				unchanged.Desired = unchanged.Live
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -36,7 +37,7 @@ type jsonEvent struct {
 
 	Object    string          `json:"object,omitempty"`
 	Group     string          `json:"group,omitempty"`
-	Action    apply.Action    `json:"action,omitempty"`
+	Action    decide.Action   `json:"action,omitempty"`
 	Source    string          `json:"source,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Conflicts []plan.Conflict `json:"conflicts,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/page"
@@ -119,10 +119,10 @@ func (l *lineRenderer) began(op *deploy.Operation) {
 func (l *lineRenderer) applied(e deploy.Event) {
 	c := e.Change
 	switch {
-	case e.Step == deploy.StepHook || c.Action == apply.Unchanged:
-	case c.Action == apply.Keep:
+	case e.Step == deploy.StepHook || c.Action == decide.Unchanged:
+	case c.Action == decide.Keep:
 		l.gather("kept", c.ID.String(), c.Reason)
-	case c.Action == apply.GiveBack:
+	case c.Action == decide.GiveBack:
 		l.gather("returned", c.ID.String(), c.Reason)
 	case e.Step == deploy.StepPrune:
 		l.gather("removed", actionDone(c.Action, c.ID), "")
@@ -343,9 +343,9 @@ func (l *lineRenderer) close() {
 }
 
 // actionsDone are the words for what was done.
-var actionsDone = map[apply.Action]string{apply.Create: "created", apply.Update: "updated", apply.Recreate: "recreated", apply.Delete: "deleted", apply.GiveBack: "given back", apply.Keep: "kept", apply.Unchanged: "unchanged"}
+var actionsDone = map[decide.Action]string{decide.Create: "created", decide.Update: "updated", decide.Recreate: "recreated", decide.Delete: "deleted", decide.GiveBack: "given back", decide.Keep: "kept", decide.Unchanged: "unchanged"}
 
-func actionDone(action apply.Action, id kube.ID) string {
+func actionDone(action decide.Action, id kube.ID) string {
 	return actionsDone[action] + " " + id.String()
 }
 
@@ -362,7 +362,7 @@ func allObjectsText(n int) string {
 // actionCounts counts what was done.
 func (t *runState) actionCounts() string {
 	var parts []string
-	for _, action := range []apply.Action{apply.Create, apply.Update, apply.Recreate, apply.Delete, apply.GiveBack, apply.Keep, apply.Unchanged} {
+	for _, action := range []decide.Action{decide.Create, decide.Update, decide.Recreate, decide.Delete, decide.GiveBack, decide.Keep, decide.Unchanged} {
 		if n := t.actions[action]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, actionsDone[action]))
 		}

@@ -13,6 +13,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
@@ -29,7 +30,7 @@ func (s *studio) hookFails(t testing.TB) {
 	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
 	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "pre-upgrade hooks", Objects: 1}))
-	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: migrate, Action: apply.Create}}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: migrate, Action: decide.Create}}))
 	s.after(time.Second)
 	for i, text := range []string{"applying 0042_orders.sql", `relation "orders" does not exist`} {
 		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: migrate}, Log: &track.LogLine{
@@ -187,7 +188,7 @@ func TestLogOfWhatIsNotReadyInTime(t *testing.T) {
 	op := viewtest.Upgrade(t)
 	migrate := viewtest.ID("batch", "Job", "migrate")
 	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
-	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: deploy.StepHook, Change: &apply.Change{ID: migrate, Action: apply.Create}}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: deploy.StepHook, Change: &apply.Change{ID: migrate, Action: decide.Create}}))
 	for i := range 30 {
 		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: migrate}, Log: &track.LogLine{
 			Pod: "migrate-x7k2p", Container: "app", Text: fmt.Sprint("waiting for the database, attempt ", i),

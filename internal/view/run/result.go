@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
@@ -61,15 +62,15 @@ type ResultSummary struct {
 
 // An ObjectResult is what became of one object.
 type ObjectResult struct {
-	Object     string       `json:"object"`
-	Group      string       `json:"group"`
-	Action     apply.Action `json:"action,omitempty"` // create, update, ...; empty for hooks
-	Source     string       `json:"source,omitempty"`
-	State      string       `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
-	Message    string       `json:"message,omitempty" text:"free"`
-	Class      class.Class  `json:"class,omitempty"`
-	Seconds    float64      `json:"seconds,omitempty"` // until that state
-	Unverified bool         `json:"unverified,omitempty"`
+	Object     string        `json:"object"`
+	Group      string        `json:"group"`
+	Action     decide.Action `json:"action,omitempty"` // create, update, ...; empty for hooks
+	Source     string        `json:"source,omitempty"`
+	State      string        `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
+	Message    string        `json:"message,omitempty" text:"free"`
+	Class      class.Class   `json:"class,omitempty"`
+	Seconds    float64       `json:"seconds,omitempty"` // until that state
+	Unverified bool          `json:"unverified,omitempty"`
 }
 
 // isUnfinished reports whether an object that was waited for was not yet ready or gone, and hadn't failed.
@@ -194,8 +195,8 @@ func (t *runState) result(err error) Result {
 
 func (t *runState) summary() ResultSummary {
 	s := ResultSummary{
-		Created: t.actions[apply.Create], Updated: t.actions[apply.Update], Recreated: t.actions[apply.Recreate],
-		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.Unchanged],
+		Created: t.actions[decide.Create], Updated: t.actions[decide.Update], Recreated: t.actions[decide.Recreate],
+		Deleted: t.actions[decide.Delete], GivenBack: t.actions[decide.GiveBack], Kept: t.actions[decide.Keep], Unchanged: t.actions[decide.Unchanged],
 	}
 	for _, o := range t.tracked {
 		switch {

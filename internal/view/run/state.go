@@ -10,6 +10,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/plan"
@@ -27,7 +28,7 @@ type runState struct {
 	changes  map[kube.ID]apply.Change      // as planned, then as done: main objects, CRDs and prunes
 	declared func() deploy.RenderedObjects // of the record's manifest; read when they are first asked for
 	step     deploy.Step                   // the current step; deploy.StepRecord between the others
-	actions  map[apply.Action]int          // carried out
+	actions  map[decide.Action]int         // carried out
 	progress progress
 
 	tracked  map[kube.ID]*awaitedObject
@@ -61,7 +62,7 @@ func (o *awaitedObject) arrived() bool {
 }
 
 func newState(now func() time.Time) *runState {
-	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*awaitedObject{}, logs: map[kube.ID]*finding.Log{}}
+	return &runState{op: &deploy.Operation{}, now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[decide.Action]int{}, tracked: map[kube.ID]*awaitedObject{}, logs: map[kube.ID]*finding.Log{}}
 }
 
 // handle takes an event in.
@@ -116,7 +117,7 @@ func (t *runState) takePlan(op *deploy.Operation) {
 	t.progress.applied.total = len(op.Plan.CRDs)
 	if op.MadeNamespace {
 		t.progress.applied.total++
-		t.changes[kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}] = apply.Change{Action: apply.Create}
+		t.changes[kube.ID{Kind: kube.NamespaceKind.Kind, Name: op.Namespace}] = apply.Change{Action: decide.Create}
 	}
 	for _, wave := range op.Plan.Waves {
 		t.progress.applied.total += len(wave.Changes)
@@ -164,7 +165,7 @@ func (t *runState) onlyRecordFailed() bool {
 // nothingChanged says that nothing but hooks has changed.
 func (t *runState) nothingChanged() bool {
 	for action, n := range t.actions {
-		if n > 0 && action != apply.Unchanged && action != apply.Keep {
+		if n > 0 && action != decide.Unchanged && action != decide.Keep {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/lazyregexp"
@@ -25,7 +26,7 @@ func (t *runState) suggest(r *Result, err error) {
 	deleted := map[string]bool{}
 	if wentBack {
 		for _, o := range r.Rollback.Objects {
-			deleted[o.Object] = o.Action == apply.Delete
+			deleted[o.Object] = o.Action == decide.Delete
 		}
 	}
 	for i := range r.Causes {

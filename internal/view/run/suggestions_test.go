@@ -8,7 +8,7 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
-	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/program"
@@ -30,7 +30,7 @@ func TestSuggestionsNameTheCluster(t *testing.T) {
 	streams.ChooseCluster([]output.ClusterFlag{{Own: "kubeconfig", Kubectl: "kubeconfig", Value: "my clusters.yaml"}, {Own: "kube-context", Kubectl: "context", Value: "prod-eu"}, {Own: "kube-apiserver", Kubectl: "server"}})
 	state := newState(time.Now)
 	state.op = viewtest.Upgrade(t)
-	state.actions[apply.Update] = 1
+	state.actions[decide.Update] = 1
 	for _, s := range append(suggestions(class.NoNodeFits, kube.ID{Kind: "Pod", Namespace: "prod", Name: "web"}, track.Finding{}), state.undoSuggestion()...) {
 		fmt.Fprintln(streams.Out, s.Command)
 	}
@@ -48,7 +48,7 @@ func TestWayBackFromAnInstall(t *testing.T) {
 	for status, want := range map[helmrelease.Status]string{"": "uninstall", helmrelease.StatusFailed: "uninstall", helmrelease.StatusUninstalled: ""} {
 		state := newState(time.Now)
 		state.op = viewtest.Upgrade(t)
-		state.op.Verb, state.op.Basis.Latest, state.actions[apply.Create] = deploy.Install, nil, 1
+		state.op.Verb, state.op.Basis.Latest, state.actions[decide.Create] = deploy.Install, nil, 1
 		if status != "" {
 			state.op.Basis.Latest = &release.Summary{Revision: 1, Status: status}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
@@ -48,7 +49,7 @@ func TestTerminalSizes(t *testing.T) {
 		var ids []kube.ID
 		for i := range 50 {
 			ids = append(ids, viewtest.ID("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
-			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: apply.Update})
+			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: decide.Update})
 		}
 		s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 		s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 50}))

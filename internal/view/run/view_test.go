@@ -16,6 +16,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/decide"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -86,7 +87,7 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	}
 	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "crds", Objects: 1}))
 	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "pre-upgrade hooks", Objects: 1}))
-	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}}))
+	s.HandleEvent(told(deploy.Applied, deploy.Event{Step: "hook", Change: &apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: decide.Create}}))
 	s.after(time.Second)
 	for _, text := range []string{"applying 0042_orders.sql", "done"} {
 		s.HandleEvent(deploy.Event{Event: track.Event{Kind: track.LogWritten, Status: track.Status{ID: viewtest.ID("batch", "Job", "migrate")}, Log: &track.LogLine{
@@ -464,7 +465,7 @@ func TestNoWayBackFromSuccess(t *testing.T) {
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {
-	for action, want := range map[apply.Action]bool{apply.Unchanged: false, apply.Update: true} {
+	for action, want := range map[decide.Action]bool{decide.Unchanged: false, decide.Update: true} {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
 		err := &track.FailedError{Causes: []track.Finding{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}
@@ -721,7 +722,7 @@ func TestReportsHide(t *testing.T) {
 func TestEventsSilence(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
-		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
+		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: decide.Update}}}),
 	}}
 	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 1}))

@@ -23,6 +23,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
@@ -189,7 +190,7 @@ func UpgradePlan(t testing.TB) *deploy.Operation {
 		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Others: []*unstructured.Unstructured{seed(t, "ccc3")}},
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
-		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
+		ID: ID("", "ConfigMap", "seed"), Action: decide.Update, Source: "web/templates/seed.yaml",
 		Live: seed(t, "aaa1"), Desired: seed(t, "bbb2"), Predicted: seed(t, "bbb2"),
 	})
 	return Compare(t, op, 6)
@@ -222,11 +223,11 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	t.Helper()
 	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
 	conflict := apply.FieldConflict{
-		Path: "spec.replicas", Before: "1", After: "3", Outcome: apply.OutcomeTaken,
+		Path: "spec.replicas", Before: "1", After: "3", Outcome: decide.OutcomeTaken,
 		FieldManager: ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)},
 	}
 	yielded := conflict
-	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.OutcomeYielded
+	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", decide.OutcomeYielded
 	return Compare(t, &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Place: deploy.Place{Context: "prod-eu", Server: "https://k8s.example.com"},
 		Basis: deploy.Basis{Latest: Summary(6, helmrelease.StatusDeployed)}, Next: Record(7, helmrelease.StatusPendingUpgrade),
@@ -240,42 +241,42 @@ func Upgrade(t testing.TB) *deploy.Operation {
 		},
 		WaitsFor: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
 		Plan: &apply.Plan{
-			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.Unchanged}},
+			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: decide.Unchanged}},
 			Waves: Waves([][]apply.Change{{
-				{ID: ID("", "ServiceAccount", "web"), Action: apply.Unchanged, Source: "web/templates/sa.yaml"},
+				{ID: ID("", "ServiceAccount", "web"), Action: decide.Unchanged, Source: "web/templates/sa.yaml"},
 				{
-					ID: ID("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
+					ID: ID("", "ConfigMap", "web"), Action: decide.Update, Source: "web/templates/config.yaml",
 					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Predicted: config(t, strings.Replace(lines, "80", "8080", 1)),
 				},
 				{
-					ID: ID("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
+					ID: ID("", "Secret", "db"), Action: decide.Update, Source: "web/templates/secret.yaml",
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
 					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Predicted: SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Conflicts: []apply.FieldConflict{{Path: "data.password", FieldManager: ownership.FieldManager{Manager: "vault", Operation: "Update"}, Before: Planted, After: Planted, Outcome: apply.OutcomeTaken}},
+					Conflicts: []apply.FieldConflict{{Path: "data.password", FieldManager: ownership.FieldManager{Manager: "vault", Operation: "Update"}, Before: Planted, After: Planted, Outcome: decide.OutcomeTaken}},
 				},
-				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
+				{ID: ID("", "Secret", "new"), Action: decide.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
 			}, {
 				{
-					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
+					ID: ID("apps", "Deployment", "web"), Action: decide.Update, Source: "web/templates/web.yaml",
 					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Predicted: predictedWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 				},
 				{
-					ID: ID("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
+					ID: ID("batch", "Job", "once"), Action: decide.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
 					Live:    Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
 					Desired: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
 				},
 				{
-					ID: ID("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
+					ID: ID("example.com", "Foo", "foo"), Action: decide.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
 					Desired: Object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
 				},
 			}}),
 			Prune: []apply.Change{
-				{ID: ID("", "Service", "old"), Action: apply.Delete, Reason: "removed from the chart"},
-				{ID: ID("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+				{ID: ID("", "Service", "old"), Action: decide.Delete, Reason: "removed from the chart"},
+				{ID: ID("", "PersistentVolumeClaim", "data"), Action: decide.Keep, Reason: "helm.sh/resource-policy is keep"},
 			},
-			Hooks: []apply.Change{{ID: ID("batch", "Job", "migrate"), Action: apply.Create}},
+			Hooks: []apply.Change{{ID: ID("batch", "Job", "migrate"), Action: decide.Create}},
 			Warnings: []apply.Warning{{
 				ID: ID("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
 			}},
@@ -304,7 +305,7 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 	op := Upgrade(t)
 	op.Plan.Waves[0].Changes = nil
 	for i := range 1000 {
-		c := apply.Change{ID: ID("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
+		c := apply.Change{ID: ID("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: decide.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
 		before, after := "blue", "red"
 		if i%4 == 0 {
 			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
@@ -315,7 +316,7 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
 	}
 	for i := range 30 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: ID("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: ID("", "Service", fmt.Sprintf("old-%d", i)), Action: decide.Delete, Reason: "removed from the chart"})
 	}
 	return Compare(t, op, 6)
 }
