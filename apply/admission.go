@@ -27,14 +27,6 @@ type readByAdmission struct {
 	new *unstructured.Unstructured // as the release has it; nil when it is dropped
 }
 
-// either returns what the object is to be, or what it was where it is dropped.
-func (r readByAdmission) either() *unstructured.Unstructured {
-	if r.new != nil {
-		return r.new
-	}
-	return r.old
-}
-
 // is reports whether something holds of the object as it is now or as the release has it.
 func (r readByAdmission) is(so func(*unstructured.Unstructured) bool) bool {
 	return r.old != nil && so(r.old) || r.new != nil && so(r.new)
@@ -292,7 +284,7 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 // Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
 // names.
 func (c Change) Refused(refusal error) bool {
-	if c.Action != decide.Delete || !c.IsAdmission() {
+	if c.Action != decide.Delete || !c.isAdmission() {
 		return false
 	}
 	o := refusedObject{err: refusal, blames: verify.Read(refusal).Blames()}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func TestAdmissionRules(t *testing.T) {
 				parameters: []parameters{{kind: schema.GroupKind{Kind: "Secret"}, selector: chosen}},
 			}
 			r := readByAdmission{old: parsed(t, c.old), new: parsed(t, c.next)}
-			r.id = kube.IDOf(r.either())
+			r.id = kube.IDOf(cmp.Or(r.new, r.old))
 			a.changes = []readByAdmission{r}
 			obj, refusal := parsed(t, c.refused), errors.New(c.text)
 			plural := schema.GroupVersionResource{Resource: strings.ToLower(obj.GetKind()) + "s"}

@@ -36,7 +36,7 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 		settle(plan.PruneFirst)
 	}
 	a.cluster.ForgetKinds()
-	again, err := a.plan(ctx, req, settled, a.planning.oursAfter(plan, done))
+	again, err := a.makePlan(ctx, req, settled, a.planning.oursAfter(plan, done))
 	if err == nil {
 		err = again.CheckPermissions()
 	}
@@ -64,6 +64,7 @@ func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done i
 	}
 	plan.Waves = slices.Concat(plan.Waves[:done], again.Waves)
 	plan.Prune, plan.PruneLast, plan.Hooks = again.Prune, again.PruneLast, slices.Concat(plan.Hooks[:req.PreHooks], again.Hooks)
+	a.plan = plan
 	return nil
 }
 
@@ -101,22 +102,15 @@ func (p *planning) unsettled(targets []*target) []*target {
 // Vanished returns the objects of changes that were carried out and that aren't in the cluster any more. One that the account may
 // not read counts as there.
 func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, error) {
-	lookups := make([]lookup, len(changes))
+	list := make([]sought, len(changes))
 	for i, c := range changes {
-		m, isServed, err := a.stillServed(ctx, c.Applied.GroupVersionKind())
+		m, _, err := a.stillServed(ctx, c.Applied.GroupVersionKind())
 		if err != nil {
 			return nil, &ObjectError{ID: c.ID, Source: c.Source, Doing: "looking once more at", Err: err}
 		}
-		lookups[i] = lookup{collection{mapping: m, namespace: c.ID.Namespace}, c.ID.Name, !isServed}
+		list[i] = sought{id: c.ID, source: c.Source, mapping: m}
 	}
-	o := &observer{a: a, prerequisites: &prerequisites{}, warnings: &warnings{}}
-	never := func(int, bool) bool { return false }
-	seen, err := o.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
-		if lookups[i].in.mapping == (kube.Mapping{}) {
-			return observation{}, nil // the kind is gone
-		}
-		return o.observeMeta(ctx, lookups[i].in.mapping, changes[i].ID, changes[i].Source)
-	})
+	seen, err := (&observer{a: a, prerequisites: &prerequisites{}, warnings: &warnings{}}).find(ctx, list, false)
 	if err != nil {
 		return nil, err
 	}
@@ -129,13 +123,12 @@ func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, e
 	return gone, nil
 }
 
-// RedecideDeferred decides again, in place, about the deferred changes of p whose
-// prerequisites are all present, also about hooks. Run does the same for the changes that it is given.
-// Calling this when the new namespaces, the CRDs and the other prerequisites exist
-// reports all rejections before the first workload changes. Other changes stay as they
-// are. It changes nothing in the cluster. The error is like that of Plan, but late.
-func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
-	return a.redecideDeferred(ctx, p.lists(), p.Hooks, false)
+// RedecideDeferred decides again, in place, about the deferred changes of the last plan whose prerequisites are all present, also
+// about hooks. Run and Prune do it when they are done, so that all rejections are known before the first workload changes; call it
+// when the new namespaces exist. Other changes stay as they are. It changes nothing in the cluster. The error is like that of Plan,
+// but late.
+func (a *Applier) RedecideDeferred(ctx context.Context) error {
+	return a.redecideDeferred(ctx, a.plan.lists(), a.plan.Hooks, false)
 }
 
 // redecideDeferred decides again, in place, about the deferred changes of the plan that its planning stands for whose

@@ -43,7 +43,8 @@ import (
 type Applier struct {
 	*requester
 	owner     provenance.Owner
-	planning  *planning // of the last plan; nil when that writes nothing
+	plan      *Plan     // the last one
+	planning  *planning // of it; nil when it writes nothing
 	builtin   func() (managedfields.TypeConverter, error)
 	unawaited []Change // CRDs that Run has written; see AwaitKinds
 

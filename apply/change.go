@@ -131,8 +131,8 @@ func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.
 // MayWrite reports whether carrying the change out may write the object.
 func (c Change) MayWrite() bool { return len(c.writes) > 0 || c.Deferral != nil }
 
-// IsAdmission reports whether the change is about what the API server asks before it admits others: a policy or a webhook.
-func (c Change) IsAdmission() bool { return c.ID.Group == admissionGroup }
+// isAdmission reports whether the change is about what the API server asks before it admits others: a policy or a webhook.
+func (c Change) isAdmission() bool { return c.ID.Group == admissionGroup }
 
 // IsUnreadable reports whether an orphan stays only because it couldn't be read.
 func (c Change) IsUnreadable() bool { return c.Action == decide.Keep && c.Live == nil }

@@ -146,6 +146,30 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered fun
 	return out, o.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
 }
 
+// A sought is an object that isn't a target and is looked for.
+type sought struct {
+	id      kube.ID
+	source  string
+	mapping kube.Mapping // zero: there can be none of its kind
+	alone   bool         // it isn't looked for in a list
+}
+
+// find reads the metadata of objects. With labelled, those that lists don't have count as absent; else they may exist without Helm's
+// label.
+func (o *observer) find(ctx context.Context, list []sought, labelled bool) ([]observation, error) {
+	lookups := make([]lookup, len(list))
+	for i, s := range list {
+		lookups[i] = lookup{collection{mapping: s.mapping, namespace: s.id.Namespace}, s.id.Name, s.alone || s.mapping == (kube.Mapping{})}
+	}
+	answered := func(_ int, complete bool) bool { return labelled && complete }
+	return o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) {
+		if list[i].mapping == (kube.Mapping{}) {
+			return observation{}, nil
+		}
+		return o.observeMeta(ctx, list[i].mapping, list[i].id, list[i].source)
+	})
+}
+
 // prefetch observes targets ahead of time; the next observe of each uses that, once.
 func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 	observed, err := o.observe(ctx, targets)

@@ -164,11 +164,7 @@ func (o *releaseOrder) addParameters() {
 				if j == i || o.nodes[j].Weight != nil || !parameters.include(other.obj) {
 					continue
 				}
-				before := o.nodes[i].Edges
-				o.nodes[i].Edges = append(slices.Clone(before), ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "by which its policy goes"})
-				if len(ordering.Cycles(o.nodes)) > 0 {
-					o.nodes[i].Edges = before
-				}
+				o.addUnlessCyclic(i, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "by which its policy goes"})
 			}
 		}
 	}
@@ -229,8 +225,7 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 		return t.isPostHook || slices.ContainsFunc(until, func(id kube.ID) bool { return o.p.runsBefore(id, t) })
 	}
 	before := slices.Clone(o.nodes)
-	n := &o.nodes[o.index[t.id]]
-	n.Edges = slices.Clone(n.Edges)
+	var edges []ordering.Edge
 	for _, id := range until {
 		i, ok := o.index[id]
 		if !ok {
@@ -240,14 +235,25 @@ func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 		if id.Group == "apps" {
 			e.State = ordering.Ready // the webhook has to answer
 		}
-		n.Edges = append(n.Edges, e)
+		edges = append(edges, e)
 		o.nodes[i].ComesFirst = o.nodes[i].ComesFirst || comesFirst(id)
 	}
-	if len(ordering.Cycles(o.nodes)) > 0 {
+	if !o.addUnlessCyclic(o.index[t.id], edges...) {
 		o.nodes = before
 		return false
 	}
 	return true
+}
+
+// addUnlessCyclic lets a node also wait for others, and reports false where that makes a cycle: then nothing changes.
+func (o *releaseOrder) addUnlessCyclic(i int, edges ...ordering.Edge) bool {
+	before := o.nodes[i].Edges
+	o.nodes[i].Edges = slices.Concat(before, edges)
+	isCyclic := len(ordering.Cycles(o.nodes)) > 0
+	if isCyclic {
+		o.nodes[i].Edges = before
+	}
+	return !isCyclic
 }
 
 // tightenLater puts a ResourceQuota that leaves less room after what is created in its namespace: until what the chart drops is
@@ -260,16 +266,13 @@ func (o *releaseOrder) tightenLater(orphans []Change) {
 		if t.id.Group != "" || t.id.Kind != "ResourceQuota" || o.nodes[i].Weight != nil || !leavesLess(t.decided) || !slices.ContainsFunc(orphans, drops) {
 			continue
 		}
-		before := o.nodes[i].Edges
-		o.nodes[i].Edges = slices.Clone(before)
+		var edges []ordering.Edge
 		for j, other := range o.targets {
 			if c := other.decided; j != i && c != nil && c.Action == decide.Create && c.ID.Namespace == t.id.Namespace && !other.deferral.waitsFor(t.id) {
-				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is created while it leaves more room"})
+				edges = append(edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is created while it leaves more room"})
 			}
 		}
-		if len(ordering.Cycles(o.nodes)) > 0 {
-			o.nodes[i].Edges = before
-		}
+		o.addUnlessCyclic(i, edges...)
 	}
 }
 

@@ -173,18 +173,14 @@ func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, erro
 // observeOrphans reads the metadata of orphans that nothing keeps from that. Those that a list doesn't have may exist
 // without Helm's label.
 func (p *planning) observeOrphans(ctx context.Context, list []*orphan) error {
-	lookups := make([]lookup, len(list))
+	known := make([]sought, len(list))
 	for i, o := range list {
-		lookups[i] = lookup{o.collection(), o.ID.Name, o.obstacle != (obstacle{})}
-	}
-	never := func(int, bool) bool { return false }
-	observed, err := p.observer.listOrGet(ctx, lookups, never, func(i int) (observation, error) {
-		o := list[i]
-		if o.obstacle != (obstacle{}) {
-			return observation{}, nil
+		known[i] = sought{id: o.ID, source: o.source}
+		if o.obstacle == (obstacle{}) {
+			known[i].mapping = o.mapping
 		}
-		return p.observer.observeMeta(ctx, o.mapping, o.ID, o.source)
-	})
+	}
+	observed, err := p.observer.find(ctx, known, false)
 	for i, s := range observed {
 		if list[i].found = s.meta; s.forbidden {
 			list[i].obstacle = obstacle{"there is no permission to read it, so its owner is unknown", "get"}

@@ -58,11 +58,11 @@ type planning struct {
 // nothing. The applier remembers what it takes to decide again while the plan is carried out. The error is a *RejectedError that lists all objects that can't be applied as
 // the chart has them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
-	return a.plan(ctx, req, nil, nil)
+	return a.makePlan(ctx, req, nil, nil)
 }
 
-// plan is Plan of what isn't settled. ours are the objects that are known to be the release's.
-func (a *Applier) plan(ctx context.Context, req Request, settled map[kube.ID]*Change, ours map[kube.ID]bool) (*Plan, error) {
+// makePlan is Plan of what isn't settled. ours are the objects that are known to be the release's.
+func (a *Applier) makePlan(ctx context.Context, req Request, settled map[kube.ID]*Change, ours map[kube.ID]bool) (*Plan, error) {
 	p, err := a.begin(ctx, req, settled)
 	if err != nil {
 		return nil, err
@@ -164,13 +164,13 @@ func (a *Applier) remember(p *planning, plan *Plan) {
 	note := func(c Change) {
 		switch {
 		case c.Action == decide.Unchanged || c.Action == decide.Keep:
-		case c.IsAdmission():
+		case c.isAdmission():
 			p.changesJudges = true
 		case c.ID.Group == "" && c.ID.Kind == "ResourceQuota":
 			p.changedQuotas[c.ID.Namespace] = true
 		}
 	}
-	a.planning = nil // of thousands of objects it takes megabytes
+	a.plan, a.planning = plan, nil // of thousands of objects it takes megabytes
 	for _, c := range slices.Concat(append(plan.lists(), plan.Hooks)...) {
 		if c.MayWrite() {
 			a.planning = p

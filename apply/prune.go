@@ -115,7 +115,10 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 		gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != decide.Delete || len(c.writes) == 0 })
 		errs = append(errs, a.ensureGone(ctx, gone))
 	}
-	return errors.Join(append(errs, ended)...)
+	if err := errors.Join(append(errs, ended)...); err != nil || until != UntilGone || a.planning == nil {
+		return err
+	}
+	return a.RedecideDeferred(ctx)
 }
 
 // leaveDenied makes of a deletion that admission denies one that stays until a later release: somebody protects what the chart
@@ -263,17 +266,12 @@ func (a *Applier) ensureGone(ctx context.Context, gone []Change) error {
 
 // recreatedObjects returns deletions of the objects that exist again and may be deleted.
 func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change, error) {
-	lookups := make([]lookup, len(gone))
+	list := make([]sought, len(gone))
 	for i, c := range gone {
 		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
-		o := c.orphan
-		lookups[i] = lookup{o.collection(), o.ID.Name, ordering.IsAggregated(o.Declared)}
+		list[i] = sought{id: c.ID, source: c.Source, mapping: a.planning.mappingOf(ctx, c), alone: ordering.IsAggregated(c.orphan.Declared)}
 	}
-	ifComplete := func(_ int, complete bool) bool { return complete }
-	observed, err := a.planning.observer.listOrGet(ctx, lookups, ifComplete, func(i int) (observation, error) {
-		meta, err := a.getMeta(ctx, a.planning.mappingOf(ctx, gone[i]), gone[i].ID)
-		return observation{meta: meta}, err
-	})
+	observed, err := a.planning.observer.find(ctx, list, true)
 	var out []Change
 	for i, s := range observed {
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {

@@ -58,28 +58,25 @@ func TestObjectsOfNewKindsAreNotRead(t *testing.T) {
 
 // Objects of a new kind that somebody makes between plan and run are found although they aren't read
 // before. Those of others aren't taken over, and nothing is written. Those of the release are updated.
+// Somebody has made the kind, too.
 func TestObjectsOfNewKindsThatSomebodyMade(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)
 	s.crds = definition(0, "")
 	const n = 5
 	chart := foos(0, n, "size: 1")
-	planned := func() *apply.Plan {
-		p := s.plan(chart)
-		if err := s.planner(p).Run(bg, p.CRDs, func(*apply.Change) {}); err != nil {
-			t.Fatal(err)
-		}
-		return p
+	p, first := s.plan(chart), s.plan(chart)
+	if err := s.planner(first).Run(bg, first.CRDs, func(*apply.Change) {}); err != nil {
+		t.Fatal(err)
 	}
-	p := planned()
 	objects := s.manifests(foos(0, n, "size: 2"))
 	s.post(objects[2].Object, "somebody")
 	s.post(s.owned(objects[3].Object), "helm")
-	run := func() (writes []kubetest.AuditEvent, err error) {
-		asked := s.requests("foos0", func() { err = s.planner(p).Run(bg, p.Waves[0].Changes, func(*apply.Change) {}) })
+	run := func(changes []apply.Change) (writes []kubetest.AuditEvent, err error) {
+		asked := s.requests("foos0", func() { err = s.planner(p).Run(bg, changes, func(*apply.Change) {}) })
 		return kubetest.Writes(asked), err
 	}
-	writes, err := run()
+	writes, err := run(p.CRDs)
 	var rejected *apply.RejectedError
 	if !errors.As(err, &rejected) || len(rejected.Rejections) != 1 || rejected.Rejections[0].ID.Name != "f-2" || rejected.When != apply.AfterChanges {
 		t.Errorf("got %v, want a late rejection of f-2", err)
@@ -90,7 +87,7 @@ func TestObjectsOfNewKindsThatSomebodyMade(t *testing.T) {
 	if err := s.client(s.ns+".example.com/v1", "Foo0").Delete(bg, "f-2", deleteNow); err != nil {
 		t.Fatal(err)
 	}
-	if writes, err = run(); err != nil || len(writes) < n {
+	if writes, err = run(p.Waves[0].Changes); err != nil || len(writes) < n {
 		t.Errorf("without the object of others: %v, %v", writes, err)
 	}
 	for _, m := range objects {

@@ -23,7 +23,7 @@ import (
 // slice are replaced by what was done, so that predictions can be freed. The error joins
 // an *ObjectError for each failed change. Changes with a Deferral are decided first. If
 // the server rejects some of them, the error is a late *RejectedError and nothing was
-// carried out.
+// carried out. At the end RedecideDeferred decides about what waited for these changes.
 func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
@@ -54,7 +54,10 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(*Change
 			p.prerequisites.markPresent(c.ID)
 		}
 	}
-	return errors.Join(errors.Join(errs...), err)
+	if err := errors.Join(append(errs, err)...); err != nil || p == nil {
+		return err
+	}
+	return a.RedecideDeferred(ctx)
 }
 
 // executeAll carries changes out side by side. errs has the error of each, nil for those that ended well;

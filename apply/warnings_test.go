@@ -66,7 +66,7 @@ func TestServerWarningsOfDeferredObjectsAreReported(t *testing.T) {
 		t.Fatalf("the server was asked before the namespace exists: %s", text)
 	}
 	s.post(s.manifests("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n")[0].Object, "somebody")
-	if err := s.planner(p).RedecideDeferred(bg, p); err != nil {
+	if err := s.planner(p).RedecideDeferred(bg); err != nil {
 		t.Fatal(err)
 	}
 	s.run(p)

@@ -135,11 +135,6 @@ const (
 	hookDeletePolicyAnnotation = "helm.sh/hook-delete-policy"
 )
 
-// IsPreHook reports whether a manifest is a hook that runs before the objects of the release.
-func IsPreHook(obj metav1.Object) bool {
-	return strings.Contains(obj.GetAnnotations()[hookAnnotation], "pre-")
-}
-
 // IsHook reports whether an object says that it is a hook, by Helm's annotation or by the one that our
 // runs write. An item of a List that earlier builds created has only the latter.
 func IsHook(obj metav1.Object) bool {

@@ -38,7 +38,7 @@ func (p *Prediction) Conflicts() ([]Conflict, error) {
 		after, stated := fields.Value(p.Desired.Object, c.Path)
 		switch {
 		case has == stated && (fields.Equal(before, after) || compare.SameQuantity(fields.Names(c.Path), before, after)): // but not to the schema: 1 and 1.0, 1 and 1000m
-		case c.By.Class() == ownership.Ambiguous && p.HasDeclaredValue(c.Path, before): // nobody changed it: the chart's own value of an earlier revision
+		case c.By.Class() == ownership.Ambiguous && p.hasDeclaredValue(c.Path, before): // nobody changed it: the chart's own value of an earlier revision
 		default:
 			out = append(out, Conflict{Conflict: c, Repeated: p.isRepeated(c, after)})
 		}
@@ -48,7 +48,7 @@ func (p *Prediction) Conflicts() ([]Conflict, error) {
 
 func (p *Prediction) isRepeated(c ownership.Conflict, wanted any) bool {
 	ours := ownership.ApplyEntry(p.Live.Entries)
-	return ours != nil && c.By.Class() == ownership.Controller && !c.By.Time.Before(ours.Time) && p.HasDeclaredValue(c.Path, wanted)
+	return ours != nil && c.By.Class() == ownership.Controller && !c.By.Time.Before(ours.Time) && p.hasDeclaredValue(c.Path, wanted)
 }
 
 // A Collision is a list item, a field of one, or a member of a union that the chart doesn't

@@ -172,13 +172,13 @@ func everDeclared(by []Declared) *fieldpath.Set {
 	return out
 }
 
-// IsDeclared reports whether the chart or a stored revision declares a field.
-func (p *Prediction) IsDeclared(path fieldpath.Path) bool {
+// isDeclared reports whether the chart or a stored revision declares a field.
+func (p *Prediction) isDeclared(path fieldpath.Path) bool {
 	return p.DesiredFields.Has(path) || p.LastDeclaredIn(path) > 0
 }
 
-// HasDeclaredValue reports whether a stored revision gave a field this value.
-func (p *Prediction) HasDeclaredValue(path fieldpath.Path, value any) bool {
+// hasDeclaredValue reports whether a stored revision gave a field this value.
+func (p *Prediction) hasDeclaredValue(path fieldpath.Path, value any) bool {
 	return slices.ContainsFunc(p.declared, func(r Declared) bool {
 		v, ok := fields.Value(r.Object, path)
 		return ok && fields.Equal(v, value)

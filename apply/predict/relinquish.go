@@ -96,7 +96,7 @@ func (p *Prediction) ChangedDefaults(diff *typed.Comparison) *fieldpath.Set {
 		return fieldpath.NewSet()
 	}
 	return fields.Where(diff.Modified.Union(diff.Removed), func(path fieldpath.Path) bool {
-		return !p.IsDeclared(path) && p.Migrated.Ours.Has(path) && !p.reverted(path) &&
+		return !p.isDeclared(path) && p.Migrated.Ours.Has(path) && !p.reverted(path) &&
 			!fields.Covers(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(p.Live.Value, path)
 	})
 }
@@ -111,10 +111,10 @@ func (p *Prediction) reverted(path fieldpath.Path) bool {
 func (p *Prediction) UndeclaredDefaults() *fieldpath.Set {
 	return fields.Where(p.Migrated.Ours, func(path fieldpath.Path) bool {
 		for i := range path {
-			if at := path[:i+1]; !p.IsDeclared(at) && isItemOrMapKey(p.Live.Value, at) {
+			if at := path[:i+1]; !p.isDeclared(at) && isItemOrMapKey(p.Live.Value, at) {
 				return false
 			}
 		}
-		return !p.IsDeclared(path) && !p.reverted(path)
+		return !p.isDeclared(path) && !p.reverted(path)
 	})
 }

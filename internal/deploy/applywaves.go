@@ -40,7 +40,7 @@ func (r *run) applyWaves(ctx context.Context, done int) error {
 			total += len(rest[n].Changes)
 			n++
 		}
-		if err := r.pruneFirst(ctx, rest[0].PruneFirst); err != nil {
+		if err := r.prune(ctx, rest[0].PruneFirst, apply.UntilGone); err != nil {
 			return err
 		}
 		err := r.runStep(ctx, StepApply, total, func() error { return r.applyTogether(ctx, rest[:n]) })
@@ -89,10 +89,6 @@ func (r *run) isReadyWhenApplied(id kube.ID) bool {
 func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 	for _, wave := range waves {
 		if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {
-			return err
-		}
-		// Decide about the deferred changes as soon as what they wait for is there, before the first workload changes.
-		if err := r.applier.RedecideDeferred(ctx, r.op.Plan); err != nil {
 			return err
 		}
 	}

@@ -89,11 +89,11 @@ func (r *run) deployObjects(ctx context.Context) error {
 		func() error { return r.applyCRDs(ctx) },
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.lookAgainAfterHooks(ctx) },
-		func() error { return r.pruneFirst(ctx, r.op.Plan.PruneFirst) },
+		func() error { return r.prune(ctx, r.op.Plan.PruneFirst, apply.UntilGone) },
 		func() error { return r.applyWaves(ctx, 0) },
 		func() error { return r.applier.AwaitKinds(ctx, r.op.wait) },
 		func() error { return r.waitUntilReady(ctx) },
-		func() error { return r.prune(ctx) },
+		func() error { return r.prune(ctx, r.op.Plan.Prune, apply.UntilNotBack) },
 		func() error { return r.lookOnceMore(ctx) },
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 		func() error { return r.op.Plan.Stayed(r.op.Target) },
@@ -123,12 +123,7 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 // served that hooks and objects may use.
 func (r *run) applyCRDs(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
-	return r.runStep(ctx, StepCRDs, len(changes), func() error {
-		if err := r.applyChanges(ctx, StepCRDs, changes); err != nil {
-			return err
-		}
-		return r.applier.RedecideDeferred(ctx, r.op.Plan)
-	})
+	return r.runStep(ctx, StepCRDs, len(changes), func() error { return r.applyChanges(ctx, StepCRDs, changes) })
 }
 
 func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Change) error {
@@ -146,22 +141,11 @@ func (r *run) reportApplied(step Step) func(*apply.Change) {
 	}
 }
 
-// pruneFirst deletes what the chart dropped and what must be gone before other objects change.
-func (r *run) pruneFirst(ctx context.Context, changes []apply.Change) error {
+// prune deletes what the chart dropped: what must be gone before other objects change, and the rest after the wait, because the old may
+// serve until the new is ready.
+func (r *run) prune(ctx context.Context, changes []apply.Change, until apply.Assurance) error {
 	return r.runStep(ctx, StepPrune, len(changes), func() error {
-		if err := r.applier.Prune(ctx, changes, apply.UntilGone, r.reportApplied(StepPrune)); err != nil {
-			return err
-		}
-		return r.applier.RedecideDeferred(ctx, r.op.Plan)
-	})
-}
-
-// prune deletes what else the chart dropped. It comes after the wait: until the new
-// is ready, the old may still serve.
-func (r *run) prune(ctx context.Context) error {
-	changes := r.op.Plan.Prune
-	return r.runStep(ctx, StepPrune, len(changes), func() error {
-		return r.applier.Prune(ctx, changes, apply.UntilNotBack, r.reportApplied(StepPrune))
+		return r.applier.Prune(ctx, changes, until, r.reportApplied(StepPrune))
 	})
 }
 

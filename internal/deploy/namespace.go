@@ -71,7 +71,7 @@ func (l *lifecycle) redecideInNewNamespace(ctx context.Context) (err error) {
 	if err := l.awaitDefaultAccount(ctx, l.op); err != nil {
 		return err
 	}
-	err = l.op.applier.RedecideDeferred(ctx, l.op.Plan)
+	err = l.op.applier.RedecideDeferred(ctx)
 	if rejected := (*apply.RejectedError)(nil); errors.As(err, &rejected) {
 		rejected.When = apply.BeforeChanges // nothing was changed but the namespace, which is deleted again
 	}

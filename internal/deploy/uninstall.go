@@ -137,7 +137,7 @@ func (r *run) removeObjects(ctx context.Context) error {
 	return r.inSequence(ctx,
 		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.lookAgainAfterHooks(ctx) },
-		func() error { return r.prune(ctx) },
+		func() error { return r.prune(ctx, r.op.Plan.Prune, apply.UntilNotBack) },
 		func() error { return unreadable(r.op.Plan.Prune) },
 		func() error { return r.waitUntilGone(ctx) },
 		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
