@@ -140,20 +140,20 @@ func (u *updateDecision) decideCollisions() error {
 		if len(found) == 0 {
 			break
 		}
-		var seen []fieldpath.Path
+		outcomes := map[string]decide.FieldOutcome{}
 		for _, col := range found {
-			if slices.ContainsFunc(seen, col.Theirs.Equals) {
-				continue // the same two items collide in several ways
+			outcome, seen := outcomes[col.Theirs.String()] // one item collides in several ways, or with several
+			if !seen {
+				outcome = u.contestItem(decide.SetByOthers, col)
+				outcomes[col.Theirs.String()] = outcome
 			}
-			seen = append(seen, col.Theirs)
-			outcome := u.contestItem(decide.SetByOthers, col)
 			if outcome == decide.OutcomeYielded {
 				u.prediction.RelinquishItem(col.Relinquishable)
 				u.prediction.RelinquishField(col.Theirs)
 				continue
 			}
 			u.prediction.RemoveTheirs(col.Theirs)
-			if outcome == decide.OutcomeTaken {
+			if outcome == decide.OutcomeTaken && !seen {
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.Theirs), managersOf(col.Owners), col.Why, fields.String(col.Ours))
 			}
 		}

@@ -94,6 +94,7 @@ func TestMemberPutInByHandIsAConflict(t *testing.T) {
 		"stated ranges":     {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerSourceRanges: [10.0.0.0/8], ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"loadBalancerSourceRanges":null}}`},
 		"stated class":      {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerClass: example.com/x, ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"loadBalancerClass":null}}`},
 		"stated policy":     {service("type: LoadBalancer, allocateLoadBalancerNodePorts: false, externalTrafficPolicy: Cluster, ports: [{port: 80}]"), `{"spec":{"type":"ClusterIP","allocateLoadBalancerNodePorts":null,"externalTrafficPolicy":null}}`},
+		"stated ports":      {service("type: NodePort, ports: [{name: a, port: 80, nodePort: 30061}, {name: b, port: 81, nodePort: 30062}]"), `{"spec":{"type":"ClusterIP"}}`},
 		"named port":        {fmt.Sprintf(ingress, "service: {name: a, port: {number: 80}}"), `{"spec":{"defaultBackend":{"service":{"port":{"number":null,"name":"http"}}}}}`},
 		"seccomp profile":   {pod("", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a}}"), template("", `"securityContext":{"seccompProfile":{"type":"RuntimeDefault","localhostProfile":null}}`)},
 		"profile by hand":   {pod("", ", securityContext: {seccompProfile: {type: RuntimeDefault}}"), template("", `"securityContext":{"seccompProfile":{"type":"Localhost","localhostProfile":"a"}}`)},

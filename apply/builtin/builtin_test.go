@@ -178,6 +178,9 @@ func TestUnionsAreOfTheSchemas(t *testing.T) {
 			parts := strings.Split(def.Name, ".")
 			seen[parts[len(parts)-3]+"."+parts[len(parts)-1]] = true
 			names := append(slices.Clone(u.members), u.others...)
+			if u.List != "" {
+				names = []string{u.List}
+			}
 			if u.Discriminator != "" {
 				names = append(names, u.Discriminator)
 			}

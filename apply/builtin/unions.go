@@ -13,6 +13,8 @@ type Union struct {
 	members []string // nil if all fields but others are members
 	others  []string
 
+	// List is the list whose items have the members; empty if the value itself has them.
+	List string
 	// Discriminator is the field whose value says which members may be there; empty if there may be one.
 	Discriminator string
 	allowed       map[string][]string // by value of the discriminator
@@ -44,6 +46,8 @@ var unions = map[string][]Union{
 		// dropTypeDependentFields of k8s.io/kubernetes/pkg/registry/core/service/strategy.go
 		{Discriminator: "type", members: []string{"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"}, Pruned: true, otherwise: "ClusterIP",
 			allowed: map[string][]string{"LoadBalancer": {"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass"}, "NodePort": {"externalTrafficPolicy"}}},
+		{Discriminator: "type", List: "ports", members: []string{"nodePort"}, Pruned: true, otherwise: "ClusterIP",
+			allowed: map[string][]string{"LoadBalancer": {"nodePort"}, "NodePort": {"nodePort"}}},
 	},
 	"core.Volume":      {{others: []string{"name"}, Default: "emptyDir"}},
 	"core.VolumeMount": {{members: []string{"subPath", "subPathExpr"}}},

@@ -110,7 +110,11 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 		}
 		if ref.NamedType != nil {
 			for _, u := range builtin.UnionsOf(*ref.NamedType) {
-				f.checkUnion(u, path, v)
+				if u.List != "" {
+					f.checkItems(u, path, v, atom.Map)
+				} else {
+					f.checkUnion(u, path, v)
+				}
 			}
 		}
 		for name, child := range v {

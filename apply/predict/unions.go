@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"deployer/apply/builtin"
 	"deployer/apply/compare"
@@ -39,6 +40,18 @@ func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now m
 		}
 	default:
 		f.addRemnants(u, path, now)
+	}
+}
+
+// checkItems finds the members in items of a list that the value of the discriminator doesn't allow, if that was left to others.
+func (f *collisionFinder) checkItems(u builtin.Union, path fieldpath.Path, now map[string]any, t *schema.Map) {
+	discriminator := extended(path, fieldpath.FieldNameElement(u.Discriminator))
+	for _, item := range f.items([]string{u.List}, path, now, t) {
+		for _, member := range u.MembersOf(item.stated) {
+			if f.p.relinquished.Has(discriminator) && !u.Allows(member, now[u.Discriminator]) {
+				f.addLeftover(discriminator, extended(item.path, fieldpath.FieldNameElement(member)), false)
+			}
+		}
 	}
 }
 
