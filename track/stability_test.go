@@ -107,3 +107,26 @@ func TestEventsOfTheReplacedObjectAreIgnored(t *testing.T) {
 		t.Errorf("observed %s, want the object that took its name later", s.observed.object.GetUID())
 	}
 }
+
+// TestAnnotatedFasterThanAStatusFollows fails if a rollout never ends because others annotate the Deployment all the time, each time in
+// a new generation.
+func TestAnnotatedFasterThanAStatusFollows(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		observed int64
+		want     State
+	}{
+		"the change is seen, not all annotations": {7, Ready},
+		"the change isn't seen":                   {2, Progressing},
+	} {
+		web := unprobed(1)
+		web.SetGeneration(3)
+		s := newTrackedObject(Target{ID: kube.IDOf(web), Baseline: web.DeepCopy(), Changed: true}, &Options{}, now)
+		web.SetGeneration(9)
+		web.Object["status"].(map[string]any)["observedGeneration"] = c.observed
+		s.update(web, now)
+		if got, _ := s.evaluate(now); got.State != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, got.State, got.Message, c.want)
+		}
+	}
+}

@@ -133,6 +133,17 @@ func ChangeObserved(obj *unstructured.Unstructured) bool {
 	return seen && known
 }
 
+// changeObserved reports whether the controller says that it has seen the object as this run left it. Later generations are others', who may
+// write them faster than a status can follow: each annotation of a Deployment makes one.
+func (in *Input) changeObserved() bool {
+	got, known := number(field(in.Object.Object, "status", "observedGeneration"))
+	needed := in.Object.GetGeneration()
+	if in.Baseline != nil && in.Baseline.GetGeneration() > 0 {
+		needed = min(needed, in.Baseline.GetGeneration())
+	}
+	return known && got >= needed
+}
+
 // isFresh reports whether a condition was written after the baseline. Times are
 // compared with the baseline's times only: both are the cluster's.
 func isFresh(in Input, c map[string]any) bool {
