@@ -28,6 +28,7 @@ type Deferral struct {
 const (
 	unconvertedKind = "its kind's conversion webhook doesn't answer yet; it comes with this release"
 	unconvertedNow  = "its kind's conversion webhook doesn't answer; the release changes its CustomResourceDefinition, which names the webhook"
+	unconvertedYet  = "hooks run first: its kind's conversion webhook doesn't answer"
 	changingKind    = "its CustomResourceDefinition changes with this release"
 )
 
@@ -79,8 +80,7 @@ func (p *prerequisites) expectHook(id kube.ID) {
 }
 
 // mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
-// object that can't be changed and may be deleted, for the lack of something that may be made, by a webhook that doesn't
-// answer, for what others have or a quota lacks, or by the schema of a custom resource.
+// object that can't be changed and may be deleted, for the state of the namespace or the cluster, or by the schema of a custom resource.
 func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	if len(p.hooks) == 0 {
 		return false
@@ -88,7 +88,7 @@ func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	said := verify.Read(err)
 	isInvalid := errors.As(err, new(*InvalidError)) || said.Kind == verify.Schema
 	switch {
-	case errors.As(err, new(*ImmutableError)), said.Kind == verify.Missing, said.MayPass():
+	case errors.As(err, new(*ImmutableError)), said.MayEndByHooks():
 		return true
 	default:
 		return isInvalid && !kube.IsBuiltinGroup(t.id.Group)
@@ -200,7 +200,10 @@ func (p *prerequisites) kindChanges(t *target) bool { return p.anyMissing(t.defi
 // answer yet.
 func (t *target) conversionDeferral() *Deferral {
 	reason := unconvertedKind
-	if slices.Contains(t.ordering.converter, t.definition()) {
+	switch {
+	case len(t.ordering.converter) == 0:
+		return &Deferral{Reason: unconvertedYet, Until: t.hooksFirst}
+	case slices.Contains(t.ordering.converter, t.definition()):
 		reason = unconvertedNow
 	}
 	return &Deferral{Reason: reason, Until: t.ordering.converter}

@@ -36,8 +36,10 @@ type target struct {
 	isPostHook bool // it runs when all objects are there
 	// awaitsWebhook says that a webhook that does not answer may be mended before the turn of the object.
 	awaitsWebhook bool
-	manifestHash  string // of obj and of the policies that shape it
-	noKind        error  // the cluster has no such kind, and the object stays behind
+	// hooksFirst are the hooks that run before the turn of the object.
+	hooksFirst   []kube.ID
+	manifestHash string // of obj and of the policies that shape it
+	noKind       error  // the cluster has no such kind, and the object stays behind
 
 	ordering  targetOrdering
 	deferral  *Deferral // what a decision has to wait for, or had to; nil when it needn't

@@ -64,10 +64,10 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 }
 
 // failsConversion reports whether an object can't be read or written because the conversion
-// webhook of its kind, which this release brings, doesn't answer. Before the object's turn that isn't
+// webhook of its kind, which this release brings or its hooks may mend, doesn't answer. Before the object's turn that isn't
 // asked again: it is decided when the webhook is there.
 func (t *target) failsConversion(said verify.Answer) bool {
-	return len(t.ordering.converter) > 0 && (said.Detail == verify.NotConverted || said.Detail == verify.NotPruned)
+	return said.Detail == verify.NotConverted && len(t.ordering.converter)+len(t.hooksFirst) > 0 || said.Detail == verify.NotPruned && len(t.ordering.converter) > 0
 }
 
 // isTransient reports whether a read of the object failed in a way that is worth repeating now.

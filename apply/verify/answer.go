@@ -116,6 +116,13 @@ func (a Answer) LacksKindOrNamespace() bool {
 // MayPass reports whether the API server may accept the object when its turn comes, as it is.
 func (a Answer) MayPass() bool { return a.Kind == WebhookDown || a.Kind == Held || a.Kind == Quota }
 
+// MayEndByHooks reports whether hooks of a release may end what refuses the object, because it is the state of the namespace or of the
+// cluster: what is missing or used up, limits, classes, the level of pod security, and versions that are stored. What policies, webhooks and
+// permissions say isn't.
+func (a Answer) MayEndByHooks() bool {
+	return a.MayPass() || slices.Contains([]Kind{Missing, Limit, Class}, a.Kind) || a.Detail == PodSecurity || a.Detail == StillStored
+}
+
 // DependsOnOthers reports whether what refuses the object is something else in the cluster, which may change.
 func (a Answer) DependsOnOthers() bool {
 	return a.MayPass() || slices.Contains([]Kind{Policy, WebhookSays, Limit, Class, Permission}, a.Kind)

@@ -92,6 +92,8 @@ const (
 	NotConverted Detail = "not-converted" // a conversion webhook failed or didn't answer
 	Uncounted    Detail = "uncounted"     // a controller hasn't counted yet what a new ResourceQuota allows
 	QuotaRaced   Detail = "quota-raced"   // somebody else updated a ResourceQuota at the same time, which passes
+	StillStored  Detail = "still-stored"  // objects may be stored in a version that the definition lacks
+	PodSecurity  Detail = "pod-security"  // the level that labels of the namespace say
 )
 
 // detailOf reads a detail from a text of that code.
@@ -120,6 +122,8 @@ var details = []struct {
 	{NotConverted, 0, []string{conversionFails}},
 	{Uncounted, 0, []string{"status unknown for quota"}},
 	{QuotaRaced, 409, []string{"cannot be fulfilled on resourcequotas"}},
+	{StillStored, 422, []string{"must remain in spec.versions until a storage migration"}},
+	{PodSecurity, 403, []string{`violates PodSecurity "`}},
 }
 
 const (

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kubetest"
 )
 
 // unplaced is a Deployment that never becomes ready.
@@ -86,26 +88,36 @@ func TestRefusedByNewPolicy(t *testing.T) {
 	w.cluster.Since(t, "1.30", "ValidatingAdmissionPolicies")
 	w.ok("install", "x", w.chart(configMap("judged", "1"), configMap("free", "1")))
 	w.ok("upgrade", "x", w.chart(configMap("judged", "2"), configMap("free", "2")))
-	name := "since-" + w.ns
-	w.create("validatingadmissionpolicies", "test", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`},
-spec: {matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [configmaps], resourceNames: [judged]}], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+w.ns+`}}},
-  validations: [{expression: "object.data.key != '1'", message: "not as it was"}]}}`)
-	w.create("validatingadmissionpolicybindings", "test", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`, validationActions: [Deny]}}`)
-	t.Cleanup(func() {
-		_ = w.in("validatingadmissionpolicybindings").Delete(context.Background(), name, metav1.DeleteOptions{})
-		_ = w.in("validatingadmissionpolicies").Delete(context.Background(), name, metav1.DeleteOptions{})
-	})
-	w.cluster.Eventually(t, time.Minute, "the policy to be in force", func(ctx context.Context) error {
-		if r := w.try(deployerBinary, "plan", "--rollback", "x", "1"); !strings.Contains(r.out, "not as it was") {
-			return fmt.Errorf("%s", r)
-		}
-		return nil
-	})
-	w.says(w.exits(1, "rollback", "x", "1"), "stderr", "not as it was", "judged")
+	w.denies("judged", "1")
+	w.says(w.exits(1, "rollback", "x", "1"), "stderr", "not allowed", "judged")
 	for name, want := range map[string]string{"judged": "2", "free": "1"} {
 		if got := field(w.must("configmaps", name), "data.key"); got != want {
 			t.Errorf("ConfigMap/%s has %v, want %s", name, got, want)
 		}
+	}
+}
+
+// denies makes a policy that denies a value of a ConfigMap. It returns what takes the policy away. Both wait until the API server goes by it.
+func (w *world) denies(name, value string) (end func()) {
+	w.cluster.Since(w.T, "1.30", "ValidatingAdmissionPolicies")
+	policy := "denies-" + w.ns
+	w.create("validatingadmissionpolicies", "test", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+policy+`},
+spec: {matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [configmaps], resourceNames: [`+name+`]}], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+w.ns+`}}},
+  validations: [{expression: "object.data.key != '`+value+`'", message: "not allowed"}]}}`)
+	w.create("validatingadmissionpolicybindings", "test", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+policy+`}, spec: {policyName: `+policy+`, validationActions: [Deny]}}`)
+	isDenied := func() bool {
+		_, err := w.in("configmaps").Create(w.bound(), kubetest.Object(w.T, configMap(name, value)), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), "not allowed")
+	}
+	remove := func() {
+		_ = w.in("validatingadmissionpolicybindings").Delete(context.Background(), policy, metav1.DeleteOptions{})
+		_ = w.in("validatingadmissionpolicies").Delete(context.Background(), policy, metav1.DeleteOptions{})
+	}
+	w.Cleanup(remove)
+	w.eventually("the policy is in force", isDenied)
+	return func() {
+		remove()
+		w.eventually("the policy is in force no more", func() bool { return !isDenied() })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -301,25 +302,25 @@ func TestImmutableUntilHooksRan(t *testing.T) {
 	w.says(w.exits(3, "upgrade", "x", w.chart(statefulSet("db", "3Gi"), configMap("a", "2"))), "stderr", `nothing was changed`)
 }
 
-// TestGateThatAHookOpens: what something outside of the release refuses is refused before the hooks that may end it, and the message
+// TestGateThatAHookOpens: what a policy outside of the release refuses is refused before the hooks that may end it, and the message
 // says how to let them run first.
 func TestGateThatAHookOpens(t *testing.T) {
 	w := newWorld(t)
 	hook := hookJob("open", "pre-upgrade", "before-hook-creation", false)
-	w.create("limitranges", "somebody", "apiVersion: v1\nkind: LimitRange\nmetadata: {name: small}\nspec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}\n")
+	end := w.denies("denied", "1")
 	w.ok("install", "x", w.chart(configMap("a", "1")))
-	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
-	if r := w.exits(3, "upgrade", "x", w.chart(configMap("a", "1"), claim)); strings.Contains(r.err, "--gate") {
+	if r := w.exits(3, "upgrade", "x", w.chart(configMap("a", "1"), configMap("denied", "1"))); strings.Contains(r.err, "--gate") {
 		t.Errorf("no hook can end it:\n%s", r)
 	}
-	second := w.chart(configMap("a", "1"), claim, hook)
+	second := w.chart(configMap("a", "1"), configMap("denied", "1"), hook)
 	w.says(w.exits(3, "upgrade", "x", second), "stderr", `if a hook that runs first ends that: --gate best-effort`)
-	w.whenHookRuns(func() { w.remove("limitranges", "small", metav1.DeleteOptions{}) })
-	w.ok("upgrade", "x", second, "--gate", "best-effort", "--wait=false")
-	w.there("persistentvolumeclaims", map[string]bool{"data": true})
+	w.whenHookRuns(end)
+	w.ok("upgrade", "x", second, "--gate", "best-effort")
+	w.there("configmaps", map[string]bool{"denied": true})
 }
 
-// TestHookMakesRoom fails if a release is refused for a quota or a port before its hook has run, which makes room.
+// TestHookMakesRoom fails if a release is refused for a quota, a port, a limit or the pod security level of its namespace before its hook
+// has run, which makes room.
 func TestHookMakesRoom(t *testing.T) {
 	w := newWorld(t)
 	held := "apiVersion: v1\nkind: Service\nmetadata: {name: held}\nspec: {type: NodePort, ports: [{port: 80, nodePort: 30099}]}\n"
@@ -328,13 +329,30 @@ func TestHookMakesRoom(t *testing.T) {
 	w.eventually("the quota counts", func() bool {
 		return fmt.Sprint(field(w.must("resourcequotas", "q"), "status.used")) == "map[count/configmaps:1]"
 	})
+	w.create("limitranges", "somebody", "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}}")
+	level := func(name string) {
+		w.patch("namespaces", w.ns, "somebody", `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"`+name+`"}}}`)
+	}
+	level("baseline")
+	claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: host}\nspec: {hostNetwork: true, containers: [{name: c, image: r/x:1}]}\n"
+	asks := func(resource, manifest string) error {
+		_, err := w.in(resource).Create(w.bound(), kubetest.Object(t, manifest), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	w.eventually("limit and level are in force", func() bool { return asks("persistentvolumeclaims", claim) != nil && asks("pods", pod) != nil })
 	w.whenHookRuns(func() {
 		w.remove("services", "held", metav1.DeleteOptions{})
+		w.remove("limitranges", "small", metav1.DeleteOptions{})
 		w.patch("resourcequotas", "q", "somebody", `{"spec":{"hard":{"count/configmaps":"9"}}}`)
+		level("privileged")
+		w.eventually("limit and level are in force no more", func() bool { return asks("persistentvolumeclaims", claim) == nil && asks("pods", pod) == nil })
 	})
-	w.ok("install", "x", w.chart(replaceOnce(held, "name: held", "name: new"), configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), hookJob("room", "pre-install", "before-hook-creation", false)))
+	w.ok("install", "x", "--wait=false", w.chart(replaceOnce(held, "name: held", "name: new"), configMap("a", "1"), configMap("b", "1"), configMap("c", "1"), claim, pod, hookJob("room", "pre-install", "before-hook-creation", false)))
 	w.there("configmaps", map[string]bool{"a": true, "b": true, "c": true})
 	w.there("services", map[string]bool{"held": false, "new": true})
+	w.there("persistentvolumeclaims", map[string]bool{"data": true})
+	w.there("pods", map[string]bool{"host": true})
 	w.ok("uninstall", "x")
 }
 
@@ -389,6 +407,90 @@ spec:
 		_ = w.in("customresourcedefinitions").Delete(w.bound(), "proms."+group, metav1.DeleteOptions{})
 	})
 	return group, put
+}
+
+// twoVersions is the definition of a kind Prom with v1 and v2, or with some of them. The last one is stored.
+func twoVersions(group, conversion string, versions ...string) string {
+	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: proms." + group + "}\nspec:\n  group: " + group +
+		"\n  names: {kind: Prom, plural: proms}\n  scope: Namespaced\n  conversion: " + conversion + "\n  versions:\n"
+	for i, version := range versions {
+		crd += fmt.Sprintf("  - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n", version, i == len(versions)-1)
+	}
+	return crd
+}
+
+// TestHookMigratesStoredObjects fails if a definition is refused because of a version in which objects may be stored before the hook has run
+// that stores them in another one.
+func TestHookMigratesStoredObjects(t *testing.T) {
+	w := newWorld(t)
+	group, _ := w.definesProm()
+	w.ok("install", "x", w.chart(twoVersions(group, "{strategy: None}", "v1")))
+	w.ok("upgrade", "x", w.chart(twoVersions(group, "{strategy: None}", "v1", "v2")))
+	last := twoVersions(group, "{strategy: None}", "v2")
+	w.says(w.exits(3, "upgrade", "x", w.chart(last)), "stderr", `storedVersions`, `nothing was changed`)
+	w.whenHookRuns(func() {
+		w.patch("customresourcedefinitions", "proms."+group, "migration", `{"status":{"storedVersions":["v2"]}}`, "status")
+	})
+	w.ok("upgrade", "x", w.chart(last, hookJob("migrate", "pre-upgrade", "before-hook-creation", false)))
+	if versions := field(w.must("customresourcedefinitions", "proms."+group), "spec.versions").([]any); len(versions) != 1 {
+		t.Errorf("the definition has %d versions, want v2", len(versions))
+	}
+}
+
+// TestHookMendsAConverter fails if a custom resource is refused, because its converter doesn't answer, before the hook has run that
+// mends that.
+func TestHookMendsAConverter(t *testing.T) {
+	w := newWorld(t)
+	group, _ := w.definesProm()
+	definition := func(conversion string) {
+		data := []byte(twoVersions(group, conversion, "v2", "v1"))
+		if _, err := w.in("customresourcedefinitions").Patch(w.bound(), "proms."+group, types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: "operator", Force: new(true)}); err != nil {
+			t.Error(err)
+		}
+	}
+	live := func() (*unstructured.Unstructured, error) {
+		v2 := schema.GroupVersionResource{Group: group, Version: "v2", Resource: "proms"}
+		return w.cluster.Dynamic().Resource(v2).Namespace(w.ns).Get(w.bound(), "main", metav1.GetOptions{})
+	}
+	definition("{strategy: None}")
+	w.eventually("the kind is served", func() bool {
+		_, err := live()
+		return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "main")
+	})
+	chart := func(n, hook string) string {
+		return w.chart("apiVersion: "+group+"/v2\nkind: Prom\nmetadata: {name: main}\nspec: {version: '"+n+"'}\n", configMap("a", n), hook)
+	}
+	w.ok("install", "x", chart("1", ""))
+	definition("{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:9/'}}}")
+	w.eventually("nobody converts", func() bool { _, err := live(); return err != nil })
+	w.whenHookRuns(func() {
+		definition("{strategy: None}")
+		w.eventually("the converter is mended", func() bool { _, err := live(); return err == nil })
+	})
+	w.ok("upgrade", "x", chart("2", hookJob("mend", "pre-upgrade", "before-hook-creation", false)))
+	if obj, err := live(); err != nil || field(obj, "spec.version") != "2" {
+		t.Errorf("the custom resource is %v, %v, want the chart's", obj, err)
+	}
+}
+
+// TestHookMakesWayForARollback fails if a rollback is refused for somebody's object before its hook has deleted that, where Helm goes back.
+func TestHookMakesWayForARollback(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("clean", "pre-rollback", "before-hook-creation", false)
+	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("old", "1"), hook))
+	w.ok("upgrade", "x", w.chart(configMap("a", "2"), hook))
+	w.create("configmaps", "kubectl-create", configMap("old", "by hand"))
+	w.says(w.exits(1, "rollback", "x", "1"), "stderr", `ConfigMap/`+w.ns+`/old.*cannot be imported`)
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "2" {
+		t.Errorf("ConfigMap/a has key = %v, want 2: only hooks ran", got)
+	}
+	w.whenHookRuns(func() { w.remove("configmaps", "old", metav1.DeleteOptions{}) })
+	w.ok("rollback", "x", "1")
+	for name, want := range map[string]string{"a": "1", "old": "1"} {
+		if got := field(w.must("configmaps", name), "data.key"); got != want {
+			t.Errorf("ConfigMap/%s has key = %v, want %s", name, got, want)
+		}
+	}
 }
 
 // TestKindOfAHook fails if a chart is refused whose hook brings a kind, or if fields are dropped which the
