@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kubernetes 1.37.2. A CronJob that runs once a year gets another schedule, a daily one whose minute of today has begun. The guess: it runs tomorrow. So
+# Kubernetes 1.37.2. A CronJob that runs on leap days only gets another schedule, a daily one whose minute of today has begun. The guess: it runs tomorrow. So
 # it is until something else of it changes: then the run that was "missed" before the schedule was known starts at once, by a mere
-# label. (startingDeadlineSeconds would keep it from that.) Takes two minutes.
+# label. Takes two minutes.
 CONTROLLERS=cronjob-controller,job-controller
 . "$(dirname "$0")/lib/apiserver.sh"
 echo '{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {timeZone: Etc/UTC, schedule: "0 0 29 2 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}' | apply m
