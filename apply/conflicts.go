@@ -78,6 +78,30 @@ func (u *updateDecision) decideConflicts() error {
 	return nil
 }
 
+// leaveUnchangeable leaves to others what they have changed for good: what the chart has as the last revision had it, and the API server
+// doesn't let go back. It reports whether there is something.
+func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
+	last := objectOf(u.p.history.latestDeclared(u.t.id).Object)
+	for i := range u.change.Conflicts {
+		f := &u.change.Conflicts[i]
+		isWithin := func(name string) bool { return strings.HasPrefix(fields.String(f.FieldPath)+".", name+".") }
+		if f.Outcome != OutcomeTaken || f.Contest != decide.SetByOthers || f.CollidesWith != "" || !slices.ContainsFunc(immutable, isWithin) {
+			continue
+		}
+		was, declared := fields.Value(last, f.FieldPath)
+		if wanted, stated := fields.Value(u.prediction.Desired.Object, f.FieldPath); !declared || !stated || !fields.Equal(was, wanted) {
+			continue
+		}
+		if !left { // a trial has the one before
+			u.prediction.Desired = u.prediction.Desired.DeepCopy()
+		}
+		f.Outcome, left = OutcomeYielded, true
+		u.prediction.RelinquishField(f.FieldPath)
+		u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it: it can't be changed back", f.Path, f.Manager)
+	}
+	return left
+}
+
 // relinquishReplicas leaves the number of replicas out of the desired object if an
 // autoscaler sets it. It never removes the number from the live object: without a value
 // it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal

@@ -213,6 +213,11 @@ func (u *updateDecision) decideByDryRun() (Change, error) {
 	switch {
 	case err != nil:
 		return Change{}, err
+	case u.leaveUnchangeable(immutable):
+		if err := u.computePrediction(); err != nil {
+			return Change{}, err
+		}
+		return u.decideByDryRun()
 	case len(immutable) > 0:
 		return u.decideRecreation(refusal.Err, immutable)
 	case refusal.RefusesWrite() && !keep.Empty():

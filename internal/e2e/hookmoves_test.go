@@ -473,6 +473,31 @@ func TestHookMendsAConverter(t *testing.T) {
 	}
 }
 
+// TestGrownByOthersAndCannotShrink fails if no release is possible any more because others have changed a field for good that the chart
+// still has as before. What the chart changes itself is refused.
+func TestGrownByOthersAndCannotShrink(t *testing.T) {
+	w := newWorld(t)
+	group, put := w.definesProm()
+	put(`, size: {type: integer, x-kubernetes-validations: [{rule: "self >= oldSelf", message: "can't shrink"}]}`)()
+	w.eventually("the kind is served", func() bool {
+		_, err := w.proms(group).List(w.bound(), metav1.ListOptions{})
+		return err == nil
+	})
+	chart := func(version, size string) string {
+		return w.chart("apiVersion: " + group + "/v1\nkind: Prom\nmetadata: {name: main}\nspec: {version: '" + version + "', size: " + size + "}\n")
+	}
+	w.ok("install", "x", chart("1", "3"))
+	if _, err := w.proms(group).Patch(w.bound(), "main", types.MergePatchType, []byte(`{"spec":{"size":5}}`), metav1.PatchOptions{FieldManager: "autoresizer"}); err != nil {
+		t.Fatal(err)
+	}
+	w.says(w.ok("upgrade", "x", chart("2", "3")), "stderr", `spec.size stays as autoresizer set it`)
+	if obj := w.prom(group); field(obj, "spec.version") != "2" || field(obj, "spec.size") != int64(5) {
+		t.Errorf("spec is %v, want version 2 and size 5", field(obj, "spec"))
+	}
+	w.says(w.exits(3, "upgrade", "x", chart("3", "2")), "stderr", `can't shrink`)
+	w.ok("upgrade", "x", chart("3", "7"))
+}
+
 // TestHookMakesWayForARollback fails if a rollback is refused for somebody's object before its hook has deleted that, where Helm goes back.
 func TestHookMakesWayForARollback(t *testing.T) {
 	w := newWorld(t)
