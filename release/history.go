@@ -298,8 +298,7 @@ func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 	})
 }
 
-// An Identity identifies one state of a release history: the UIDs, resourceVersions and
-// statuses of its records. Compare identities with ==. Only that of an unread history is empty.
+// An Identity identifies one state of a release history: the UIDs and statuses of its records, and when their content was written. Compare identities with ==. Only that of an unread history is empty.
 type Identity string
 
 // Identity returns the identity of the history as it was listed, even if records were
@@ -311,7 +310,7 @@ func identify(heads []Summary) Identity {
 	var b strings.Builder
 	b.WriteString("records:\n")
 	for _, s := range heads {
-		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.UID, s.resourceVersion, s.Status)
+		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.UID, s.content, s.Status)
 	}
 	return Identity(b.String())
 }

@@ -6,11 +6,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // What was decided on a history that has changed since isn't begun, also when the
 // numbers of its revisions are the same.
 func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
+	others := func(patch string) func(*testing.T, *site) {
+		return func(t *testing.T, s *site) {
+			secrets := s.Client().CoreV1().Secrets(s.namespace)
+			if _, err := secrets.Patch(t.Context(), SecretName("web", 1), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "syncer"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		meanwhile func(*testing.T, *site)
 		moved     bool
@@ -22,8 +31,9 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 			run(t, s.store, "web", deployed)
 			run(t, s.store, "web", deployed)
 		}, true},
-		"a record written again":    {func(t *testing.T, s *site) { s.relabel(t, SecretName("web", 1), "touched") }, true},
-		"an older revision deleted": {func(t *testing.T, s *site) { s.forget(t, 1) }, true},
+		"a record written again by others":                        {others(`{"data":{"more":"eA=="}}`), true},
+		"a label and an annotation, as others put on all Secrets": {others(`{"metadata":{"labels":{"team":"x"},"annotations":{"seen":"today"}}}`), false},
+		"an older revision deleted":                               {func(t *testing.T, s *site) { s.forget(t, 1) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -134,6 +135,7 @@ type Summary struct {
 	UID string
 
 	resourceVersion string
+	content         string // see contentVersion
 	bundles         []bundleRef
 }
 
@@ -163,7 +165,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	}
 	s.Name, s.Revision, s.Run = name, revision, meta.Annotations[annotationRun]
 	s.WasDeployed = meta.Annotations[annotationWasDeployed] != ""
-	s.resourceVersion, s.bundles = meta.ResourceVersion, bundlesOf(labels, revision)
+	s.resourceVersion, s.content, s.bundles = meta.ResourceVersion, contentVersion(meta), bundlesOf(labels, revision)
 	s.readAnnotations(meta.Annotations)
 	return s, nil
 }
@@ -185,6 +187,18 @@ func (s *Summary) setDetails(rec *Record) {
 	if rec.Namespace != s.Namespace {
 		s.ReleaseNamespace = rec.Namespace
 	}
+}
+
+// contentVersion changes when somebody writes the content of a record, but not with its labels and annotations, which other programs put on
+// all Secrets. Managed fields tell that by the second.
+func contentVersion(meta *metav1.ObjectMeta) string {
+	var writers []string
+	for _, entry := range meta.ManagedFields {
+		if entry.Time != nil && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:data"`) {
+			writers = append(writers, entry.Manager+"@"+entry.Time.UTC().Format(time.RFC3339))
+		}
+	}
+	return cmp.Or(strings.Join(writers, ","), meta.ResourceVersion)
 }
 
 // lastWrite returns when the API server last stored the object, by its own clock.

@@ -409,6 +409,20 @@ spec:
 	return group, put
 }
 
+// TestAnnotatedRecords fails if a run ends because another program annotates the records of the release meanwhile, as it does with all Secrets.
+func TestAnnotatedRecords(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	isRecord := func(method, path string) bool {
+		return method == http.MethodPost && strings.HasSuffix(path, "/secrets")
+	}
+	w.whenMade("the record of the second revision", isRecord, func() {
+		w.patch("secrets", "sh.helm.release.v1.x.v1", "syncer", `{"metadata":{"annotations":{"seen":"today"},"labels":{"team":"x"}}}`)
+	})
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
+	w.statuses("x", "superseded", "deployed")
+}
+
 // twoVersions is the definition of a kind Prom with v1 and v2, or with some of them. The last one is stored.
 func twoVersions(group, conversion string, versions ...string) string {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: proms." + group + "}\nspec:\n  group: " + group +
