@@ -24,14 +24,9 @@ import (
 // autoscalers know which workloads are scaled by a HorizontalPodAutoscaler or a
 // KEDA ScaledObject, live or of this release.
 type autoscalers struct {
-	a           *Applier
-	history     *releaseHistory
-	definitions *definitions
-	targetsByID map[kube.ID]*target
-	settled     map[kube.ID]*Change // see planning
-	warnings    *warnings
-	found       memo[string, scaledWorkloads] // by namespace
-	others      memo[string, scaledWorkloads] // by custom resources of other kinds, by namespace
+	p      *planning
+	found  memo[string, scaledWorkloads] // by namespace
+	others memo[string, scaledWorkloads] // by custom resources of other kinds, by namespace
 }
 
 // scaledWorkloads are the workloads of a namespace that are scaled by something.
@@ -55,7 +50,7 @@ func (s *autoscalers) replicasPath(ctx context.Context, t *target) (fieldpath.Pa
 	if kube.IsBuiltinGroup(t.mapping.GVK.Group) {
 		return usual, nil
 	}
-	version, err := s.definitions.version(ctx, t)
+	version, err := s.p.definitions.version(ctx, t)
 	stated, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
 	if err != nil || stated == "" {
 		return usual, err
@@ -115,15 +110,15 @@ func (s *autoscalers) in(ctx context.Context, namespace string) (scaledWorkloads
 func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloads, error) {
 	out, before := scaledWorkloads{names: map[kube.ID]string{}, comes: map[kube.ID]bool{}}, map[kube.ID]bool{}
 	for _, gk := range autoscalerKinds {
-		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
+		mapping, err := s.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if err != nil {
 			out.incomplete = out.incomplete || !errors.As(err, new(*kube.NoKindMatchError))
 			continue // the owner of the field still tells
 		}
-		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})
+		live, err := s.p.a.list(ctx, collection{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
 			out.incomplete = true
-			s.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
+			s.p.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
 				mapping.Resource.Resource, namespace)
 			continue
 		}
@@ -139,7 +134,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 			}
 		}
 	}
-	for id, t := range s.targetsByID {
+	for id, t := range s.p.targetsByID {
 		if slices.Contains(autoscalerKinds, id.GroupKind()) && id.Namespace == namespace {
 			out.add(t.obj)
 			out.comes[scaleTarget(t.obj)] = id.GroupKind() == autoscalerKinds[0] && !before[scaleTarget(t.obj)]
@@ -151,7 +146,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 // findOthers finds what custom resources scale whose kinds are called after it, such as a WatermarkPodAutoscaler or a CronHPA.
 func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledWorkloads, error) {
 	out := scaledWorkloads{names: map[kube.ID]string{}}
-	kinds, err := s.a.cluster.Kinds(ctx)
+	kinds, err := s.p.a.cluster.Kinds(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -161,7 +156,7 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 		if !scales || !m.Namespaced || kube.IsBuiltinGroup(m.GVK.Group) || slices.Contains(autoscalerKinds, m.GVK.GroupKind()) {
 			continue
 		}
-		live, err := s.a.list(ctx, collection{mapping: m, namespace: namespace})
+		live, err := s.p.a.list(ctx, collection{mapping: m, namespace: namespace})
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err), verify.Read(err).Detail == verify.NotConverted:
 			out.incomplete = true
@@ -177,7 +172,7 @@ func (s *autoscalers) findOthers(ctx context.Context, namespace string) (scaledW
 
 // beforeRun returns a live autoscaler as it was before this run; nil if it wasn't there.
 func (s *autoscalers) beforeRun(scaler *unstructured.Unstructured) *unstructured.Unstructured {
-	if c := s.settled[kube.IDOf(scaler)]; c != nil && c.Action != decide.Unchanged {
+	if c := s.p.settled[kube.IDOf(scaler)]; c != nil && c.Action != decide.Unchanged {
 		return c.Live
 	}
 	return scaler
@@ -189,15 +184,15 @@ func (s *autoscalers) isReleased(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
 		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
-	} else if provenance.OwnerOf(scaler) != s.a.owner {
+	} else if provenance.OwnerOf(scaler) != s.p.a.owner {
 		return false
 	}
-	declared := s.history.latestDeclared(id).Object
+	declared := s.p.history.latestDeclared(id).Object
 	if declared == nil {
 		return false
 	}
-	if t := s.targetsByID[id]; t != nil { // it stays where somebody has moved it to and keeps it
-		return scaleTarget(t.obj) != scaleTarget(scaler) && (s.a.opts.Conflicts != decide.YieldConflicts || scaleTarget(declared) == scaleTarget(scaler))
+	if t := s.p.targetsByID[id]; t != nil { // it stays where somebody has moved it to and keeps it
+		return scaleTarget(t.obj) != scaleTarget(scaler) && (s.p.a.opts.Conflicts != decide.YieldConflicts || scaleTarget(declared) == scaleTarget(scaler))
 	}
 	stays := func(annotations map[string]string) bool {
 		return decide.IsKept(annotations) || decide.HasUnknownPolicy(annotations)

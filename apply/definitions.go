@@ -20,18 +20,16 @@ import (
 // definitions are the CustomResourceDefinitions that concern a release: those
 // that it brings, and those that are in the cluster.
 type definitions struct {
-	a             *Applier
-	prerequisites *prerequisites
-	released      []*unstructured.Unstructured             // of the release, without those that stay as they are
-	settled       map[kube.ID]*Change                      // see planning.settled
-	kinds         map[schema.GroupVersionKind]kube.Mapping // that released define
-	kept          map[schema.GroupVersionKind]*Change      // kinds of the definitions that stay as they are, with the decision
-	live          memo[kube.ID, *unstructured.Unstructured]
-	generations   sync.Map // of generation by schema.GroupResource
+	p           *planning
+	released    []*unstructured.Unstructured             // of the release, without those that stay as they are
+	kinds       map[schema.GroupVersionKind]kube.Mapping // that released define
+	kept        map[schema.GroupVersionKind]*Change      // kinds of the definitions that stay as they are, with the decision
+	live        memo[kube.ID, *unstructured.Unstructured]
+	generations sync.Map // of generation by schema.GroupResource
 }
 
-func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.Manifest, settled map[kube.ID]*Change) *definitions {
-	d := &definitions{a: a, prerequisites: prerequisites, settled: settled, kept: map[schema.GroupVersionKind]*Change{}}
+func newDefinitions(p *planning, manifests []kube.Manifest) *definitions {
+	d := &definitions{p: p, kept: map[schema.GroupVersionKind]*Change{}}
 	for _, m := range manifests {
 		if kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)
@@ -44,7 +42,7 @@ func newDefinitions(a *Applier, prerequisites *prerequisites, manifests []kube.M
 // unsettled are those of the release that are still to be written, or may be. Of the others the cluster's count,
 // which may have been changed since.
 func (d *definitions) unsettled() []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(d.released), func(crd *unstructured.Unstructured) bool { return d.settled[kube.IDOf(crd)] != nil })
+	return slices.DeleteFunc(slices.Clone(d.released), func(crd *unstructured.Unstructured) bool { return d.p.settled[kube.IDOf(crd)] != nil })
 }
 
 // dropUnused ignores the definitions of crds/ that stay as they are in the cluster: the
@@ -52,7 +50,7 @@ func (d *definitions) unsettled() []*unstructured.Unstructured {
 func (d *definitions) dropUnused(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
-		if c := t.decided; c != nil && (c.Action == decide.Keep || c.Action == decide.Unchanged && d.a.opts.CRDs.leavesExisting()) {
+		if c := t.decided; c != nil && (c.Action == decide.Keep || c.Action == decide.Unchanged && d.p.a.opts.CRDs.leavesExisting()) {
 			kept[t.id.Name] = true
 			for gvk := range definition.Kinds(t.obj) {
 				d.kept[gvk] = c
@@ -97,7 +95,7 @@ func (d *definitions) version(ctx context.Context, t *target) (map[string]any, e
 // where there is none, and when the account may not read it.
 func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.Unstructured, error) {
 	return d.live.get(id, func() (*unstructured.Unstructured, error) {
-		crd, err := d.a.get(ctx, definition.Mapping, id)
+		crd, err := d.p.a.get(ctx, definition.Mapping, id)
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}
@@ -129,7 +127,7 @@ func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal verify.Ans
 func (d *definitions) isServed(ctx context.Context, t *target) bool {
 	kinds := definition.Kinds(t.obj)
 	for gvk := range kinds {
-		if _, err := d.a.cluster.Mapping(ctx, gvk, false); err != nil {
+		if _, err := d.p.a.cluster.Mapping(ctx, gvk, false); err != nil {
 			return false
 		}
 	}
@@ -141,10 +139,10 @@ func (d *definitions) isServed(ctx context.Context, t *target) bool {
 // even once it is applied, because discovery lags behind.
 func (d *definitions) servesVersion(ctx context.Context, t *target, apiVersion string) bool {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-	if d.prerequisites.expected(t.definition()) {
+	if d.p.prerequisites.expected(t.definition()) {
 		_, comes := d.kinds[gvk]
 		return comes
 	}
-	_, err := d.a.cluster.Mapping(ctx, gvk, false)
+	_, err := d.p.a.cluster.Mapping(ctx, gvk, false)
 	return !errors.As(err, new(*kube.NoKindMatchError)) // any other error counts as served
 }

@@ -128,7 +128,7 @@ func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	}
 	known, _ := d.generations.Load(t.mapping.Resource.GroupResource())
 	read, ok := known.(generation)
-	return read.text, ok && read.old == d.prerequisites.kindChanges(t)
+	return read.text, ok && read.old == d.p.prerequisites.kindChanges(t)
 }
 
 // A generation identifies one state of a CustomResourceDefinition.
@@ -143,11 +143,11 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 	var open []schema.GroupResource
 	for _, t := range targets {
 		gr := t.mapping.Resource.GroupResource()
-		if _, known := d.generationOf(t); !known && d.prerequisites.deferralOf(t) == nil && !slices.Contains(open, gr) {
+		if _, known := d.generationOf(t); !known && d.p.prerequisites.deferralOf(t) == nil && !slices.Contains(open, gr) {
 			open = append(open, gr)
 		}
 	}
-	return d.a.forEach(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
+	return d.p.a.forEach(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
 }
 
 // noteGenerations remembers the generations of definitions that were observed, so that they aren't read again.
@@ -166,7 +166,7 @@ func (d *definitions) noteGenerations(targets []*target, observed map[kube.ID]ob
 
 func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResource) error {
 	id := definition.ID(gr)
-	meta, err := d.a.getMeta(ctx, definition.Mapping, id)
+	meta, err := d.p.a.getMeta(ctx, definition.Mapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil // not known
@@ -180,7 +180,7 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 // noteGeneration remembers the generation of a definition; one without a UID is absent, as for a kind of an
 // aggregated API server.
 func (d *definitions) noteGeneration(id kube.ID, crd metav1.Object) {
-	read := generation{old: d.prerequisites.anyMissing(id)}
+	read := generation{old: d.p.prerequisites.anyMissing(id)}
 	if uid := crd.GetUID(); uid != "" {
 		read.text = fmt.Sprintf("%s/%d", uid, crd.GetGeneration())
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func manifestHash(object map[string]any) string {
-	r := resolver{a: &Applier{requester: &requester{opts: Options{}.withDefaults()}, owner: provenance.Owner{Release: "web", Namespace: "prod"}}}
+	r := resolver{p: &planning{a: &Applier{requester: &requester{opts: Options{}.withDefaults()}, owner: provenance.Owner{Release: "web", Namespace: "prod"}}}}
 	return r.hash(&target{obj: &unstructured.Unstructured{Object: object}})
 }
 

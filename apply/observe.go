@@ -41,11 +41,7 @@ func collectionOf(t *target) collection {
 // An observer reads the objects of a release from the cluster, by as few requests
 // as it takes.
 type observer struct {
-	a             *Applier
-	prerequisites *prerequisites
-	warnings      *warnings
-	fingerprints  map[string]Fingerprint // of the last record, by Key
-
+	p          *planning
 	unlistable sync.Map // collections that the account may not list, or the server can't
 	prefetched sync.Map // of observation by kube.ID
 }
@@ -65,7 +61,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	for _, t := range targets {
 		observed, isPrefetched := o.prefetched.LoadAndDelete(t.id)
 		switch {
-		case o.prerequisites.deferralOf(t) != nil:
+		case o.p.prerequisites.deferralOf(t) != nil:
 		case isPrefetched && len(t.ordering.converter) == 0: // the converter may not be there
 			out[t.id] = observed.(observation)
 		default:
@@ -73,10 +69,10 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		}
 	}
 	answered := func(i int, complete bool) bool {
-		if o.a.opts.Gate == GateOff {
+		if o.p.a.opts.Gate == GateOff {
 			return false // no dry run would find an object without the label
 		}
-		_, hasFingerprint := o.fingerprints[Key(open[i].id)]
+		_, hasFingerprint := o.p.req.Fingerprints[Key(open[i].id)]
 		return complete || !hasFingerprint
 	}
 	observed, err := o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
@@ -140,10 +136,10 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered fun
 	for _, i := range single {
 		jobs = append(jobs, func() error { return getInto(i) })
 	}
-	if err := o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
+	if err := o.p.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
 		return nil, err
 	}
-	return out, o.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
+	return out, o.p.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
 }
 
 // A sought is an object that isn't a target and is looked for.
@@ -177,7 +173,7 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 		return err
 	}
 	for _, t := range targets {
-		if o.prerequisites.deferralOf(t) == nil {
+		if o.p.prerequisites.deferralOf(t) == nil {
 			o.prefetched.Store(t.id, observed[t.id])
 		}
 	}
@@ -186,8 +182,8 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 
 // observeOne reads one object: only its metadata if it has a fingerprint.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
-	ctx = o.warnings.withServerWarnings(ctx, t)
-	if _, hasFingerprint := o.fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
+	ctx = o.p.warnings.withServerWarnings(ctx, t)
+	if _, hasFingerprint := o.p.req.Fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	return o.observeMeta(ctx, t.mapping, t.id, t.source)
@@ -195,7 +191,7 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 
 // observeMeta reads the metadata of one object.
 func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, source string) (observation, error) {
-	meta, err := o.a.metaInAnyVersion(ctx, m, id)
+	meta, err := o.p.a.metaInAnyVersion(ctx, m, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
@@ -207,7 +203,7 @@ func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, 
 
 // read reads one object whole.
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
-	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, t.isTransient)
+	full, err := o.p.a.getWhile(o.p.warnings.withServerWarnings(ctx, t), t.mapping, t.id, t.isTransient)
 	switch {
 	case t.failsConversion(verify.Read(err)):
 		return observation{deferral: t.conversionDeferral()}, nil
@@ -216,7 +212,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	case err != nil:
 		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
 	}
-	o.a.opts.Hidden.AddObject(full)
+	o.p.a.opts.Hidden.AddObject(full)
 	return observation{full: full, absent: full == nil}, nil
 }
 
@@ -254,8 +250,8 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 }
 
 func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	client := o.a.metaClient(at.mapping, at.namespace)
-	return answerTo(ctx, o.a.requester, transientButConversion, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
+	client := o.p.a.metaClient(at.mapping, at.namespace)
+	return answerTo(ctx, o.p.a.requester, transientButConversion, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
@@ -294,7 +290,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 			})
 		}
 	}
-	return o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	return o.p.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
 // pageSize keeps the answers to lists of whole objects, of which several are read at once, at about a
@@ -305,14 +301,14 @@ const pageSize = 250
 const maxPages = 400
 
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
-	client := o.a.cluster.ResourceClient(at.mapping, at.namespace)
+	client := o.p.a.cluster.ResourceClient(at.mapping, at.namespace)
 	byName := map[string]*target{}
 	for _, t := range group {
 		byName[t.id.Name] = t
 	}
 	opts := metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector, Limit: pageSize}
 	for range 4 + len(group)/10 { // where there are many others, the rest is read one by one
-		list, err := answerTo(ctx, o.a.requester, isTransient, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
+		list, err := answerTo(ctx, o.p.a.requester, isTransient, func() (*unstructured.UnstructuredList, error) { return client.List(ctx, opts) })
 		if apierrors.IsResourceExpired(err) {
 			break // the list expired between two pages: the rest is read one by one
 		}
@@ -321,8 +317,8 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		}
 		for _, item := range list.Items { // a copy, because a pointer into the page would keep all of it
 			if t, ok := byName[item.GetName()]; ok {
-				o.a.opts.Hidden.AddObject(&item)
-				put(t.id, observation{full: o.a.interner.Intern(&item)})
+				o.p.a.opts.Hidden.AddObject(&item)
+				put(t.id, observation{full: o.p.a.interner.Intern(&item)})
 				delete(byName, t.id.Name)
 			}
 		}

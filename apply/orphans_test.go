@@ -22,7 +22,8 @@ func TestHooksThatCannotBeLookedUpAreAnError(t *testing.T) {
 	failure := errors.New("no answer")
 	a := New(kube.New(&rest.Config{Host: "http://nowhere", Transport: noAnswer{failure}}, "ns"), provenance.Owner{Release: "web", Namespace: "ns"}, Options{RetryTimeout: 1})
 	hook := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
-	p := &planning{a: a, history: &releaseHistory{}, resolver: &resolver{a: a}, req: Request{OtherHooks: []kube.Manifest{{Object: hook}}}}
+	p := &planning{a: a, history: &releaseHistory{}, req: Request{OtherHooks: []kube.Manifest{{Object: hook}}}}
+	p.resolver = &resolver{p: p}
 	if list, err := p.orphans(t.Context()); !errors.Is(err, failure) {
 		t.Errorf("orphans: %v, error %v; want %v", list, err, failure)
 	}

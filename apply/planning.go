@@ -25,7 +25,7 @@ import (
 )
 
 // A planning decides about the objects of one release: once for the plan, and
-// again about single objects while it is carried out.
+// again about single objects while it is carried out. Its parts know each other by it.
 type planning struct {
 	a             *Applier
 	req           Request
@@ -213,31 +213,24 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	if !a.opts.CRDs.Applies() {
 		applied = nil
 	}
-	prerequisites, warned := &prerequisites{}, &warnings{}
-	if settled == nil {
-		prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
-		for _, m := range req.Hooks[:req.PreHooks] {
-			prerequisites.expectHook(kube.IDOf(m.Object))
-		}
-	}
-	definitions := newDefinitions(a, prerequisites, slices.Concat(applied, req.Objects), settled)
 	p := &planning{
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
-		resolver:      &resolver{a: a, definitions: definitions, unlistedGroupVersions: server.Unavailable, backTo: req.BackTo},
-		definitions:   definitions,
-		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)},
-		prerequisites: prerequisites,
-		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints},
-		permissions:   &permissions{a: a, warnings: warned},
-		warnings:      warned,
+		prerequisites: &prerequisites{},
+		warnings:      &warnings{},
 		settled:       settled,
 		letGoBy:       sync.OnceValue(func() time.Time { return time.Now().Add(finalizerPatience) }),
 	}
-	if req.PreHooks > 0 {
-		p.resolver.firstHook = req.Hooks[0].Object
+	if !p.isAgain() {
+		p.prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
+		for _, m := range req.Hooks[:req.PreHooks] {
+			p.prerequisites.expectHook(kube.IDOf(m.Object))
+		}
 	}
+	p.resolver, p.definitions = &resolver{p: p, unlistedGroupVersions: server.Unavailable}, newDefinitions(p, slices.Concat(applied, req.Objects))
+	p.observer, p.permissions, p.autoscalers = &observer{p: p}, &permissions{p: p}, &autoscalers{p: p}
+	p.schemas = &schemas{p: p, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, err
 	}
@@ -245,7 +238,6 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		Owner: a.owner, Adopt: a.opts.Adopt, TakeOwnership: a.opts.TakeOwnership, TakeOwnershipFrom: a.opts.TakeOwnershipFrom,
 		BackTo: req.BackTo, Undo: req.Undo, ReplaceInCRDs: a.opts.CRDs.removesOthers(),
 	}
-	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, settled: settled, warnings: warned}
 	p.crds, err = p.resolver.resolve(ctx, applied, true)
 	return p, err
 }

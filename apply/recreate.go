@@ -317,8 +317,8 @@ func (p *permissions) adviceAgainstRecreation(ctx context.Context, live *unstruc
 // account returns the account that deployer runs as. API servers before 1.28 can't say it: the error is NotFound.
 func (p *permissions) account(ctx context.Context) (authenticationv1.UserInfo, error) {
 	return p.us.get(struct{}{}, func() (authenticationv1.UserInfo, error) {
-		answer, err := answerTo(ctx, p.a.requester, isTransient, func() (*authenticationv1.SelfSubjectReview, error) {
-			return p.a.cluster.Typed().AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		answer, err := answerTo(ctx, p.p.a.requester, isTransient, func() (*authenticationv1.SelfSubjectReview, error) {
+			return p.p.a.cluster.Typed().AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		})
 		if err != nil {
 			return authenticationv1.UserInfo{}, err

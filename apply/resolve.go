@@ -70,14 +70,11 @@ func (t *target) reject(err error) *Rejection {
 
 // A resolver turns manifests into targets.
 type resolver struct {
-	a                     *Applier
-	definitions           *definitions
-	unlistedGroupVersions []string                   // that the API server can't list
-	refreshKinds          sync.Once                  // refreshes the list of kinds once
-	rejected              []Rejection                // manifests that can't be resolved
-	firstHook             *unstructured.Unstructured // that runs before everything else; nil when there is none
-	backTo                int                        // the revision that is rolled back to; 0 in other operations
-	objectsComeFirst      bool                       // the manifests are of hooks whose turn comes when all objects are there
+	p                     *planning
+	unlistedGroupVersions []string    // that the API server can't list
+	refreshKinds          sync.Once   // refreshes the list of kinds once
+	rejected              []Rejection // manifests that can't be resolved
+	objectsComeFirst      bool        // the manifests are of hooks whose turn comes when all objects are there
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.
@@ -133,13 +130,13 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 		return nil, err
 	}
 	t, gvk := &target{source: source, fromCRDs: fromCRDs, id: kube.IDOf(obj)}, obj.GroupVersionKind()
-	mapping, err := r.a.cluster.Mapping(ctx, gvk, false)
-	released, isReleased := r.definitions.kinds[gvk]
+	mapping, err := r.p.a.cluster.Mapping(ctx, gvk, false)
+	released, isReleased := r.p.definitions.kinds[gvk]
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && !isReleased {
 		// Somebody may have created its CRD since the kinds were listed.
-		r.refreshKinds.Do(r.a.cluster.ForgetKinds)
-		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
+		r.refreshKinds.Do(r.p.a.cluster.ForgetKinds)
+		mapping, err = r.p.a.cluster.Mapping(ctx, gvk, false)
 	}
 	switch {
 	case errors.As(err, &unknown) && !isReleased:
@@ -148,14 +145,14 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
 			break
 		}
-		t.noKind = r.definitions.whyUnused(gvk, unknown)
+		t.noKind = r.p.definitions.whyUnused(gvk, unknown)
 		if !r.goesWithoutKind(ctx, obj) {
 			return nil, &Rejection{ID: t.id, Source: source, Err: t.noKind}
 		}
-		t.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.definitions.prerequisites.expectKind(mapping)}}
+		t.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.p.prerequisites.expectKind(mapping)}}
 	case errors.As(err, &unknown):
 		mapping, t.mapping = released, released
-		r.definitions.prerequisites.expect(t.definition())
+		r.p.prerequisites.expect(t.definition())
 		t.deferral = t.deferral.with(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	case err != nil:
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
@@ -168,19 +165,19 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 // goesWithoutKind reports whether the others go back to an earlier revision although the kind of one of its objects is gone. Where
 // only the version is, another one can be stated.
 func (r *resolver) goesWithoutKind(ctx context.Context, obj *unstructured.Unstructured) bool {
-	if r.backTo == 0 || decide.IsHook(obj) {
+	if r.p.req.BackTo == 0 || decide.IsHook(obj) {
 		return false
 	}
-	_, err := r.a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+	_, err := r.p.a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
 	return errors.As(err, new(*kube.NoKindMatchError))
 }
 
 // whenKindMayCome returns what a target has to wait for whose kind neither the cluster nor the release has, and may have then: a
 // hook may bring it, or a program of the release. It is nil when nothing can.
 func (r *resolver) whenKindMayCome(obj *unstructured.Unstructured, mapping kube.Mapping, unknown *kube.NoKindMatchError) *Deferral {
-	switch prerequisites := r.definitions.prerequisites; {
+	switch prerequisites := r.p.prerequisites; {
 	case kube.IsBuiltinGroup(mapping.GVK.Group):
-	case len(prerequisites.hooks) > 0 && obj != r.firstHook:
+	case len(prerequisites.hooks) > 0 && obj != r.p.req.Hooks[0].Object:
 		return prerequisites.untilHooksRan(unknown.Error())
 	case r.objectsComeFirst:
 		return &Deferral{Reason: "the objects come first: " + unknown.Error(), Until: []kube.ID{prerequisites.expectKind(mapping)}}
@@ -200,7 +197,7 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 	if obj.GetName() == "" || checkIdentity(obj, source, false) != nil {
 		return nil, false
 	}
-	mapping, err := r.a.cluster.Mapping(ctx, obj.GroupVersionKind(), false)
+	mapping, err := r.p.a.cluster.Mapping(ctx, obj.GroupVersionKind(), false)
 	if err != nil {
 		return nil, false
 	}
@@ -213,10 +210,10 @@ func (r *resolver) refresh(ctx context.Context, t *target) error {
 	if !t.deferral.waitsFor(t.definition()) {
 		return nil
 	}
-	mapping, err := r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	mapping, err := r.p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	if errors.As(err, new(*kube.NoKindMatchError)) {
-		r.a.cluster.ForgetKinds()
-		mapping, err = r.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+		r.p.a.cluster.ForgetKinds()
+		mapping, err = r.p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	}
 	if unknown, ok := errors.AsType[*kube.NoKindMatchError](err); ok {
 		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
@@ -234,7 +231,7 @@ func (r *resolver) refresh(ctx context.Context, t *target) error {
 func (r *resolver) inNamespace(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
 	switch namespace := obj.GetNamespace(); {
 	case m.Namespaced && namespace == "":
-		obj.SetNamespace(r.a.owner.Namespace)
+		obj.SetNamespace(r.p.a.owner.Namespace)
 	case !m.Namespaced && namespace != "":
 		obj = kube.ShallowCopy(obj)
 		obj.SetNamespace("")
@@ -248,8 +245,8 @@ const hashFormat = "1"
 
 func (r *resolver) hash(t *target) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.a.owner, r.a.opts.Conflicts, r.a.opts.Validation)
-	if r.a.opts.RevertManual {
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.p.a.owner, r.p.a.opts.Conflicts, r.p.a.opts.Validation)
+	if r.p.a.opts.RevertManual {
 		fmt.Fprintln(h, "revert")
 	}
 	if t.fromCRDs {
@@ -289,8 +286,8 @@ func (r *resolver) kindsNamedBy(ctx context.Context, named annotation.Dependency
 	if named.Kind == "" {
 		return nil, nil
 	}
-	all, err := r.a.cluster.MappingsFor(ctx, named.Kind)
-	for gvk, m := range r.definitions.kinds {
+	all, err := r.p.a.cluster.MappingsFor(ctx, named.Kind)
+	for gvk, m := range r.p.definitions.kinds {
 		if strings.EqualFold(named.Kind, gvk.Kind) || strings.EqualFold(named.Kind, m.Resource.Resource) {
 			all = append(all, m)
 		}
@@ -307,5 +304,5 @@ func (r *resolver) kindsNamedBy(ctx context.Context, named annotation.Dependency
 
 // namespaceForReferences is the namespace that the references of an object mean.
 func (r *resolver) namespaceForReferences(id kube.ID) string {
-	return cmp.Or(id.Namespace, r.a.owner.Namespace)
+	return cmp.Or(id.Namespace, r.p.a.owner.Namespace)
 }

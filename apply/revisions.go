@@ -70,11 +70,11 @@ func (r *resolver) addDeclaredObject(ctx context.Context, revision Revision, m k
 	if m.Object.GetName() == "" && (m.Object.GetGenerateName() == "" || !decide.IsHook(m.Object)) {
 		return nil
 	}
-	mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(m.Object).GroupKind().WithVersion(""), true)
+	mapping, err := r.p.a.cluster.Mapping(ctx, kube.IDOf(m.Object).GroupKind().WithVersion(""), true)
 	switch {
 	case errors.As(err, new(*kube.NoKindMatchError)):
 		mapping = kube.Mapping{Namespaced: true}
-		if m, ok := r.definitions.kinds[m.Object.GroupVersionKind()]; ok {
+		if m, ok := r.p.definitions.kinds[m.Object.GroupVersionKind()]; ok {
 			mapping = m
 		}
 	case err != nil && r.isUnlisted(kube.IDOf(m.Object).Group):

@@ -17,9 +17,7 @@ import (
 // definitions (a few ms, once), the CRDs of the release, the server's OpenAPI documents,
 // the CRDs in the cluster. Otherwise a kind has no schema.
 type schemas struct {
-	a           *Applier
-	definitions *definitions
-
+	p            *planning
 	released     map[schema.GroupVersionKind]func() managedfields.TypeConverter // from the CRDs of this release, made when they are needed
 	fromLiveCRDs memo[schema.GroupVersionKind, managedfields.TypeConverter]     // from CRDs that the server hasn't published yet
 
@@ -45,10 +43,10 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 // known. It asks the server only about kinds that aren't built in.
 func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, typed.ParseableType, error) {
 	ofServer := func(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
-		return s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
+		return s.p.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	}
 	sources := []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){s.ofBuiltin, s.ofReleaseCRD, ofServer, s.ofDefinition}
-	if s.definitions.settled != nil { // what has changed a moment ago isn't published yet
+	if s.p.isAgain() { // what has changed a moment ago isn't published yet
 		sources = []func(context.Context, schema.GroupVersionKind) (managedfields.TypeConverter, error){s.ofBuiltin, s.ofReleaseCRD, s.ofDefinition, ofServer}
 	}
 	for _, schemaOf := range sources {
@@ -68,7 +66,7 @@ func (s *schemas) ofBuiltin(_ context.Context, gvk schema.GroupVersionKind) (man
 	if !s.isBuiltin(gvk) {
 		return nil, nil
 	}
-	return s.a.builtin()
+	return s.p.a.builtin()
 }
 
 // ofReleaseCRD returns the schema of a custom resource from the CRD of this release; nil when there is
@@ -84,12 +82,12 @@ func (s *schemas) ofReleaseCRD(_ context.Context, gvk schema.GroupVersionKind) (
 // the server publishes its schema some time after it serves the kind. It is nil when
 // there is no CRD, or when it may not be read.
 func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
-	mapping, err := s.a.cluster.Mapping(ctx, gvk, false)
+	mapping, err := s.p.a.cluster.Mapping(ctx, gvk, false)
 	if err != nil {
 		return nil, nil // whoever needs the kind will say so
 	}
 	return s.fromLiveCRDs.get(gvk, func() (managedfields.TypeConverter, error) {
-		crd, err := s.definitions.inCluster(ctx, definition.ID(mapping.Resource.GroupResource()))
+		crd, err := s.p.definitions.inCluster(ctx, definition.ID(mapping.Resource.GroupResource()))
 		if err != nil || crd == nil {
 			return nil, err
 		}

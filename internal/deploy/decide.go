@@ -58,13 +58,6 @@ func (o *Operation) pendingWarning() string {
 		o.Namespace, o.Release, latest.Status, latest.Revision)
 }
 
-// beUnrecorded lets an uninstall go on although admission refuses to record that the run before it has ended.
-func (o *Operation) beUnrecorded() {
-	pending := o.pendingWarning()
-	o.Warnings = slices.DeleteFunc(o.Warnings, func(text string) bool { return text == pending })
-	o.unrecorded = true
-}
-
 // existingHistory reads the history of a release that has one.
 func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.History, error) {
 	if err := release.ValidateName(name); err != nil {

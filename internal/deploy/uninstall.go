@@ -93,6 +93,24 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	return record, err
 }
 
+// Admission may refuse to write the lock or the record of a release because of a policy or webhook that its own uninstall deletes. The
+// uninstall then goes on without the record, whose end is tried again until what refused it isn't heeded any more.
+
+// endsRefusal reports whether the operation uninstalls what has refused to write the lock or the record.
+func (o *Operation) endsRefusal(err error) bool {
+	if o == nil || o.Verb != Uninstall || errors.As(err, new(*release.HistoryChangedError)) {
+		return false
+	}
+	return kube.IsRefused(err) && slices.ContainsFunc(o.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
+}
+
+// beUnrecorded lets an uninstall go on although admission refuses to record that the run before it has ended.
+func (o *Operation) beUnrecorded() {
+	pending := o.pendingWarning()
+	o.Warnings = slices.DeleteFunc(o.Warnings, func(text string) bool { return text == pending })
+	o.unrecorded = true
+}
+
 // untilHeeded writes a record, again where the API server refuses that by what the uninstall has just deleted.
 func (r *run) untilHeeded(ctx context.Context, write func() error) error {
 	for began := time.Now(); ; {
@@ -122,14 +140,6 @@ func (r *run) beginUninstall(ctx context.Context, record *release.Record, onlyRe
 	}
 	r.tell(Recorded, Event{Record: record})
 	return nil
-}
-
-// endsRefusal reports whether the operation uninstalls what has refused to write the lock or the record.
-func (op *Operation) endsRefusal(err error) bool {
-	if op == nil || op.Verb != Uninstall || errors.As(err, new(*release.HistoryChangedError)) {
-		return false
-	}
-	return kube.IsRefused(err) && slices.ContainsFunc(op.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
 }
 
 func (r *run) removeObjects(ctx context.Context) error {
