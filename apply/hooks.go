@@ -48,25 +48,16 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 	how := mode{quotaChanges: a.planning != nil && a.planning.changedQuotas[t.id.Namespace]}
 	for try := 0; ; try++ {
 		obj, err := a.post(ctx, t, desired, how)
-		if try == maxAttempts || !kube.IsAlreadyExists(err) && !p.isHeldByEarlierHook(ctx, t, err) {
+		if try == maxAttempts || !kube.IsAlreadyExists(err) && !mayBeHeldByFormer(err) {
 			return obj, objectError(t, "creating", err)
 		}
-		live, err := p.makeWayForHook(ctx, t, run)
+		live, err := p.makeWayForHook(ctx, t, run, err)
 		if err != nil || live != nil {
 			return live, err
 		}
 		how.quotaChanges = true // when it is counted that the former is gone
 		pauseAfterRace(ctx, try)
 	}
-}
-
-// isHeldByEarlierHook reports whether an object of the hook's name may hold what the hook is refused for.
-func (p *planning) isHeldByEarlierHook(ctx context.Context, t *target, refusal error) bool {
-	if !mayBeHeldByFormer(refusal) {
-		return false
-	}
-	live, err := p.a.get(ctx, t.mapping, t.id)
-	return err == nil && live != nil
 }
 
 // FindHook returns the object that a dead run of the same attempt created from a hook's manifest; nil if
@@ -107,20 +98,20 @@ func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest
 	return p, p.hooks[0], nil
 }
 
-// makeWayForHook deals with an object that has a hook's name: it is returned if it
+// makeWayForHook deals with an object that has a hook's name, or what the hook is refused for: it is returned if it
 // does the hook's work, and gone otherwise.
-func (p *planning) makeWayForHook(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
+func (p *planning) makeWayForHook(ctx context.Context, t *target, run hookRun, refusal error) (*unstructured.Unstructured, error) {
 	live, err := p.a.get(ctx, t.mapping, t.id)
-	if err != nil {
+	switch {
+	case (err != nil || live == nil) && !kube.IsAlreadyExists(refusal):
+		return nil, objectError(t, "creating", refusal) // something else has it
+	case err != nil:
 		return nil, objectError(t, "reading", err)
-	}
-	if live == nil {
+	case live == nil:
 		return nil, nil
-	}
-	if live.GetDeletionTimestamp() != nil {
+	case live.GetDeletionTimestamp() != nil:
 		return nil, objectError(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
-	}
-	if provenance.OwnerOf(live) == p.a.owner && run.continues(live) {
+	case provenance.OwnerOf(live) == p.a.owner && run.continues(live):
 		return live, nil
 	}
 	if why := p.claims.WhyInTheWay(p.existing(t, live)); why != "" {

@@ -53,24 +53,33 @@ func (p *Prediction) repairEmptied(desired *typed.TypedValue) (bool, error) {
 }
 
 // eachEmptied calls do for each field of live that desired has empty and predicted has lost, with
-// its parent, its name and its empty value. Items of lists are matched by name.
+// its parent, its name and its empty value.
 func eachEmptied(desired, predicted, live any, do func(parent map[string]any, key string, empty any)) {
-	switch d := desired.(type) {
-	case map[string]any:
-		p, _ := predicted.(map[string]any)
-		l, _ := live.(map[string]any)
+	walkTogether(desired, predicted, live, func(d, p, l map[string]any) {
 		for key, v := range d {
 			if p[key] == nil && l[key] != nil && isEmpty(v) {
 				do(l, key, v)
-				continue
 			}
-			eachEmptied(v, p[key], l[key], do)
+		}
+	})
+}
+
+// walkTogether calls visit for each map in a tree, with the maps at the same places in two others, which are nil where there are none.
+// Items of lists are matched by name.
+func walkTogether(tree, second, third any, visit func(tree, second, third map[string]any)) {
+	switch t := tree.(type) {
+	case map[string]any:
+		a, _ := second.(map[string]any)
+		b, _ := third.(map[string]any)
+		visit(t, a, b)
+		for key, v := range t {
+			walkTogether(v, a[key], b[key], visit)
 		}
 	case []any:
-		p, _ := predicted.([]any)
-		l, _ := live.([]any)
-		for _, item := range d {
-			eachEmptied(item, itemNamed(item, p), itemNamed(item, l), do)
+		a, _ := second.([]any)
+		b, _ := third.([]any)
+		for _, item := range t {
+			walkTogether(item, itemNamed(item, a), itemNamed(item, b), visit)
 		}
 	}
 }
@@ -110,32 +119,16 @@ func (p *Prediction) removeMirroredAnnotations() bool {
 // They stay if the chart states them itself, of a kind whose lists have no keys.
 func dedupeEnv(desired, predicted any) bool {
 	found := false
-	switch p := predicted.(type) {
-	case map[string]any:
-		w, ok := desired.(map[string]any)
-		if !ok {
-			return false
+	walkTogether(predicted, desired, nil, func(p, d, _ map[string]any) {
+		env, isList := p["env"].([]any)
+		if !isList || d == nil {
+			return // the chart doesn't have the container
 		}
-		for key, v := range p {
-			env, isList := v.([]any)
-			if key != "env" || !isList {
-				found = dedupeEnv(w[key], v) || found
-				continue
-			}
-			stated, _ := w[key].([]any)
-			if once := lastOfEach(env, stated); len(once) < len(env) && len(lastOfEach(stated, stated)) == len(stated) {
-				p[key], found = once, true
-			}
+		stated, _ := d["env"].([]any)
+		if once := lastOfEach(env, stated); len(once) < len(env) && len(lastOfEach(stated, stated)) == len(stated) {
+			p["env"], found = once, true
 		}
-	case []any:
-		w, ok := desired.([]any)
-		if !ok {
-			return false
-		}
-		for _, item := range p {
-			found = dedupeEnv(itemNamed(item, w), item) || found
-		}
-	}
+	})
 	return found
 }
 
