@@ -16,19 +16,6 @@ const (
 	ofPosition             // all
 )
 
-// lineAboveFits reports whether what stands directly above entry i says as above a recorded one whose it is.
-func (e *entries) lineAboveFits(i int, old *node) bool {
-	c := ofEntry
-	if positionIn(fixedLineKey(e.columns[i])) != "" {
-		c = ofPosition
-	}
-	var words [][]string
-	for k := range e.columns[i] {
-		words = append(words, c.wordsAbove(len(e.columns), i, func(j int) *node { return e.columns[j][k] }))
-	}
-	return wordsFit(words, c.wordsAbove(len(e.old), slices.Index(e.old, old), func(j int) *node { return e.old[j] }))
-}
-
 // wordsFit reports whether recorded words of comments are those that are the same in all versions.
 func wordsFit(versions [][]string, old []string) bool {
 	isOther := func(v []string) bool { return !slices.Equal(v, versions[0]) }
@@ -42,22 +29,6 @@ func wordsFit(versions [][]string, old []string) bool {
 		}
 	}
 	return true
-}
-
-// wordsAbove are the words of the comments directly above an entry of a list.
-func (c care) wordsAbove(n, at int, entry func(int) *node) (out []string) {
-	for ; at > 0 && at < n; at-- {
-		above, first := entry(at-1), entry(at)
-		for first.kind == items && len(first.children) > 0 {
-			first = first.children[0]
-		}
-		isAbove := above.isLine() && first.span[0]-above.span[1] <= len("\r\n")
-		if !isAbove || !above.isComment {
-			return out
-		}
-		out = append(out, c.wordsOf(above.text)...)
-	}
-	return out
 }
 
 var (
@@ -99,11 +70,10 @@ func (c care) wordsOn(n *node) (out []string) {
 	for line := range strings.Lines(n.comment) {
 		out = append(out, c.wordsOf(line)...)
 	}
-	for i := 0; c > ofField && i < len(n.children); i++ {
-		out = append(out, c.wordsOn(n.children[i])...)
+	if c > ofField && n.header() == nil {
+		for _, child := range n.children {
+			out = append(out, c.wordsOn(child)...)
+		}
 	}
 	return out
 }
-
-// wordComment matches a comment of one word, which may say whose the lines below are.
-var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)

@@ -51,9 +51,9 @@ type walk struct {
 	inPod  bool
 	// unchanged says that nothing but generated values has changed in the release.
 	unchanged bool
-	around    *surroundings // the map that it is in
-	siblings  []*node       // the versions of what that map counts as, if it isn't one
-	missing   string        // why the entry that it is in isn't recorded; empty if it is, or in none
+	around    *level
+	siblings  []*node // the versions of what the map counts as that it is in, if it isn't one
+	missing   string  // why the entry that it is in isn't recorded; empty if it is, or in none
 	reworded  *rewording
 	out       *findings
 }
@@ -77,14 +77,6 @@ func (w walk) report(why string) {
 	w.out.other = append(w.out.other, Value{ID: w.object.id, Path: w.path, Reason: why})
 }
 
-// field is a walk of a field below. name is appended to the path.
-func (w walk) field(name, key string) walk {
-	if !w.inText {
-		w.path, w.key = name, key
-	}
-	return w
-}
-
 // compare finds what is generated in versions of a node, the rendered one first, and what old has in its place. old is
 // nil if nothing is recorded.
 func (w walk) compare(versions []*node, old *node) {
@@ -93,55 +85,78 @@ func (w walk) compare(versions []*node, old *node) {
 	case sameInAll(versions):
 	case slices.ContainsFunc(versions, func(other *node) bool { return other.kind != n.kind }):
 		w.report("it has another structure each time")
-	case n.kind == fields:
-		w.compareFields(versions, old)
-	case n.kind == items:
-		w.compareItems(versions, old)
+	case n.kind != scalar:
+		w.compareBranch(versions, old)
 	default:
 		w.compareScalar(versions, old)
 	}
 }
 
-func (w walk) compareFields(versions []*node, old *node) {
-	for i, key := range versions[0].keys {
-		name := joinName(w.path, key)
-		below := w.field(name, key)
-		column := childrenAt(versions, key)
-		switch {
-		case !w.inText && (name == "metadata.name" || name == "metadata.namespace"):
-			continue // see decider.find
-		case column == nil:
-			below.report("it isn't there each time")
-			continue
+func (w walk) compareBranch(versions []*node, old *node) {
+	columns, reordered := aligned(versions)
+	if columns == nil {
+		w.report("it has another number of items each time")
+		return
+	}
+	n := versions[0]
+	n.reorderable = n.reorderable || reordered
+	if old != nil && old.kind != n.kind {
+		old = nil
+	}
+	b := &branch{versions: versions, old: old, columns: columns, inText: w.inText, onlyUses: w.inPod || w.object.onlyUses(), unchanged: w.unchanged && !reordered}
+	if w.siblings != nil {
+		b.versions, w.siblings = w.siblings, nil
+		b.columns, _ = aligned(b.versions)
+	}
+	for i, column := range columns {
+		if column == nil || !sameInAll(column) {
+			w.compareChild(b, n.children[i], i, column)
 		}
-		below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(key, versions[0].children[i])
-		below.around = &surroundings{outer: w.around, versions: versions, old: old, key: key, inText: w.inText}
-		if w.siblings != nil {
-			below.around.versions, below.siblings = w.siblings, nil
-		}
-		if !below.around.haveRecordedPosition() || w.inText && !ofField.sameComments(column, old.child(key)) {
-			below.missing = missingOwner
-		}
-		recorded := old.child(key)
-		if w.path == "" && w.object.isSecret() && (key == "data" || key == "stringData") {
-			recorded = secretData(key, old)
-			below.siblings = mapped(versions, func(n *node) *node { return cmp.Or(secretData(key, n), &node{kind: fields}) })
-		}
-		below.compare(column, recorded)
 	}
 }
 
-// childrenAt returns the children of all versions with a key; nil if one of them has none.
-func childrenAt(versions []*node, key string) []*node {
-	var out []*node
-	for _, v := range versions {
-		child := v.child(key)
-		if child == nil {
-			return nil
-		}
-		out = append(out, child)
+// compareChild compares the versions of a child of a branch.
+func (w walk) compareChild(b *branch, n *node, i int, column []*node) {
+	below := w.child(b, n, i)
+	switch {
+	case !w.inText && (below.path == "metadata.name" || below.path == "metadata.namespace"):
+		return // see decider.find
+	case column == nil:
+		below.report("it isn't there each time")
+		return
 	}
-	return out
+	below.inPod = w.inPod || !w.inText && w.object.isPodTemplate(n.name, n)
+	recorded, missing := b.recorded(n, i)
+	if recorded == nil && missing != "" {
+		below.missing = missing
+	}
+	c := ofField
+	if b.isList() {
+		c = ofEntry
+	}
+	below.around = &level{branch: b, outer: w.around, child: n, column: column, recorded: recorded}
+	if recorded != nil && (!below.around.hasRecordedPosition() || w.inText && !c.sameComments(column, recorded)) {
+		recorded, below.missing = nil, missingOwner
+	}
+	if w.path == "" && w.object.isSecret() && (n.name == "data" || n.name == "stringData") {
+		recorded = secretData(n.name, b.old)
+		below.siblings = mapped(b.versions, func(n *node) *node { return cmp.Or(secretData(n.name, n), &node{kind: fields}) })
+	}
+	below.compare(column, recorded)
+}
+
+// child is a walk of a child. In a text the path stays that of the field.
+func (w walk) child(of *branch, n *node, i int) walk {
+	switch {
+	case w.inText:
+	case !of.isList():
+		w.path, w.key = joinName(w.path, n.name), n.name
+	case n.kind != scalar && n.name != "":
+		w.path += "[" + n.name + "]"
+	default:
+		w.path += "[" + strconv.Itoa(i) + "]"
+	}
+	return w
 }
 
 // joinName appends a key to a path as plans write it.
@@ -153,34 +168,6 @@ func joinName(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-func (w walk) compareItems(versions []*node, old *node) {
-	columns, reordered := aligned(versions)
-	if columns == nil {
-		w.report("it has another number of items each time")
-		return
-	}
-	versions[0].reorderable = versions[0].reorderable || reordered
-	list := entries{columns: columns, unchanged: w.unchanged && !reordered, onlyUses: w.inPod || w.object.onlyUses(), inText: w.inText}
-	if old != nil && old.kind == items {
-		list.old = old.children
-	}
-	for i, column := range columns {
-		if sameInAll(column) {
-			continue
-		}
-		below := w.field(w.path+"["+list.name(i)+"]", w.key)
-		below.around = &surroundings{outer: w.around}
-		recorded, missing := list.recorded(i)
-		if w.inText && recorded != nil && !ofEntry.sameComments(column, recorded) {
-			recorded, missing = nil, missingOwner
-		}
-		if recorded == nil && list.old != nil {
-			below.missing, below.reworded = missing, list.reworded(i)
-		}
-		below.compare(column, recorded)
-	}
 }
 
 func (w walk) compareScalar(versions []*node, old *node) {
@@ -323,15 +310,14 @@ func (o *object) isPodTemplate(key string, value *node) bool {
 // there is none. https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
 func secretData(field string, secret *node) *node {
 	out := &node{kind: fields}
-	add := func(key, text string) {
-		if out.child(key) == nil {
-			out.keys, out.children = append(out.keys, key), append(out.children, &node{text: text, isData: field == "data"})
-		}
-	}
+	seen := map[string]bool{}
 	for _, from := range []string{"stringData", "data"} {
 		data := secret.child(from)
-		for i := 0; data != nil && data.kind == fields && i < len(data.keys); i++ {
-			text := data.children[i].text
+		if data == nil || data.kind != fields {
+			continue
+		}
+		for _, entry := range data.children {
+			text := entry.text
 			if from == "data" {
 				plain, err := decode64(text)
 				if err != nil {
@@ -342,10 +328,13 @@ func secretData(field string, secret *node) *node {
 			if field == "data" {
 				text = encode64(text)
 			}
-			add(data.keys[i], text)
+			if !seen[entry.name] {
+				seen[entry.name] = true
+				out.add(entry.name, &node{text: text, isData: field == "data"})
+			}
 		}
 	}
-	if len(out.keys) == 0 {
+	if len(out.children) == 0 {
 		return nil
 	}
 	return out

@@ -87,6 +87,7 @@ func TestCorners(t *testing.T) {
 			second: secret + `stringData: {password-0: {{ randAlphaNum 16 }}}`, object: "Secret/s", path: []any{"stringData", "password-0"}, says: "what says whose it is has changed"},
 		{name: "a copy with the same number, of a user that is replaced", first: numberedCopy("root", "p-0"), second: numberedCopy("bob", "p-0"),
 			object: "ConfigMap/c", path: []any{"data", "p-0"}, says: "what says whose it is has changed"},
+		{name: "a user in the kernel of the pods", first: runAs("1000"), second: runAs("1001"), object: "Secret/s", path: []any{"stringData", "password"}, kept: true},
 		{name: "a copy without a number", first: numberedCopy("root", "p"), second: numberedCopy("bob", "p"), object: "Secret/s", path: []any{"stringData", "password-0"}, says: "what says whose it is has changed"},
 		{name: "a number in the name of the release", first: numberedSecret("r1", "x"), second: numberedSecret("r1", "x, note: y"), object: "Secret/r1-db", path: []any{"stringData", "password"}, kept: true},
 		{name: "a number in the name of the object", first: numberedSecret("db-1", "root"), second: numberedSecret("db-1", "bob"), object: "Secret/db-1-db", path: []any{"stringData", "password"}, says: "what says whose it is has changed"},
@@ -212,6 +213,11 @@ func withURL(user, host string) string {
 func usedBy(user string) string {
 	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {password: {{ $p }}}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" +
 		"spec: {template: {spec: {containers: [{name: a, env: [{name: USER, value: " + user + "}, {name: PASSWORD, value: {{ $p }}}]}]}}}"
+}
+
+// runAs is a password, and a container that has it and runs as a user of the kernel.
+func runAs(user string) string {
+	return "{{ $p := randAlphaNum 16 }}" + secret + "stringData: {password: {{ $p }}}\n---\n" + pods("securityContext: {runAsUser: "+user+"}, env: [{name: PASSWORD, value: {{ $p }}}]")
 }
 
 // numberedSecret is a Secret of a user, with a number in its name.

@@ -31,8 +31,11 @@ type object struct {
 	fitsRecorded bool   // the last successful revision has everything in it that is the same in all renderings
 }
 
-// An index finds the objects of a revision.
-type index map[kube.ID]*object
+// An index has the objects of a revision, in their order and by the key of their ID.
+type index struct {
+	objects []*object
+	byKey   map[kube.ID]*object
+}
 
 // documentTexts lists the documents of a revision, those of hooks last.
 func documentTexts(r Revision) []string {
@@ -176,31 +179,40 @@ func (d *decider) readInputs() {
 }
 
 func (d *decider) indexOf(r Revision, without map[string]bool) index {
-	out := index{}
+	out := index{byKey: map[kube.ID]*object{}}
 	for _, text := range documentTexts(r) {
 		if !without[text] {
-			for _, o := range parseDocument(text).objects {
-				out[d.key(o.id)] = o
-			}
+			out.objects = append(out.objects, parseDocument(text).objects...)
 		}
+	}
+	for _, o := range out.objects {
+		out.byKey[d.key(o.id)] = o
 	}
 	return out
 }
 
-// find finds what is generated in an object, and what is recorded of it.
-func (d *decider) find(o *object) {
+// versionsOf are those of an object in all renderings; nil unless each of them has it.
+func (d *decider) versionsOf(o *object) []*node {
 	versions := []*node{o.node}
 	for _, rendering := range d.rerendered {
-		if other := rendering[d.key(o.id)]; other != nil {
-			versions = append(versions, other.node)
+		other := rendering.byKey[d.key(o.id)]
+		if other == nil {
+			return nil
 		}
+		versions = append(versions, other.node)
 	}
-	if len(versions) <= len(d.rerendered) {
+	return versions
+}
+
+// find finds what is generated in an object, and what is recorded of it.
+func (d *decider) find(o *object) {
+	versions := d.versionsOf(o)
+	if versions == nil {
 		d.generatedNames = append(d.generatedNames, o.id.Name)
 		d.values = append(d.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
-		versions = append([]*node{o.node}, d.sameKindAndPosition(o)...)
+		versions = d.sameKindAndPosition(o)
 	}
-	if sameInAll(versions) {
+	if versions == nil || sameInAll(versions) {
 		return // only comments differ, or there is nothing to compare with
 	}
 	o.compared = true
@@ -239,16 +251,10 @@ func (d *decider) haveRecordedOwner(o *object, versions []*node, old *node) bool
 	name := withoutRelease(o.id.Name)
 	position := positionIn(name)
 	isNumbered := position != "" && len(name) > 1
-	labels := &surroundings{old: ownerLabels(old, isNumbered), versions: mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) })}
-	var all []int
-	for i := range labels.old.keys {
-		all = append(all, i)
+	if !ownersInFit(mapped(versions, func(n *node) *node { return ownerLabels(n, isNumbered) }), ownerLabels(old, isNumbered)) {
+		return false
 	}
-	isAny := func(string) bool { return true }
-	if same, _ := labels.haveRecorded(all, isAny, itself); !same || !isNumbered {
-		return same
-	}
-	if o.onlyUses() {
+	if !isNumbered || o.onlyUses() {
 		return true
 	}
 	names := stems{}
@@ -270,8 +276,11 @@ func ownerLabels(n *node, isNumbered bool) *node {
 	out := &node{kind: fields}
 	for _, field := range []string{"labels", "annotations"} {
 		of := n.at("metadata", field)
-		for i := 0; of != nil && i < len(of.keys); i++ {
-			prefix, key, found := strings.Cut(of.keys[i], "/")
+		if of == nil {
+			continue
+		}
+		for _, label := range of.children {
+			prefix, key, found := strings.Cut(label.name, "/")
 			if !found {
 				key = prefix
 			} else if strings.HasSuffix(prefix, "kubernetes.io") || strings.HasSuffix(prefix, "helm.sh") {
@@ -279,7 +288,7 @@ func ownerLabels(n *node, isNumbered bool) *node {
 			}
 			isUser := slices.ContainsFunc(wordsOfKey(key), func(word string) bool { return strings.HasPrefix(word, "user") || word == "login" })
 			if isIdentityKey(key, "host", "key", "name", "id") && (isUser || isNumbered) { // charts name themselves
-				out.keys, out.children = append(out.keys, field+" "+key), append(out.children, of.children[i])
+				out.add(field+" "+key, &node{text: label.text})
 			}
 		}
 	}
@@ -289,37 +298,23 @@ func ownerLabels(n *node, isNumbered bool) *node {
 // withoutField returns a map without a key.
 func withoutField(n *node, key string) *node {
 	out := &node{kind: fields}
-	for i := 0; n != nil && i < len(n.keys); i++ { // the data of a Secret may be none
-		if n.keys[i] != key {
-			out.keys, out.children = append(out.keys, n.keys[i]), append(out.children, n.children[i])
-		}
+	if n == nil { // the data of a Secret may be none
+		return out
 	}
+	out.children = slices.DeleteFunc(slices.Clone(n.children), func(child *node) bool { return child.name == key })
 	return out
 }
 
-// sameKindAndPosition returns the object at the position of o, which has a generated name, among those of its kind in each
-// repeated rendering; nil when their number differs. It is only compared to see what is generated.
+// sameKindAndPosition returns the versions of an object with a generated name: those at its position among those of its kind in each
+// rendering; nil when their number differs. It is only compared to see what is generated.
 func (d *decider) sameKindAndPosition(o *object) []*node {
-	of := func(documents []*document) (out []*object) {
-		for _, doc := range documents {
-			for _, other := range doc.objects {
-				if other.id.GroupKind() == o.id.GroupKind() {
-					out = append(out, other)
-				}
-			}
-		}
-		return out
+	ofKind := func(list []*object) []*object {
+		return slices.DeleteFunc(slices.Clone(list), func(other *object) bool { return other.id.GroupKind() != o.id.GroupKind() })
 	}
-	mine := of(d.documents)
-	var out []*node
-	for i, r := range d.in.Rerendered {
-		var documents []*document
-		for _, text := range documentTexts(r) {
-			if doc := parseDocument(text); len(doc.objects) > 0 && d.rerendered[i][d.key(doc.objects[0].id)] != nil {
-				documents = append(documents, doc)
-			}
-		}
-		others := of(documents)
+	mine := ofKind(d.objects)
+	out := []*node{o.node}
+	for _, rendering := range d.rerendered {
+		others := ofKind(rendering.objects)
 		if len(others) != len(mine) {
 			return nil
 		}
@@ -341,14 +336,8 @@ func (d *decider) nothingFixedHasChanged() bool {
 			return false
 		}
 		for _, o := range doc.objects {
-			old := d.earlier[base][d.key(o.id)]
-			versions := []*node{o.node}
-			for _, rendering := range d.rerendered {
-				if other := rendering[d.key(o.id)]; other != nil {
-					versions = append(versions, other.node)
-				}
-			}
-			if old == nil || len(versions) <= len(d.rerendered) || !fits(versions, old.node) {
+			old, versions := d.earlier[base].byKey[d.key(o.id)], d.versionsOf(o)
+			if old == nil || versions == nil || !fits(versions, old.node) {
 				return false
 			}
 		}
@@ -382,7 +371,7 @@ func (d *decider) recordedObject(o *object, versions []*node) (*object, int) {
 		if i < 0 {
 			return nil
 		}
-		return d.earlier[i][d.key(o.id)]
+		return d.earlier[i].byKey[d.key(o.id)]
 	}
 	number := d.baseNumber()
 	ofBase := func() *findings { return d.walk(o, versions, at(base), d.unchanged) }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"deployer/chart/internal/yamltext"
-	"deployer/internal/lazyregexp"
 )
 
 // A layer is a text with the tree of its parts.
@@ -106,7 +105,7 @@ func isFinal(n, written *node) bool {
 		return n.final() == written.text && (n.tag != "!!str" || written.tag == "!!str")
 	}
 	for i, child := range n.children {
-		if n.kind == fields && n.keys[i] != written.keys[i] || !isFinal(child, written.children[i]) {
+		if n.kind == fields && child.name != written.children[i].name || !isFinal(child, written.children[i]) {
 			return false
 		}
 	}
@@ -196,12 +195,18 @@ func nodeOf(n *yaml.Node, above map[*yaml.Node]bool, left *int) *node {
 		}
 		if out.kind == fields {
 			key := n.Content[i-1]
-			out.keys = append(out.keys, key.Value)
 			child.comment, child.behind = commentsOf(key), key.LineComment+" "
 		}
 		child.comment += commentsOf(n.Content[i])
 		child.behind += n.Content[i].LineComment
-		out.children = append(out.children, child)
+		if out.kind == fields {
+			out.add(n.Content[i-1].Value, child)
+		} else {
+			out.children = append(out.children, child)
+		}
+	}
+	if out.kind == items {
+		out.nameItems()
 	}
 	return out
 }
@@ -211,117 +216,11 @@ func commentsOf(n *yaml.Node) string { return n.HeadComment + "\n" + n.FootComme
 
 // repeatsKeys reports whether a map below a node has a key twice: such a text isn't meant to be YAML, or says nothing certain.
 func (n *node) repeatsKeys() bool {
-	return n.kind == fields && sets.New(n.keys...).Len() < len(n.keys) || slices.ContainsFunc(n.children, (*node).repeatsKeys)
-}
-
-var (
-	pemBlock = lazyregexp.New(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
-	section  = lazyregexp.New(`^\s*\[.*\]\s*$`)
-	machine  = lazyregexp.New(`^\s*(?:machine\s+[^\s=:]+|default)(\s+(?:login|account|password)\s.*)?\s*$`)
-	ofLogin  = lazyregexp.New(`^\s*(?:login|account|password)\s+[^\s=:]`)
-	openTag  = lazyregexp.New(`^\s*<([\w.:-]+)(?:\s[^<>]*)?>\s*$`)
-)
-
-// parseLines reads a text as lines and PEM blocks. A line in square brackets, a machine of netrc, an element of XML, and a line that
-// is followed by lines with a deeper indentation, begins a block.
-func parseLines(text string) *layer {
-	var lines []*node
-	isOpen := false // a comment of several lines
-	plain := func(from, to int) {
-		for line := range strings.Lines(text[from:to]) {
-			isOpen = isOpen || longComment().MatchString(line)
-			if trimmed := strings.TrimRight(line, "\r\n"); strings.TrimSpace(trimmed) != "" {
-				lines = append(lines, &node{text: trimmed, span: [2]int{from, from + len(trimmed)}, opened: true, isComment: isOpen || lineComment().MatchString(line)})
-			}
-			isOpen = isOpen && !longCommentEnds().MatchString(line)
-			from += len(line)
-		}
+	names := sets.Set[string]{}
+	for _, child := range n.children {
+		names.Insert(child.name)
 	}
-	at := 0
-	for _, m := range pemBlock().FindAllStringIndex(text, -1) {
-		plain(at, m[0])
-		lines = append(lines, &node{text: text[m[0]:m[1]], span: [2]int{m[0], m[1]}, opened: true})
-		at = m[1]
-	}
-	plain(at, len(text))
-	return &layer{format: inLines, text: text, root: &node{kind: items, children: blocks(lines)}}
-}
-
-// blocks groups lines into blocks.
-func blocks(lines []*node) []*node {
-	var out []*node
-	for len(lines) > 0 {
-		header, n := lines[0], blockLength(lines)
-		if n == 1 && !section().MatchString(header.text) {
-			out, lines = append(out, header), lines[1:]
-			continue
-		}
-		header.isHeader = true
-		out = append(out, &node{kind: items, children: append([]*node{header}, blocks(lines[1:n])...)})
-		lines = lines[n:]
-	}
-	return out
-}
-
-// blockLength is the number of lines of the block that begins with the first one; 1 if it begins none.
-func blockLength(lines []*node) int {
-	header := lines[0].text
-	until := func(ends func(line string) bool) int {
-		end := slices.IndexFunc(lines[1:], func(n *node) bool { return strings.HasPrefix(n.text, "-----") || ends(n.text) })
-		if end < 0 {
-			return len(lines)
-		}
-		return end + 1
-	}
-	switch tag := openTag().FindStringSubmatch(header); {
-	case strings.HasPrefix(header, "-----"), longComment().MatchString(header):
-		return 1
-	case tag != nil:
-		if n := elementLength(lines, tag[1]); n > 0 {
-			return n
-		}
-	case section().MatchString(header):
-		n := until(section().MatchString)
-		for n > 1 && n < len(lines) && lines[n-1].isComment {
-			n-- // it belongs to the next one
-		}
-		return n
-	case beginsMachine(lines):
-		return until(func(line string) bool { return !ofLogin().MatchString(line) })
-	}
-	return until(func(line string) bool { return indentation(line) <= indentation(header) })
-}
-
-// beginsMachine reports whether the first line is that of a machine of netrc: with a login, or followed by one.
-func beginsMachine(lines []*node) bool {
-	m := machine().FindStringSubmatch(lines[0].text)
-	return m != nil && (m[1] != "" || len(lines) > 1 && ofLogin().MatchString(lines[1].text))
-}
-
-// elementLength is the number of lines of an element of XML, with the one that ends it; 0 if none does.
-func elementLength(lines []*node, tag string) int {
-	depth := 0
-	for i, n := range lines {
-		switch m := openTag().FindStringSubmatch(n.text); {
-		case m != nil && m[1] == tag:
-			depth++
-		case strings.TrimSpace(n.text) == "</"+tag+">":
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return 0
-}
-
-func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
-
-// header returns the line that begins a block; nil if the node is none.
-func (n *node) header() *node {
-	if n.kind == items && len(n.children) > 0 && n.children[0].isHeader {
-		return n.children[0]
-	}
-	return nil
+	return n.kind == fields && names.Len() < len(n.children) || slices.ContainsFunc(n.children, (*node).repeatsKeys)
 }
 
 // A span is a range of text and its replacement.

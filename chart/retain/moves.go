@@ -106,7 +106,7 @@ func (d *decider) olderRevisions() []index {
 // mayBeOfSomebody reports whether a new place may say that its value is somebody's. New workloads and configuration only use a
 // value.
 func (d *decider) mayBeOfSomebody(p *place) bool {
-	isKnown := func(r index) bool { return r[d.key(p.owner.id)] != nil }
+	isKnown := func(r index) bool { return r.byKey[d.key(p.owner.id)] != nil }
 	switch {
 	case p.missing != "": // a new entry
 		return true
@@ -124,7 +124,7 @@ func (d *decider) mayBeOfSomebody(p *place) bool {
 func (d *decider) count(r index, computed []string) map[string]int {
 	slices.SortFunc(computed, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	out := map[string]int{}
-	for _, o := range r {
+	for _, o := range r.byKey {
 		o.node.eachOpened(func(s string) {
 			for _, c := range computed {
 				plain, isSalted := strings.CutPrefix(c, salted)
@@ -200,10 +200,10 @@ func (n *node) eachOpened(do func(string)) {
 }
 
 func (n *node) eachKey(do func(string)) {
-	for _, key := range n.keys {
-		do(key)
-	}
 	for _, child := range n.children {
+		if n.kind == fields {
+			do(child.name)
+		}
 		child.eachKey(do)
 	}
 }

@@ -9,12 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A node is a part of a text: fields by their keys, items of a list, or a scalar. The text of a scalar may have parts
-// itself.
+// A node is a part of a text: fields, items of a list or lines, or a scalar. The text of a scalar may have parts itself.
 type node struct {
 	kind     kind
-	keys     []string // of fields, for each child
 	children []*node
+
+	// What tells it from those beside it. Of a field all of these are its key.
+	name  string // what no other one has; empty for an item that only all of its content tells apart
+	label string // what that says: the key of a line, or the value of a name
+	owner string // the key by which it may say whose those beside it are
 
 	text      string     // of a scalar, decoded
 	tag       string     // of a scalar in YAML, such as !!int
@@ -23,18 +26,14 @@ type node struct {
 	isData    bool       // it is base64, as in the data of a Secret
 	isHeader  bool       // it is the line that begins a block
 	isComment bool       // it is a line of a comment
-	comment   string     // of a field or item in YAML: what stands in comments above and below it
-	behind    string     // and in the one behind it
+	comment   string     // of what is in a text: the comments above it, and in YAML below it
+	behind    string     // and in YAML the one behind it
 
-	// What has been found out about it; see child, lineKeyOf and identities.
-	index      map[string]int // positions of the first indexed keys
-	indexed    int
-	key        *string
-	ownerKey   *string
+	// What has been found out about it; see child, identities and segmentsOfLine.
+	index      map[string]int
 	owners     map[string]*node
 	byPosition *positions
-	ownersAt   *[2][]int // see ownerFields
-	split      segments  // see segmentsOfLine
+	split      segments
 	splitWith  *node
 
 	opened bool // inner is set, or there is nothing to open
@@ -55,23 +54,35 @@ const (
 	items
 )
 
-// child returns the value of a key; nil if there is none.
-func (n *node) child(key string) *node {
-	if n == nil || n.kind != fields {
-		return nil
-	}
-	if n.index == nil {
-		n.index = map[string]int{}
-	}
-	for ; n.indexed < len(n.keys); n.indexed++ {
-		if _, repeated := n.index[n.keys[n.indexed]]; !repeated {
-			n.index[n.keys[n.indexed]] = n.indexed
-		}
-	}
-	if i, found := n.index[key]; found {
+// child returns the first child with a name; nil if there is none.
+func (n *node) child(name string) *node {
+	if i := n.indexOf(name); i >= 0 {
 		return n.children[i]
 	}
 	return nil
+}
+
+// indexOf returns the position of the first child with a name; -1 if there is none.
+func (n *node) indexOf(name string) int {
+	if n == nil || name == "" && n.kind == items {
+		return -1
+	}
+	if n.index == nil {
+		n.index = map[string]int{}
+		for i, child := range slices.Backward(n.children) {
+			n.index[child.name] = i
+		}
+	}
+	if i, found := n.index[name]; found {
+		return i
+	}
+	return -1
+}
+
+// add adds a field to fields.
+func (n *node) add(key string, field *node) {
+	field.name, field.label, field.owner = key, key, key
+	n.children, n.index = append(n.children, field), nil
 }
 
 // at returns the node at a path of keys; nil if there is none.
@@ -90,7 +101,7 @@ func equal(a, b *node) bool {
 	for i, child := range a.children {
 		other := b.children[i]
 		if a.kind == fields {
-			if other = b.child(a.keys[i]); other == nil {
+			if other = b.child(child.name); other == nil {
 				return false
 			}
 		}
@@ -132,6 +143,9 @@ func (n *node) each(do func(*node)) {
 		child.each(do)
 	}
 }
+
+// isLine reports whether a node is a line of a text.
+func (n *node) isLine() bool { return n.kind == scalar && n.span != [2]int{} }
 
 // open decodes the text of a scalar: base64, YAML and JSON, or the lines of another file. It returns nil if there is nothing to
 // decode.
@@ -194,7 +208,7 @@ func openAll(versions []*node) []*node {
 // name:password:::
 func haveSameKeys(roots []*node) bool {
 	return !slices.ContainsFunc(roots[1:], func(n *node) bool {
-		return n.kind == fields && roots[0].kind == fields && slices.ContainsFunc(n.keys, func(key string) bool { return roots[0].child(key) == nil })
+		return n.kind == fields && roots[0].kind == fields && slices.ContainsFunc(n.children, func(field *node) bool { return roots[0].child(field.name) == nil })
 	})
 }
 

@@ -4,77 +4,6 @@ import (
 	"slices"
 )
 
-// aligned returns the versions of each item of lists, in the order of the first one. reordered says that they come in another order
-// each time. It returns nil if the lists have different lengths.
-func aligned(versions []*node) (columns [][]*node, reordered bool) {
-	list := versions[0].children
-	columns = make([][]*node, len(list))
-	for i, item := range list {
-		columns[i] = append(columns[i], item)
-	}
-	for _, v := range versions[1:] {
-		if len(v.children) != len(list) {
-			return nil, false
-		}
-		order := orderOf(list, v.children)
-		reordered = reordered || !slices.IsSorted(order)
-		for i := range list {
-			columns[i] = append(columns[i], v.children[order[i]])
-		}
-	}
-	return columns, reordered
-}
-
-// orderOf returns for each item the position of its counterpart in another rendering: of the one with its label, if all
-// have different ones, or of the equal one; otherwise its own position.
-func orderOf(list, other []*node) []int {
-	for _, key := range append(slices.Clone(labelKeys), anyLine, "text") {
-		labels, ok := distinctLabels(list, key)
-		if !ok {
-			continue
-		}
-		first := map[string]int{}
-		for i, item := range slices.Backward(other) {
-			first[alignmentLabel(item, key)] = i
-		}
-		var out []int
-		for _, label := range labels {
-			if at, found := first[label]; found {
-				out = append(out, at)
-			}
-		}
-		if len(out) == len(list) {
-			return out
-		}
-	}
-	out := make([]int, len(list))
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// distinctLabels are the labels of items; false unless each has another one.
-func distinctLabels(list []*node, key string) (labels []string, ok bool) {
-	seen := map[string]bool{"": true}
-	for _, item := range list {
-		label := alignmentLabel(item, key)
-		if seen[label] {
-			return nil, false
-		}
-		seen[label] = true
-		labels = append(labels, label)
-	}
-	return labels, true
-}
-
-func alignmentLabel(n *node, key string) string {
-	if key == "text" {
-		return n.text
-	}
-	return labelOf(n, key)
-}
-
 // sameUpToOrder reports whether a recorded node has the final values of a rendered one, in any order where the order is generated.
 func sameUpToOrder(n, old *node) bool {
 	if old == nil || n.kind != old.kind || len(n.children) != len(old.children) {
@@ -82,8 +11,8 @@ func sameUpToOrder(n, old *node) bool {
 	}
 	switch n.kind {
 	case fields:
-		for i, key := range n.keys {
-			if !sameUpToOrder(n.children[i], old.child(key)) {
+		for _, child := range n.children {
+			if !sameUpToOrder(child, old.child(child.name)) {
 				return false
 			}
 		}

@@ -2,6 +2,7 @@ package retain
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"deployer/internal/lazyregexp"
@@ -14,15 +15,6 @@ import (
 func positionIn(key string) string {
 	pattern, key := positionPattern(key)
 	return strings.ToLower(strings.Join(pattern.FindAllString(key, -1), "-"))
-}
-
-// stemOf returns a key without the position in it; empty if it has none.
-func stemOf(key string) string {
-	pattern, key := positionPattern(key)
-	if !pattern.MatchString(key) {
-		return ""
-	}
-	return pattern.ReplaceAllString(key, "\x00")
 }
 
 // positionPattern returns what matches the position in a key, and the key as that takes it.
@@ -44,37 +36,38 @@ var (
 	lettersIn = lazyregexp.New(`\b[A-Za-z]\b`)
 )
 
-// Positions are what the keys of a map have at each position.
+// Positions are the children of a node at each position.
 type positions struct {
-	at    map[string]*node // the fields
+	at    map[string]*node
 	stems stems
 }
 
 func (n *node) positions() *positions {
 	if n.byPosition == nil {
 		n.byPosition = &positions{map[string]*node{}, stems{}}
-		for i, key := range n.keys {
-			n.byPosition.stems.add(key)
-			position := positionIn(key)
+		for _, child := range n.children {
+			n.byPosition.stems.add(child.label)
+			position := positionIn(child.label)
 			if position == "" {
 				continue
 			}
 			at := n.byPosition.at[position]
 			if at == nil {
-				at = &node{kind: fields}
+				at = &node{kind: n.kind}
 				n.byPosition.at[position] = at
 			}
-			at.keys, at.children = append(at.keys, key), append(at.children, n.children[i])
+			at.children = append(at.children, child)
 		}
 	}
 	return n.byPosition
 }
 
-// Stems have the key of each stem; empty if there are several.
+// Stems have the key of each stem, which is a key without its position; empty if there are several.
 type stems map[string]string
 
 func (s stems) add(key string) {
-	if stem := stemOf(key); stem != "" {
+	if pattern, plain := positionPattern(key); pattern.MatchString(plain) {
+		stem := pattern.ReplaceAllString(plain, "\x00")
 		if other, known := s[stem]; known && other != key {
 			key = ""
 		}
@@ -84,6 +77,34 @@ func (s stems) add(key string) {
 
 // isOneOfMany reports whether there are keys that differ from a key in their position only.
 func (s stems) isOneOfMany(key string) bool {
-	other, known := s[stemOf(key)]
+	pattern, plain := positionPattern(key)
+	other, known := s[pattern.ReplaceAllString(plain, "\x00")]
 	return known && other != key
+}
+
+// hasRecordedPosition reports whether all that is fixed in the children of a branch that have the position of this one is as recorded.
+func (l *level) hasRecordedPosition() bool {
+	position := positionIn(fixedLabel(l.column))
+	if position == "" || l.old == nil || l.isList() && l.onlyUses && l.child.owner == "" {
+		return true
+	}
+	now, before := l.versions[0].positions(), l.old.positions()
+	isAlone := func(p *positions) bool { return p.at[position] == nil || len(p.at[position].children) < 2 }
+	isOnlyPosition := l.child.kind == scalar && len(l.child.label) == len(position)
+	mayBeLetter := l.inText && !isOnlyPosition && l.child.header() == nil || !isAlone(now) || !isAlone(before)
+	if !isFirst(position, mayBeLetter) && !now.stems.isOneOfMany(l.child.label) && !before.stems.isOneOfMany(l.child.label) {
+		return true
+	}
+	if l.inText && !ofPosition.sameComments(l.column, l.recorded) {
+		return false
+	}
+	at := func(m *node) *node {
+		out := &node{kind: m.kind}
+		if there := m.positions().at[position]; there != nil {
+			isItself := func(child *node) bool { return isOnlyPosition && child.name == l.child.name }
+			out.children = slices.DeleteFunc(slices.Clone(there.children), isItself) // it is compared itself
+		}
+		return out
+	}
+	return fits(mapped(l.versions, at), at(l.old))
 }

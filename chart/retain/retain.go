@@ -4,17 +4,18 @@
 // earlier revisions recorded. Decide takes these steps, and the files are best read in their order:
 //
 //  1. Read: each document that differs between renderings becomes objects, and each object a tree of fields, items and texts; the
-//     texts are trees themselves: base64, YAML, JSON, lines (documents.go, node.go, layer.go).
+//     texts are trees themselves: base64, YAML, JSON (documents.go, node.go, layer.go), or lines and blocks of lines (lines.go). What
+//     is in a tree has a name if no other one beside it has that: its key, or what it begins with.
 //  2. Compare: a walk through the renderings of an object finds what differs, the generated places, down to the words of a line
 //     (compare.go, segments.go). Everything else comes from the chart and is deployed as it is.
-//  3. Recognise: the same walk takes what is recorded at a place, only if the entry provably is the same one: the same object, the
-//     same path, in lists and texts the same name or the same fixed content (identity.go), and around it the same owner
-//     (owners.go). Nothing goes by position, number or likeness.
+//  3. Recognise: the same walk takes what is recorded at a place, only if the entry provably is the same one, level by level: the
+//     same object, then what has the same name or everything fixed in it (identity.go), the same owner beside it (owners.go), and the
+//     same comments (comments.go). Nothing goes by position, number or likeness.
 //  4. Group: equal texts of one rendering are one value with many places (values.go). What is computed from another value (derive.go)
 //     and what belongs to a certificate (certificates.go) goes with it.
 //  5. Decide: a value is kept in all places or in none. It is renewed if in one of them it would come to another owner (moves.go), if a
 //     certificate is due, or in any doubt. What is only in pod templates restarts the pods, so it is new each time, but for
-//     checksums of what hasn't changed (checksums.go).
+//     checksums of what hasn't changed (checksums.go). An order that is generated stays (order.go).
 //
 // docs/generated-values.md has the rule in the words of users.
 package retain
