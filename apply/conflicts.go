@@ -85,7 +85,7 @@ func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
 	for i := range u.change.Conflicts {
 		f := &u.change.Conflicts[i]
 		isWithin := func(name string) bool { return strings.HasPrefix(fields.String(f.FieldPath)+".", name+".") }
-		if f.Outcome != OutcomeTaken || f.Contest != decide.SetByOthers || f.CollidesWith != "" || !slices.ContainsFunc(immutable, isWithin) {
+		if f.Outcome != decide.OutcomeTaken || f.Contest != decide.SetByOthers || f.CollidesWith != "" || !slices.ContainsFunc(immutable, isWithin) {
 			continue
 		}
 		was, declared := fields.Value(last, f.FieldPath)
@@ -95,7 +95,7 @@ func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
 		if !left { // a trial has the one before
 			u.prediction.Desired = u.prediction.Desired.DeepCopy()
 		}
-		f.Outcome, left = OutcomeYielded, true
+		f.Outcome, left = decide.OutcomeYielded, true
 		u.prediction.RelinquishField(f.FieldPath)
 		u.p.warnings.add(u.t.id, u.t.source, "%s stays as %s set it: it can't be changed back", f.Path, f.Manager)
 	}
