@@ -298,7 +298,8 @@ func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 	})
 }
 
-// An Identity identifies one state of a release history: the UIDs and statuses of its records, and when their content was written. Compare identities with ==. Only that of an unread history is empty.
+// An Identity identifies one state of a release history: the UIDs and statuses of its records, and who wrote their content
+// when. Compare identities with ==. Only that of an unread history is empty.
 type Identity string
 
 // Identity returns the identity of the history as it was listed, even if records were
