@@ -384,6 +384,7 @@ func TestUsersByOtherWords(t *testing.T) {
 		"- name: u0 # USER\n  password: PW", "# of USER\n- name: u0\n  password: PW", "# USER password\npassword=PW",
 		"<smtp>\n<login>USER</login>\n<password>PW</password>\n</smtp>\ntoken PW", "[db]\nuser USER PW\ntoken=PW",
 		"[db]\nPW PW\nuser USER\npassword PW", "[db]\nuser=USER\nuser=admin\npassword=PW",
+		"# USER\nport=1\npassword=PW", "smtp.auth.user=USER\nsmtp.password=PW", "[db]\nbackup_user=USER\ndb_password=PW", "smtp_user_5=USER\ndb_password_5=PW",
 	} {
 		s := newStory(t)
 		read := func(user string) string {

@@ -184,10 +184,17 @@ var settings = lazyregexp.New(`([\w.-]+)["']?[\])]?\s*[=:,]`)
 // userInSQL matches a line that says whose the rest of its statement is.
 var userInSQL = lazyregexp.New(`(?i)^\s*(?:(?:create|alter)\s+(?:user|role|login)\s[^;]*|grant\s.*\sto\s.*)$`)
 
+// wordComment matches a comment of one word, which may say whose all lines and elements beside it are. Its key is wordOnly.
+var wordComment = lazyregexp.New(`^\s*(?:#|//|;)\s*[\pL\pN]\S*\s*$`)
+
+const wordOnly = "a word"
+
 // ownerKeyOf is the key by which a line with a key of its own says whose the lines beside it are; the key itself if it doesn't.
 func ownerKeyOf(text, key string) string {
 	switch {
 	case isOwnerKey(key):
+	case wordComment().MatchString(text):
+		return wordOnly
 	case key == "description" && whose().MatchString(text), userInSQL().MatchString(text):
 		return "user"
 	case strings.Trim(key, "#/;") == "": // a setting in the words of a program, or behind a comment

@@ -65,11 +65,17 @@ func (l *level) itemHasRecordedOwner() bool {
 		}
 	}
 	same, _ := l.ownersFit(words)
-	if same && header != nil && section().MatchString(header.text) {
+	if same && l.isSection() {
 		same, _ = l.otherBranchFits()
 		return same
 	}
 	return same && l.blocksFit()
+}
+
+// isSection reports whether the child is a section.
+func (l *level) isSection() bool {
+	h := l.child.header()
+	return h != nil && section().MatchString(h.text)
 }
 
 func (b *branch) isList() bool { return b.versions[0].kind == items }
@@ -83,13 +89,21 @@ type ownership struct {
 }
 
 // ownersFit reports whether all that says whose something with the given words in its keys is, is recorded, and whether there is any.
+// Among lines, one that has most of its path says it too, as db.login does of db.auth.password, or one that has its position. Without words,
+// and in a block, any line does.
 func (l *level) ownersFit(words []string) (same, found bool) {
+	position, nearest := positionIn(l.child.label), 1
+	for key := range l.ownerships() {
+		nearest = max(nearest, sharedPath(key, l.child.label))
+	}
+	isAny := len(words) == 0 || l.versions[0].header() != nil
+	isNear := func(key string, isLine bool) bool {
+		return isLine && l.isList() && (isAny || sharedPath(key, l.child.label) == nearest || position != "" && positionIn(key) == position)
+	}
 	for key, o := range l.ownerships() {
-		if l.versions[0].kind == fields && key == l.child.name {
-			continue
-		}
 		switch {
-		case isOwnerKey(key) && namesOwnerOf(key, words), nameOwnersOf(key, words):
+		case !l.isList() && key == l.child.name:
+		case isOwnerKey(key) && (namesOwnerOf(key, words) || isNear(key, o.isLine())), nameOwnersOf(key, words), key == wordOnly && !l.isSection():
 			if !o.same {
 				return false, true
 			}
@@ -97,6 +111,11 @@ func (l *level) ownersFit(words []string) (same, found bool) {
 		}
 	}
 	return true, found
+}
+
+func (o *ownership) isLine() bool {
+	isBlock := func(n *node) bool { return n.kind != scalar }
+	return !slices.ContainsFunc(o.fixed, isBlock) && !slices.ContainsFunc(o.old, isBlock)
 }
 
 // ownerships are what the children of a branch say, by the keys by which they say it.
@@ -110,7 +129,8 @@ func (b *branch) ownerships() map[string]*ownership {
 			return nil // name.yaml is a document, and login may be a script
 		}
 		key := n.owner
-		if isPlural := isOwnerKey(strings.TrimRight(key, "sS")) && !digits().MatchString(n.text); !isOwnerKey(key) && !isPlural {
+		isPlural := isOwnerKey(strings.TrimRight(key, "sS")) && !digits().MatchString(n.text)
+		if !isOwnerKey(key) && !isPlural && key != wordOnly {
 			return nil
 		}
 		if b.owners[key] == nil {

@@ -120,3 +120,13 @@ func (l segments) haveOtherUser(recorded string) bool {
 	}
 	return false
 }
+
+// sharedPath counts the names, separated by dots, that two keys have in common at their beginning.
+func sharedPath(a, b string) int {
+	names, others := strings.Split(a, "."), strings.Split(b, ".")
+	n := 0
+	for n < len(names)-1 && n < len(others)-1 && names[n] == others[n] {
+		n++
+	}
+	return n
+}
