@@ -78,8 +78,9 @@ func (u *updateDecision) decideConflicts() error {
 	return nil
 }
 
-// leaveUnchangeable leaves to others what they have changed for good: what the chart has as the last revision had it, and the API server
-// doesn't let go back. It reports whether there is something.
+// leaveUnchangeable leaves to others what they have changed for good in a custom resource: what the chart has as the last revision had
+// it, and the API server doesn't let go back. Helm leaves that too, which compares only manifests there, while it fails for Kubernetes' own
+// kinds. It reports whether there is something.
 func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
 	last := objectOf(u.p.history.latestDeclared(u.t.id).Object)
 	for i := range u.change.Conflicts {

@@ -32,10 +32,7 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 		return u.refused(immutable)
 	}
 	volumeClaimAdvice := u.explainStatefulSet(immutable)
-	permission := decide.Recreation{
-		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: immutable.Adopted,
-		HoldsData: immutable.Destroys != "", Derived: movesToken(u.live, u.fullDesired),
-	}.Permission()
+	permission := u.permissionToRecreate()
 	immutable.Never = permission == decide.NeverPermitted
 	if permission != decide.Permitted {
 		return Change{}, u.t.reject(immutable)
@@ -51,6 +48,13 @@ func (u *updateDecision) decideRecreation(refusal error, immutableFields []strin
 		u.p.warnings.add(u.t.id, u.t.source, "%s", volumeClaimAdvice)
 	}
 	return u.recreate(immutable)
+}
+
+func (u *updateDecision) permissionToRecreate() decide.RecreationPermission {
+	return decide.Recreation{
+		ID: u.t.id, Live: u.live.GetAnnotations(), Desired: u.t.obj.GetAnnotations(), Allowed: u.p.a.opts.AllowRecreate, Adopted: u.wasAdopted(),
+		HoldsData: u.destroyedByRecreation() != "", Derived: movesToken(u.live, u.fullDesired),
+	}.Permission()
 }
 
 // destroyedByRecreation says what data may be gone when the object is recreated; empty if none.

@@ -116,6 +116,34 @@ func TestRecreatedFieldsAreNotLeftToOthers(t *testing.T) {
 	}
 }
 
+// Prevents that what somebody has made anew with other content, which can't be changed, stays although it may be recreated.
+func TestConsentRecreatesWhatOthersHaveMade(t *testing.T) {
+	s := begin(t)
+	const chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nimmutable: true\ndata: {a: b}"
+	s.deploy(chart)
+	other := s.get("v1", "ConfigMap", "x")
+	maps := s.client("v1", "ConfigMap")
+	if err := maps.Delete(bg, "x", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	other.SetUID("")
+	other.SetResourceVersion("")
+	other.SetManagedFields(nil)
+	other.Object["data"] = map[string]any{"a": "by hand"}
+	if _, err := maps.Create(bg, other, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+		t.Fatal(err)
+	}
+	var broken *apply.ImmutableError
+	if err := s.refuse(chart); !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "--allow-recreate") {
+		t.Errorf("without consent: %v", err)
+	}
+	s.opts.AllowRecreate = true
+	s.expect(s.deploy(chart), "recreate ConfigMap/x")
+	if got := at(s.get("v1", "ConfigMap", "x"), "data.a"); got != "b" {
+		t.Errorf("with consent, data.a is %v", got)
+	}
+}
+
 // Recreate while the defaulted rollingUpdate is there, both ways.
 func TestStrategySwitch(t *testing.T) {
 	t.Parallel()
