@@ -81,7 +81,7 @@ func TestNamespaceHeldByAFinalizer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = release() }) // if the test fails before
 	named := false
-	o := w.waitWith(track.Options{}, time.Minute, func(r track.Event) {
+	o := w.waitWith(track.Options{}, 3*time.Minute, func(r track.Event) {
 		if named || !strings.Contains(r.Status.Message, "configmaps. has 1 resource instances") || !strings.Contains(r.Status.Message, "example.com/wait in 1 resource instances") {
 			return
 		}
@@ -93,7 +93,7 @@ func TestNamespaceHeldByAFinalizer(t *testing.T) {
 			t.Error(err)
 		}
 	}, held)
-	o.ready(30 * time.Second)
+	o.ready(3 * time.Minute) // a busy controller takes its time
 	if !named {
 		t.Errorf("what holds it was not named; it saw %s", o.story())
 	}
@@ -526,9 +526,9 @@ func TestFewRights(t *testing.T) {
 				}
 			}
 			w.as(u)
-			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent()[:2], "  progressDeadlineSeconds: 8\n"))
+			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent()[:2], "  progressDeadlineSeconds: 15\n"))
 			good := w.apply(workload("Deployment", "good", 1, nil, ""))
-			o := w.wait(track.Options{}, 50*time.Second, web, good)
+			o := w.wait(track.Options{}, 90*time.Second, web, good)
 
 			watched := strings.Contains(objects, "watch")
 			seen := watched || strings.Contains(objects, "get") || objects == "patch"
@@ -543,7 +543,7 @@ func TestFewRights(t *testing.T) {
 			seesPods := strings.Contains(pods, "watch") && (strings.Contains(pods, "list") || w.streamsLists())
 			o.warnedOnce("pod details unavailable", !seesPods)
 			o.warnedOnce("events unavailable", !strings.Contains(events, "list,watch"))
-			cause := o.failed(class.ProgressDeadline, 7*time.Second, 32*time.Second)
+			cause := o.failed(class.ProgressDeadline, 14*time.Second, time.Minute)
 			if shown := cause.PodCount > 0; shown != seesPods || len(cause.Objects) != 1 {
 				t.Errorf("cause = %+v, want that of one object and of what can be seen of its pod", cause)
 			}

@@ -372,7 +372,13 @@ func TestHookIsWhatAdmissionReads(t *testing.T) {
 	w.says(w.ok("plan", "x", second), "stdout", "checked again after ResourceQuota/"+w.ns+"/q")
 	w.ok("upgrade", "x", second)
 	w.there("services", map[string]bool{"web": true})
-	// It says less than it needs.
+	// It says less than it needs. Until the API server and the controller know the new quota, it admits anything.
+	w.whenHookRuns(func() {
+		w.eventually("the quota acts", func() bool {
+			_, err := w.in("services").Create(w.bound(), kubetest.Object(t, service("more")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err != nil && strings.Contains(err.Error(), "exceeded quota")
+		})
+	})
 	w.says(w.exits(1, "upgrade", "x", w.chart(quota(1), service("web"), service("more"), hookJob("then", "pre-upgrade", "before-hook-creation", false))), "stderr", "only hooks ran", "exceeded quota")
 	w.there("services", map[string]bool{"web": true, "more": false})
 }
