@@ -23,7 +23,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
 
 build: ## bin/deployer
-	@echo "building bin/deployer: about two minutes the first time, later some seconds" >&2
+	@echo "building bin/deployer: two to five minutes the first time, later some seconds" >&2
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
 release: ## dist/: binaries for linux, darwin and windows, with bills of materials, manual pages and checksums
