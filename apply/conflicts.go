@@ -15,6 +15,7 @@ import (
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 )
 
 // This file finds contested fields and carries out what decide.FieldRules says of them.
@@ -79,9 +80,12 @@ func (u *updateDecision) decideConflicts() error {
 }
 
 // leaveUnchangeable leaves to others what they have changed for good in a custom resource: what the chart has as the last revision had
-// it, and the API server doesn't let go back. Helm leaves that too, which compares only manifests there, while it fails for Kubernetes' own
-// kinds. It reports whether there is something.
+// it, and the API server doesn't let go back, unless the object may be recreated. Helm leaves that too, which compares only manifests there,
+// while it fails for Kubernetes' own kinds. It reports whether there is something.
 func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
+	if kube.IsBuiltinGroup(u.t.id.Group) || u.permissionToRecreate() == decide.Permitted {
+		return false
+	}
 	last := objectOf(u.p.history.latestDeclared(u.t.id).Object)
 	for i := range u.change.Conflicts {
 		f := &u.change.Conflicts[i]

@@ -80,9 +80,10 @@ func (p *prerequisites) expectHook(id kube.ID) {
 }
 
 // mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
-// object that can't be changed and may be deleted, for the state of the namespace or the cluster, or by the schema of a custom resource.
-func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
-	if len(p.hooks) == 0 {
+// object that can't be changed and may be deleted, for the state of the namespace or the cluster, by the schema of a custom resource, or
+// in a rollback of somebody else's object that stands in the way. Before the hooks of an upgrade Helm refuses that, too.
+func (p *planning) mayBeMendedByHooks(t *target, err error) bool {
+	if len(p.prerequisites.hooks) == 0 {
 		return false
 	}
 	said := verify.Read(err)
@@ -90,6 +91,8 @@ func (p *prerequisites) mayBeMendedByHooks(t *target, err error) bool {
 	switch {
 	case errors.As(err, new(*ImmutableError)), said.MayEndByHooks():
 		return true
+	case errors.As(err, new(*OwnershipError)):
+		return p.req.BackTo != 0
 	default:
 		return isInvalid && !kube.IsBuiltinGroup(t.id.Group)
 	}

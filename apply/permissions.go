@@ -15,12 +15,12 @@ import (
 
 // markEstimated turns a change that the server may not be asked about into a local estimate.
 // Under a strict gate it can't be carried out: see Plan.CheckPermissions.
-func (p *permissions) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
+func (ps *permissions) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
 	c.Unverified = "local estimate: " + missing.Missing()
-	if p.p.a.opts.Gate == GateStrict {
+	if ps.p.a.opts.Gate == GateStrict {
 		c.denied = missing
 	} else {
-		p.p.warnings.add(t.id, t.source, "%s", missing)
+		ps.p.warnings.add(t.id, t.source, "%s", missing)
 	}
 	return c
 }
@@ -60,14 +60,14 @@ type permissions struct {
 
 // missing asks for a permission that a request needs which can't be dry-run. It is nil if the account has it, and if missing
 // permissions don't stop the release.
-func (p *permissions) missing(ctx context.Context, id kube.ID, verb string, m kube.Mapping) (*verify.PermissionError, error) {
-	if p.p.a.opts.Gate != GateStrict {
+func (ps *permissions) missing(ctx context.Context, id kube.ID, verb string, m kube.Mapping) (*verify.PermissionError, error) {
+	if ps.p.a.opts.Gate != GateStrict {
 		return nil, nil
 	}
 	what := authorizationv1.ResourceAttributes{
 		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: id.Namespace, Name: id.Name,
 	}
-	if allowed, err := p.mayRequest(ctx, what); err != nil || allowed {
+	if allowed, err := ps.mayRequest(ctx, what); err != nil || allowed {
 		return nil, err
 	}
 	return &verify.PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: id.Namespace}, nil
@@ -81,9 +81,9 @@ func (c *Change) deny(missing *verify.PermissionError) {
 }
 
 // check denies a change if the account lacks a permission that it needs and of which no dry run tells.
-func (p *permissions) check(ctx context.Context, c *Change, m kube.Mapping) error {
+func (ps *permissions) check(ctx context.Context, c *Change, m kube.Mapping) error {
 	for i := 0; c.denied == nil && i < len(c.needs); i++ {
-		missing, err := p.missing(ctx, c.ID, c.needs[i], m)
+		missing, err := ps.missing(ctx, c.ID, c.needs[i], m)
 		if err != nil {
 			return err
 		}
@@ -111,11 +111,11 @@ func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceA
 	return (&permissions{p: &planning{a: a}}).mayRequest(ctx, what)
 }
 
-func (p *permissions) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+func (ps *permissions) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	for _, name := range slices.Compact([]string{"", what.Name}) {
 		what.Name = name
-		allowed, err := p.asked.get(what, func() (bool, error) {
-			return answerTo(ctx, p.p.a.requester, isTransient, func() (bool, error) { return p.p.a.cluster.MayRequest(ctx, what) })
+		allowed, err := ps.asked.get(what, func() (bool, error) {
+			return answerTo(ctx, ps.p.a.requester, isTransient, func() (bool, error) { return ps.p.a.cluster.MayRequest(ctx, what) })
 		})
 		if err != nil {
 			return false, fmt.Errorf("checking the permissions of the account: %w", err)

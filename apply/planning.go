@@ -399,7 +399,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 		case len(until) > 0 && order.putAfter(t, until):
 			p.letPass(t, p.prerequisites.untilAdmitted(until, err))
 		case t.rejected == nil: // denied: see CheckPermissions
-		case (p.prerequisites.mayBeMendedByHooks(t, err) || p.mayBeDeletedByHooks(err)) && !(t.isHook && isFirst):
+		case p.mayBeMendedByHooks(t, err) && !(t.isHook && isFirst):
 			p.letPass(t, p.prerequisites.untilHooksRan(err.Error()))
 		default:
 			stays, errOfStaying := p.stayBehind(ctx, t, err)
@@ -420,12 +420,6 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 		}
 	}
 	return out, nil
-}
-
-// mayBeDeletedByHooks reports whether an object that isn't the release's may be gone when the hooks of a rollback have run. Before those of
-// an upgrade Helm refuses it too.
-func (p *planning) mayBeDeletedByHooks(err error) bool {
-	return p.req.BackTo != 0 && len(p.prerequisites.hooks) > 0 && errors.As(err, new(*OwnershipError))
 }
 
 // letPass defers the decision about a target that was rejected.

@@ -299,12 +299,12 @@ func underOtherName(t *target, desired *unstructured.Unstructured, try func(*uns
 
 // adviceAgainstRecreation says what to do where a binding must not be deleted, because our own account is a subject, or may be: after
 // the deletion we might lack permission to create it again. It is empty for all other objects.
-func (p *permissions) adviceAgainstRecreation(ctx context.Context, live *unstructured.Unstructured) (string, error) {
+func (ps *permissions) adviceAgainstRecreation(ctx context.Context, live *unstructured.Unstructured) (string, error) {
 	id := kube.IDOf(live)
 	if !isBinding(id) {
 		return "", nil
 	}
-	us, err := p.account(ctx)
+	us, err := ps.account(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("the API server can't say which account deployer runs as (Kubernetes 1.28 and later can), and %s may grant permissions to it,"+
@@ -319,10 +319,10 @@ func (p *permissions) adviceAgainstRecreation(ctx context.Context, live *unstruc
 }
 
 // account returns the account that deployer runs as. API servers before 1.28 can't say it: the error is NotFound.
-func (p *permissions) account(ctx context.Context) (authenticationv1.UserInfo, error) {
-	return p.us.get(struct{}{}, func() (authenticationv1.UserInfo, error) {
-		answer, err := answerTo(ctx, p.p.a.requester, isTransient, func() (*authenticationv1.SelfSubjectReview, error) {
-			return p.p.a.cluster.Typed().AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+func (ps *permissions) account(ctx context.Context) (authenticationv1.UserInfo, error) {
+	return ps.us.get(struct{}{}, func() (authenticationv1.UserInfo, error) {
+		answer, err := answerTo(ctx, ps.p.a.requester, isTransient, func() (*authenticationv1.SelfSubjectReview, error) {
+			return ps.p.a.cluster.Typed().AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		})
 		if err != nil {
 			return authenticationv1.UserInfo{}, err

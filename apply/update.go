@@ -213,7 +213,7 @@ func (u *updateDecision) decideByDryRun() (Change, error) {
 	switch {
 	case err != nil:
 		return Change{}, err
-	case !kube.IsBuiltinGroup(u.t.id.Group) && u.permissionToRecreate() != decide.Permitted && u.leaveUnchangeable(immutable):
+	case u.leaveUnchangeable(immutable):
 		if err := u.computePrediction(); err != nil {
 			return Change{}, err
 		}

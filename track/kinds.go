@@ -137,7 +137,7 @@ func podsOfRevision(t *trackedObject, revision string) revisionPods {
 
 // observedRevision is what a field of the status says of the newest revision, once the controller has seen the change.
 func (t *trackedObject) observedRevision(field string) string {
-	if !rules.ChangeObserved(t.observed.object) {
+	if !rules.ChangeObserved(t.observed.object, t.target.Baseline) {
 		return ""
 	}
 	revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", field)

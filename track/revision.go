@@ -64,7 +64,7 @@ func revisionNumberOf(o metav1.Object) string {
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
 func revisionByMessage(obj *trackedObject) string {
-	if !rules.ChangeObserved(obj.observed.object) {
+	if !rules.ChangeObserved(obj.observed.object, obj.target.Baseline) {
 		return ""
 	}
 	message := progressingMessage(obj.observed.object)
@@ -108,7 +108,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 // needsRevision reports whether the object is a Deployment that its controller has seen and whose new
 // ReplicaSet isn't known or asked for yet.
 func (t *trackedObject) needsRevision() bool {
-	return t.gk == kube.DeploymentKind && t.newPods.revision == "" && !t.lookups.inFlight && t.observed.object != nil && rules.ChangeObserved(t.observed.object)
+	return t.gk == kube.DeploymentKind && t.newPods.revision == "" && !t.lookups.inFlight && t.observed.object != nil && rules.ChangeObserved(t.observed.object, t.target.Baseline)
 }
 
 func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {

@@ -171,14 +171,14 @@ func (d *decider) readInputs() {
 		return
 	}
 	for _, r := range d.in.Rerendered {
-		d.rerendered = append(d.rerendered, d.indexOf(r, same))
+		d.rerendered = append(d.rerendered, d.readIndex(r, same))
 	}
 	for _, r := range d.in.Earlier {
-		d.earlier = append(d.earlier, d.indexOf(r, same))
+		d.earlier = append(d.earlier, d.readIndex(r, same))
 	}
 }
 
-func (d *decider) indexOf(r Revision, without map[string]bool) index {
+func (d *decider) readIndex(r Revision, without map[string]bool) index {
 	out := index{byKey: map[kube.ID]*object{}}
 	for _, text := range documentTexts(r) {
 		if !without[text] {

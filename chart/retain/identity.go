@@ -58,20 +58,19 @@ func (b *branch) recorded(n *node, i int) (found *node, missing string) {
 	return nil, missingEntry
 }
 
-// fixedName is the name of a child that has the same one in all renderings; otherwise it is empty.
-func fixedName(column []*node) string {
-	if slices.ContainsFunc(column, func(n *node) bool { return n.name != column[0].name }) {
-		return ""
-	}
-	return column[0].name
+// fixedName and fixedLabel are the name and the label of a child that has the same one in all renderings; otherwise they are empty.
+func fixedName(column []*node) string { return sameOf(column, func(n *node) string { return n.name }) }
+
+func fixedLabel(column []*node) string {
+	return sameOf(column, func(n *node) string { return n.label })
 }
 
-// fixedLabel is the label of a child that has the same one in all renderings; otherwise it is empty.
-func fixedLabel(column []*node) string {
-	if slices.ContainsFunc(column, func(n *node) bool { return n.label != column[0].label }) {
+func sameOf(column []*node, text func(*node) string) string {
+	first := text(column[0])
+	if slices.ContainsFunc(column, func(n *node) bool { return text(n) != first }) {
 		return ""
 	}
-	return column[0].label
+	return first
 }
 
 // othersFit reports whether all children but one are the same in all renderings and recorded, and have words, or there are no others in
@@ -120,7 +119,7 @@ func aligned(versions []*node) (columns [][]*node, reordered bool) {
 func orderOf(children []*node, other *node) []int {
 	out := make([]int, len(children))
 	for i, child := range children {
-		out[i] = other.indexOf(child.name)
+		out[i] = other.childIndex(child.name)
 	}
 	if other.kind == items && slices.Contains(out, -1) {
 		for i := range out {

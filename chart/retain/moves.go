@@ -97,7 +97,7 @@ func (d *decider) olderRevisions() []index {
 	if d.older == nil && d.in.Older != nil {
 		d.older = []index{}
 		for _, r := range d.in.Older() {
-			d.older = append(d.older, d.indexOf(r, nil))
+			d.older = append(d.older, d.readIndex(r, nil))
 		}
 	}
 	return d.older

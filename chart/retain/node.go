@@ -31,7 +31,7 @@ type node struct {
 
 	// What has been found out about it; see child, identities and segmentsOfLine.
 	index      map[string]int
-	owners     map[string]*node
+	identities map[string]*node
 	byPosition *positions
 	split      segments
 	splitWith  *node
@@ -56,14 +56,14 @@ const (
 
 // child returns the first child with a name; nil if there is none.
 func (n *node) child(name string) *node {
-	if i := n.indexOf(name); i >= 0 {
+	if i := n.childIndex(name); i >= 0 {
 		return n.children[i]
 	}
 	return nil
 }
 
-// indexOf returns the position of the first child with a name; -1 if there is none.
-func (n *node) indexOf(name string) int {
+// childIndex returns the position of the first child with a name; -1 if there is none.
+func (n *node) childIndex(name string) int {
 	if n == nil || name == "" && n.kind == items {
 		return -1
 	}

@@ -1,8 +1,6 @@
 package retain
 
-import (
-	"slices"
-)
+import "slices"
 
 // sameUpToOrder reports whether a recorded node has the final values of a rendered one, in any order where the order is generated.
 func sameUpToOrder(n, old *node) bool {
@@ -19,12 +17,12 @@ func sameUpToOrder(n, old *node) bool {
 		return true
 	case items:
 		left := slices.Clone(old.children)
-		for i, child := range n.children {
+		for _, child := range n.children {
 			at := 0
 			if n.reorderable {
 				at = slices.IndexFunc(left, func(o *node) bool { return sameUpToOrder(child, o) })
 			}
-			if at < 0 || !sameUpToOrder(n.children[i], left[at]) {
+			if at < 0 || !sameUpToOrder(child, left[at]) {
 				return false
 			}
 			left = slices.Delete(left, at, at+1)

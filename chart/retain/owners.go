@@ -103,7 +103,7 @@ func (l *level) ownersFit(words []string) (same, found bool) {
 	for key, o := range l.ownerships() {
 		switch {
 		case !l.isList() && key == l.child.name:
-		case isOwnerKey(key) && (namesOwnerOf(key, words) || isNear(key, o.isLine())), nameOwnersOf(key, words), key == wordOnly && !l.isSection():
+		case isOwnerKey(key) && (namesOwnerOf(key, words) || isNear(key, o.isOfLines())), nameOwnersOf(key, words), key == wordOnly && !l.isSection():
 			if !o.same {
 				return false, true
 			}
@@ -113,7 +113,7 @@ func (l *level) ownersFit(words []string) (same, found bool) {
 	return true, found
 }
 
-func (o *ownership) isLine() bool {
+func (o *ownership) isOfLines() bool {
 	isBlock := func(n *node) bool { return n.kind != scalar }
 	return !slices.ContainsFunc(o.fixed, isBlock) && !slices.ContainsFunc(o.old, isBlock)
 }
@@ -213,7 +213,7 @@ func ownersInFit(versions []*node, old *node) bool {
 		return false
 	}
 	for path, before := range ownersIn(old) {
-		column := mapped(versions, func(v *node) *node { return ownersIn(v)[path] })
+		column := mapped(versions, func(v *node) *node { return identities(v)[path] })
 		if slices.Contains(column, nil) || !fits(column, before) {
 			return false
 		}
@@ -283,10 +283,10 @@ func identities(n *node) map[string]*node {
 	if n == nil || n.kind == scalar {
 		return nil
 	}
-	if n.owners != nil {
-		return n.owners
+	if n.identities != nil {
+		return n.identities
 	}
-	n.owners = map[string]*node{}
+	n.identities = map[string]*node{}
 	var collect func(of *node, path, position string)
 	collect = func(of *node, path, position string) {
 		if of.kind == items && of.header() == nil {
@@ -300,13 +300,13 @@ func identities(n *node) map[string]*node {
 			case child.kind != scalar:
 				collect(child, path+strings.ToLower(child.label)+"/", position+own)
 			case isIdentityKey(child.owner):
-				for n.owners[key] != nil { // of several lines with a key, each counts
+				for n.identities[key] != nil { // of several lines with a key, each counts
 					key = "'" + key
 				}
-				n.owners[key] = child
+				n.identities[key] = child
 			}
 		}
 	}
 	collect(n, "", "")
-	return n.owners
+	return n.identities
 }

@@ -17,6 +17,12 @@ func positionIn(key string) string {
 	return strings.ToLower(strings.Join(pattern.FindAllString(key, -1), "-"))
 }
 
+// stemOf returns a key with a mark in place of its position.
+func stemOf(key string) string {
+	pattern, key := positionPattern(key)
+	return pattern.ReplaceAllString(key, "\x00")
+}
+
 // positionPattern returns what matches the position in a key, and the key as that takes it.
 func positionPattern(key string) (*regexp.Regexp, string) {
 	if strings.ContainsAny(key, "0123456789") {
@@ -62,23 +68,23 @@ func (n *node) positions() *positions {
 	return n.byPosition
 }
 
-// Stems have the key of each stem, which is a key without its position; empty if there are several.
+// Stems have the key of each stem; empty if there are several.
 type stems map[string]string
 
 func (s stems) add(key string) {
-	if pattern, plain := positionPattern(key); pattern.MatchString(plain) {
-		stem := pattern.ReplaceAllString(plain, "\x00")
-		if other, known := s[stem]; known && other != key {
-			key = ""
-		}
-		s[stem] = key
+	if positionIn(key) == "" {
+		return
 	}
+	stem := stemOf(key)
+	if other, known := s[stem]; known && other != key {
+		key = ""
+	}
+	s[stem] = key
 }
 
 // isOneOfMany reports whether there are keys that differ from a key in their position only.
 func (s stems) isOneOfMany(key string) bool {
-	pattern, plain := positionPattern(key)
-	other, known := s[pattern.ReplaceAllString(plain, "\x00")]
+	other, known := s[stemOf(key)]
 	return known && other != key
 }
 

@@ -153,10 +153,7 @@ func newClients(config *rest.Config) clients {
 	made, err := usableClients(config)
 	if err != nil {
 		failure := cannotConnect(config, err)
-		failing := &rest.Config{Host: config.Host}
-		if _, _, err := rest.DefaultServerUrlFor(failing); err != nil {
-			failing.Host = "https://no-address" // clients must have one
-		}
+		failing := &rest.Config{} // without an address: nothing is sent
 		sendBy(failing, func(http.RoundTripper, *http.Request) (*http.Response, error) { return nil, failure })
 		made, _ = usableClients(failing) // it has nothing that can't be used
 	}

@@ -108,15 +108,21 @@ func isOfEarlierGeneration(in Input) bool {
 // generationObserved reports whether the controller has seen the object's present
 // generation. known is false when it doesn't say which one it has seen.
 func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
-	got, ok := number(field(obj.Object, "status", "observedGeneration"))
-	if !ok {
+	got, known := observedGeneration(obj)
+	return !known || got >= obj.GetGeneration(), known
+}
+
+// observedGeneration returns the generation that the controller says it has seen. known is false when it doesn't say.
+func observedGeneration(obj *unstructured.Unstructured) (got int64, known bool) {
+	got, known = number(field(obj.Object, "status", "observedGeneration"))
+	if !known {
 		forEachCondition(obj.Object["status"], "", func(c map[string]any, _ string) {
-			if g, has := number(c["observedGeneration"]); has && g > 0 && (!ok || g > got) {
-				got, ok = g, true
+			if g, has := number(c["observedGeneration"]); has && g > 0 && (!known || g > got) {
+				got, known = g, true
 			}
 		})
 	}
-	return !ok || got >= obj.GetGeneration(), ok
+	return got, known
 }
 
 // isOutOfDate reports whether a condition says that it is about an earlier generation of its object, whatever
@@ -127,20 +133,14 @@ func isOutOfDate(obj *unstructured.Unstructured, c map[string]any) bool {
 	return known && g > 0 && g < obj.GetGeneration()
 }
 
-// ChangeObserved reports whether the controller says that it has seen the present generation.
-func ChangeObserved(obj *unstructured.Unstructured) bool {
-	seen, known := generationObserved(obj)
-	return seen && known
-}
-
-// changeObserved reports whether the controller says that it has seen the object as this run left it. Later generations are others', who may
-// write them faster than a status can follow: each annotation of a Deployment makes one.
-func (in *Input) changeObserved() bool {
-	got, known := number(field(in.Object.Object, "status", "observedGeneration"))
-	needed := in.Object.GetGeneration()
-	if in.Baseline != nil && in.Baseline.GetGeneration() > 0 {
-		needed = min(needed, in.Baseline.GetGeneration())
+// ChangeObserved reports whether the controller says that it has seen an object as this run left it, which is the baseline; nil is the
+// present one. Later generations are others', who may write them faster than a status can follow: each annotation of a Deployment makes one.
+func ChangeObserved(obj, baseline *unstructured.Unstructured) bool {
+	needed := obj.GetGeneration()
+	if baseline != nil && baseline.GetGeneration() > 0 {
+		needed = min(needed, baseline.GetGeneration())
 	}
+	got, known := observedGeneration(obj)
 	return known && got >= needed
 }
 

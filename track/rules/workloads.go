@@ -34,7 +34,7 @@ func deployment(in Input) Verdict {
 	}
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)
-	if !in.changeObserved() {
+	if !ChangeObserved(in.Object, in.Baseline) {
 		return Verdict{Message: notObserved, Total: r.Desired, NoProgress: deadline}
 	}
 	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Desired), Total: r.Desired, NoProgress: deadline}
@@ -95,7 +95,7 @@ func statefulSet(in Input) Verdict {
 		Available: count(o, "status", "availableReplicas"),
 	}
 	total, readyReplicas := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
-	if !in.changeObserved() {
+	if !ChangeObserved(in.Object, in.Baseline) {
 		return Verdict{Message: notObserved, Total: r.Desired}
 	}
 	revisionsEqual := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
@@ -153,7 +153,7 @@ func daemonSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
-	if !in.changeObserved() {
+	if !ChangeObserved(in.Object, in.Baseline) {
 		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
@@ -185,7 +185,7 @@ func replicaSet(in Input) Verdict {
 	o := in.Object.Object
 	desired := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
-	if !in.changeObserved() {
+	if !ChangeObserved(in.Object, in.Baseline) {
 		return Verdict{Message: notObserved, Total: desired}
 	}
 	v := Verdict{Total: desired, Done: min(available, desired), Message: fmt.Sprintf("%d of %d pods available", available, desired)}
