@@ -267,11 +267,15 @@ const (
 var errRetry = errors.New("another client changed the record at every try")
 
 // retry calls do until it succeeds or fails permanently. do must be safe to repeat,
-// because an answer may be lost.
+// because an answer may be lost. What others have changed in between is tried again at once, and for as long as
+// a restart may take: they may do so many times a second, as programs that annotate all Secrets.
 func retry(ctx context.Context, do func(context.Context) error) error {
 	wait, began := firstPause, time.Now()
 	for n := 1; ; n++ {
 		err := tryOnce(ctx, do)
+		if errors.Is(err, errRetry) && time.Since(began) < restartTime && ctx.Err() == nil {
+			continue
+		}
 		isLast := n >= maxTries && !mayBeRestarting(err, began)
 		if err == nil || ctx.Err() != nil || isLast || !isTransient(err) {
 			return err

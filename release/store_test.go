@@ -21,6 +21,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"deployer/internal/kube"
@@ -714,4 +715,36 @@ func TestSlowServerStillRecordsTheEnd(t *testing.T) {
 	defer unlock(t, l)
 	finish(t, l, begun(t, l), deployed)
 	wantStatuses(t, s.store, "web", "1:deployed")
+}
+
+// TestAnnotatedFasterThanItIsWritten fails if a run can't record its end because another program annotates the record again and again
+// between reading and writing it.
+func TestAnnotatedFasterThanItIsWritten(t *testing.T) {
+	s := newSite(t)
+	var reads atomic.Int32
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(r)
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+SecretName("web", 1)) && reads.Add(1) <= 2*maxTries {
+				s.annotate(t, SecretName("web", 1))
+			}
+			return answer, err
+		})
+	})
+	l := lock(t, store, "web", LockOptions{})
+	rec := begun(t, l)
+	s.annotate(t, SecretName("web", 1))
+	finish(t, l, rec, deployed)
+	unlock(t, l)
+	wantStatuses(t, s.store, "web", "1:deployed")
+	if n := reads.Load(); n <= 2*maxTries {
+		t.Errorf("the record was read %d times, want more than it was annotated", n)
+	}
+}
+
+func (s *site) annotate(t *testing.T, secret string) {
+	seen := fmt.Appendf(nil, `{"metadata":{"annotations":{"seen":%q}}}`, time.Now())
+	if _, err := s.Client().CoreV1().Secrets(s.namespace).Patch(t.Context(), secret, types.MergePatchType, seen, metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
 }
