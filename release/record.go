@@ -13,6 +13,7 @@
 package release
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -55,11 +56,12 @@ type stored struct {
 	namespace       string // of the Secret; not that of the release if another tool has stored it elsewhere
 	uid             types.UID
 	resourceVersion string
-	created         string      // Helm's label createdAt
-	bundles         []bundleRef // empty for a record in one Secret
-	journal         types.UID   // of the Secret with the journal of the run; empty when it has none
-	written         time.Time   // the record or its journal, by the server's clock
-	lost            int         // how often somebody has deleted the Secret during the run
+	content         [sha256.Size]byte // of the Secret; labels and annotations, which other programs put on all Secrets, don't count
+	created         string            // Helm's label createdAt
+	bundles         []bundleRef       // empty for a record in one Secret
+	journal         types.UID         // of the Secret with the journal of the run; empty when it has none
+	written         time.Time         // the record or its journal, by the server's clock
+	lost            int               // how often somebody has deleted the Secret during the run
 }
 
 // Journal is what deployer records in addition to Helm. While a run works it is in a Secret of its own, see

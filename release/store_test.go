@@ -717,8 +717,8 @@ func TestSlowServerStillRecordsTheEnd(t *testing.T) {
 	wantStatuses(t, s.store, "web", "1:deployed")
 }
 
-// TestAnnotatedFasterThanItIsWritten fails if a run can't record its end because another program annotates the record again and again
-// between reading and writing it.
+// TestAnnotatedFasterThanItIsWritten fails if a run can't record its end, or an uninstall its beginning, because another program annotates
+// the record again and again between reading and writing it.
 func TestAnnotatedFasterThanItIsWritten(t *testing.T) {
 	s := newSite(t)
 	var reads atomic.Int32
@@ -731,15 +731,27 @@ func TestAnnotatedFasterThanItIsWritten(t *testing.T) {
 			return answer, err
 		})
 	})
+	annotated := func() {
+		t.Helper()
+		if n := reads.Swap(0); n <= 2*maxTries {
+			t.Errorf("the record was read %d times, want more than it was annotated", n)
+		}
+	}
 	l := lock(t, store, "web", LockOptions{})
 	rec := begun(t, l)
 	s.annotate(t, SecretName("web", 1))
 	finish(t, l, rec, deployed)
-	unlock(t, l)
-	wantStatuses(t, s.store, "web", "1:deployed")
-	if n := reads.Load(); n <= 2*maxTries {
-		t.Errorf("the record was read %d times, want more than it was annotated", n)
+	annotated()
+	h, err := store.History(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
 	}
+	s.annotate(t, SecretName("web", 1))
+	if err := l.BeginUninstall(t.Context(), rec, h.Identity()); err != nil {
+		t.Error(err)
+	}
+	annotated()
+	unlock(t, l)
 }
 
 func (s *site) annotate(t *testing.T, secret string) {

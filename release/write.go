@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -76,16 +77,19 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string
 	if err != nil {
 		return err
 	}
-	current, err := l.store.decodeSecret(ctx, found)
-	if err != nil {
-		return err
+	content := sha256.Sum256(found.Data[dataKey])
+	if found.UID != rec.stored.uid || content != rec.stored.content {
+		current, err := l.store.decodeSecret(ctx, found)
+		if err != nil {
+			return err
+		}
+		isOurs := current.Journal != nil && current.Journal.Run == l.holder.Run && !current.Journal.Interrupted // the answer to its write was lost
+		if status := current.Info.Status; !isOurs || !isUnfinished(status) && status != rec.Info.Status {
+			return l.conflictError(rec, current)
+		}
 	}
-	isOurs := current.Journal != nil && current.Journal.Run == l.holder.Run && !current.Journal.Interrupted
-	if status := current.Info.Status; !isOurs || !isUnfinished(status) && status != rec.Info.Status {
-		return l.conflictError(rec, current)
-	}
-	// An earlier write whose answer was lost, or somebody changed labels.
-	rec.stored.uid, rec.stored.resourceVersion, rec.stored.created = found.UID, found.ResourceVersion, found.Labels["createdAt"]
+	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
+	rec.stored.content, rec.stored.created = content, found.Labels["createdAt"]
 	return errRetry
 }
 
@@ -109,7 +113,7 @@ func (l *Lock) conflictError(rec, by *Record) error {
 // set records where and how a record is stored.
 func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
-		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
+		uid: secret.UID, resourceVersion: secret.ResourceVersion, content: sha256.Sum256(secret.Data[dataKey]), created: secret.Labels["createdAt"],
 		bundles: enc.refs(), journal: s.journal, lost: s.lost,
 	}
 }
