@@ -110,7 +110,7 @@ func (a *Applier) Vanished(ctx context.Context, changes []*Change) ([]kube.ID, e
 		}
 		list[i] = sought{id: c.ID, source: c.Source, mapping: m}
 	}
-	seen, err := (&observer{p: &planning{a: a}}).find(ctx, list, false)
+	seen, err := (&finder{a: a}).find(ctx, list, false)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (p *planning) findGenerated(ctx context.Context, list []*orphan) ([]*orphan
 			out = append(out, o)
 			continue
 		}
-		all, err := p.observer.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
+		all, err := p.finder.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
 		if apierrors.IsForbidden(err) {
 			o.obstacle = obstacle{"there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"}
 			out = append(out, o)

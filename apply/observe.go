@@ -25,13 +25,6 @@ type observation struct {
 	deferral *Deferral
 }
 
-// A collection is the scope of a list request.
-type collection struct {
-	mapping   kube.Mapping
-	namespace string
-	unlabeled bool // the objects there don't carry Helm's label
-}
-
 // collectionOf returns the collection that a target is listed in. Objects of crds/ don't
 // carry Helm's label.
 func collectionOf(t *target) collection {
@@ -42,12 +35,8 @@ func collectionOf(t *target) collection {
 // as it takes.
 type observer struct {
 	p          *planning
-	unlistable sync.Map // collections that the account may not list, or the server can't
 	prefetched sync.Map // of observation by kube.ID
 }
-
-// fewer objects of a kind than this are read one by one.
-const minObjectsToList = 3
 
 // observe reads the metadata of objects that have fingerprints. About the others it finds
 // out cheaply, by a list of the objects with Helm's label for each kind and namespace. An
@@ -75,95 +64,11 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		_, hasFingerprint := o.p.req.Fingerprints[Key(open[i].id)]
 		return complete || !hasFingerprint
 	}
-	observed, err := o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
+	observed, err := o.p.finder.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
 	for i, s := range observed {
 		out[open[i].id] = s
 	}
 	return out, err
-}
-
-// A lookup is one of several objects that are looked for together.
-type lookup struct {
-	in    collection
-	name  string
-	alone bool // it isn't looked for in a list
-}
-
-// listOrGet looks for objects by as few requests as it takes: where several are in one collection, it
-// lists metadata there. For an object that a list doesn't have, answered says whether that is an answer; then
-// its observation is zero. complete says that the list has all objects with Helm's label. All other
-// objects are read by get. Both functions are called from several goroutines.
-func (o *observer) listOrGet(ctx context.Context, lookups []lookup, answered func(i int, complete bool) bool, get func(i int) (observation, error)) ([]observation, error) {
-	out := make([]observation, len(lookups))
-	groups := map[collection][]int{}
-	var single []int
-	for i, l := range lookups {
-		if l.alone {
-			single = append(single, i)
-		} else {
-			groups[l.in] = append(groups[l.in], i)
-		}
-	}
-	var mu sync.Mutex
-	var unanswered []int // by a list
-	var jobs []func() error
-	for at, group := range groups {
-		if len(group) < minObjectsToList {
-			single = append(single, group...)
-			continue
-		}
-		jobs = append(jobs, func() error {
-			// Listing the metadata of twenty objects costs about as much as one get.
-			metas, complete, err := o.listMeta(ctx, at, 100+4*len(group))
-			if err != nil {
-				return err
-			}
-			for _, i := range group {
-				out[i].meta = metas[lookups[i].name]
-				if out[i].meta == nil && (metas == nil || !answered(i, complete)) {
-					mu.Lock()
-					unanswered = append(unanswered, i)
-					mu.Unlock()
-				}
-			}
-			return nil
-		})
-	}
-	getInto := func(i int) (err error) {
-		out[i], err = get(i)
-		return err
-	}
-	for _, i := range single {
-		jobs = append(jobs, func() error { return getInto(i) })
-	}
-	if err := o.p.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
-		return nil, err
-	}
-	return out, o.p.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
-}
-
-// A sought is an object that isn't a target and is looked for.
-type sought struct {
-	id      kube.ID
-	source  string
-	mapping kube.Mapping // zero: there can be none of its kind
-	alone   bool         // it isn't looked for in a list
-}
-
-// find reads the metadata of objects. With labelled, those that lists don't have count as absent; else they may exist without Helm's
-// label.
-func (o *observer) find(ctx context.Context, list []sought, labelled bool) ([]observation, error) {
-	lookups := make([]lookup, len(list))
-	for i, s := range list {
-		lookups[i] = lookup{collection{mapping: s.mapping, namespace: s.id.Namespace}, s.id.Name, s.alone || s.mapping == (kube.Mapping{})}
-	}
-	answered := func(_ int, complete bool) bool { return labelled && complete }
-	return o.listOrGet(ctx, lookups, answered, func(i int) (observation, error) {
-		if list[i].mapping == (kube.Mapping{}) {
-			return observation{}, nil
-		}
-		return o.observeMeta(ctx, list[i].mapping, list[i].id, list[i].source)
-	})
 }
 
 // prefetch observes targets ahead of time; the next observe of each uses that, once.
@@ -186,19 +91,7 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 	if _, hasFingerprint := o.p.req.Fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
-	return o.observeMeta(ctx, t.mapping, t.id, t.source)
-}
-
-// observeMeta reads the metadata of one object.
-func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, source string) (observation, error) {
-	meta, err := o.p.a.metaInAnyVersion(ctx, m, id)
-	switch {
-	case apierrors.IsForbidden(err):
-		return observation{forbidden: true}, nil
-	case err != nil:
-		return observation{}, &ObjectError{ID: id, Source: source, Doing: "reading", Err: err}
-	}
-	return observation{meta: meta, absent: meta == nil}, nil
+	return o.p.finder.observeMeta(ctx, t.mapping, t.id, t.source)
 }
 
 // read reads one object whole.
@@ -214,44 +107,6 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	}
 	o.p.a.opts.Hidden.AddObject(full)
 	return observation{full: full, absent: full == nil}, nil
-}
-
-// listMeta lists the metadata of the objects with Helm's label in a collection, by name, up
-// to about most objects. complete says that these are all. metas is nil if the collection
-// turns out to be unlistable.
-func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, complete bool, err error) {
-	opts := metav1.ListOptions{Limit: int64(most)}
-	if !at.unlabeled {
-		opts.LabelSelector = provenance.ManagedByHelmSelector
-	}
-	metas = map[string]*metav1.PartialObjectMetadata{}
-	for range maxPages {
-		if len(metas) >= most {
-			break
-		}
-		page, err := o.listMetaPage(ctx, at, opts)
-		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || verify.Read(err).Detail == verify.NotConverted:
-			o.unlistable.Store(at, true)
-			return nil, false, nil
-		case apierrors.IsResourceExpired(err):
-			return metas, false, nil // the list expired between two pages: it stays incomplete
-		case err != nil:
-			return nil, false, listError(at, err)
-		}
-		for _, item := range page.Items {
-			metas[item.Name] = &item // a copy, because a pointer into the page would keep all of it
-		}
-		if opts.Continue = page.Continue; opts.Continue == "" {
-			return metas, true, nil
-		}
-	}
-	return metas, false, nil
-}
-
-func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	client := o.p.a.metaClient(at.mapping, at.namespace)
-	return answerTo(ctx, o.p.a.requester, transientButConversion, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, opts) })
 }
 
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
@@ -276,7 +131,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 		observed[id] = s
 	}
 	for at, group := range wanted {
-		_, unlistable := o.unlistable.Load(at)
+		_, unlistable := o.p.finder.unlistable.Load(at)
 		// CRDs are large, and the list would have those of all releases.
 		if len(group) >= minObjectsToList && len(group)*4 >= present[at] && !at.unlabeled && !unlistable {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
@@ -296,9 +151,6 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 // pageSize keeps the answers to lists of whole objects, of which several are read at once, at about a
 // megabyte.
 const pageSize = 250
-
-// maxPages is how many pages of a list are read. A server that always has another one would be asked without end.
-const maxPages = 400
 
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
 	client := o.p.a.cluster.ResourceClient(at.mapping, at.namespace)

@@ -180,7 +180,7 @@ func (p *planning) observeOrphans(ctx context.Context, list []*orphan) error {
 			known[i].mapping = o.mapping
 		}
 	}
-	observed, err := p.observer.find(ctx, known, false)
+	observed, err := p.finder.find(ctx, known, false)
 	for i, s := range observed {
 		if list[i].found = s.meta; s.forbidden {
 			list[i].obstacle = obstacle{"there is no permission to read it, so its owner is unknown", "get"}

@@ -17,10 +17,10 @@ import (
 // Under a strict gate it can't be carried out: see Plan.CheckPermissions.
 func (ps *permissions) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
 	c.Unverified = "local estimate: " + missing.Missing()
-	if ps.p.a.opts.Gate == GateStrict {
+	if ps.a.opts.Gate == GateStrict {
 		c.denied = missing
 	} else {
-		ps.p.warnings.add(t.id, t.source, "%s", missing)
+		ps.warnings.add(t.id, t.source, "%s", missing)
 	}
 	return c
 }
@@ -53,15 +53,16 @@ func permitted(lists ...[]Change) error {
 
 // permissions asks what the account may do, each question once.
 type permissions struct {
-	p     *planning
-	asked memo[authorizationv1.ResourceAttributes, bool]
-	us    memo[struct{}, authenticationv1.UserInfo]
+	a        *Applier
+	warnings *warnings
+	asked    memo[authorizationv1.ResourceAttributes, bool]
+	us       memo[struct{}, authenticationv1.UserInfo]
 }
 
 // missing asks for a permission that a request needs which can't be dry-run. It is nil if the account has it, and if missing
 // permissions don't stop the release.
 func (ps *permissions) missing(ctx context.Context, id kube.ID, verb string, m kube.Mapping) (*verify.PermissionError, error) {
-	if ps.p.a.opts.Gate != GateStrict {
+	if ps.a.opts.Gate != GateStrict {
 		return nil, nil
 	}
 	what := authorizationv1.ResourceAttributes{
@@ -108,14 +109,14 @@ func neededInNewNamespace(t *target, d *Deferral) []string {
 // MayRequest reports whether the account may make a request about all objects of a kind, or at least about the one that
 // what names.
 func (a *Applier) MayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return (&permissions{p: &planning{a: a}}).mayRequest(ctx, what)
+	return (&permissions{a: a}).mayRequest(ctx, what)
 }
 
 func (ps *permissions) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	for _, name := range slices.Compact([]string{"", what.Name}) {
 		what.Name = name
 		allowed, err := ps.asked.get(what, func() (bool, error) {
-			return answerTo(ctx, ps.p.a.requester, isTransient, func() (bool, error) { return ps.p.a.cluster.MayRequest(ctx, what) })
+			return answerTo(ctx, ps.a.requester, isTransient, func() (bool, error) { return ps.a.cluster.MayRequest(ctx, what) })
 		})
 		if err != nil {
 			return false, fmt.Errorf("checking the permissions of the account: %w", err)

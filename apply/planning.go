@@ -39,6 +39,7 @@ type planning struct {
 	definitions   *definitions
 	schemas       *schemas
 	prerequisites *prerequisites // what decisions wait for
+	finder        *finder
 	observer      *observer
 	claims        decide.Claims
 	pruning       decide.Pruning // set when orphans are decided about
@@ -229,7 +230,8 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		}
 	}
 	p.resolver, p.definitions = &resolver{p: p, unlistedGroupVersions: server.Unavailable}, newDefinitions(p, slices.Concat(applied, req.Objects))
-	p.observer, p.permissions, p.autoscalers = &observer{p: p}, &permissions{p: p}, &autoscalers{p: p}
+	p.finder, p.observer, p.autoscalers = &finder{a: a}, &observer{p: p}, &autoscalers{p: p}
+	p.permissions = &permissions{a: a, warnings: p.warnings}
 	p.schemas = &schemas{p: p, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, err

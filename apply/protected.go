@@ -80,7 +80,7 @@ func (p *planning) keptInside(ctx context.Context, o *orphan, changes []Change) 
 func (p *planning) annotatedToStay(ctx context.Context, at collection) (kube.ID, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
-		page, err := p.observer.listMetaPage(ctx, at, opts)
+		page, err := p.finder.listMetaPage(ctx, at, opts)
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 			return kube.ID{}, nil

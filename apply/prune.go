@@ -271,7 +271,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
 		list[i] = sought{id: c.ID, source: c.Source, mapping: a.planning.mappingOf(ctx, c), alone: ordering.IsAggregated(c.orphan.Declared)}
 	}
-	observed, err := a.planning.observer.find(ctx, list, true)
+	observed, err := a.planning.finder.find(ctx, list, true)
 	var out []Change
 	for i, s := range observed {
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {

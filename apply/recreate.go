@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -295,65 +294,6 @@ func underOtherName(t *target, desired *unstructured.Unstructured, try func(*uns
 	result.SetName(t.id.Name)
 	result.SetUID("")
 	return result, nil
-}
-
-// adviceAgainstRecreation says what to do where a binding must not be deleted, because our own account is a subject, or may be: after
-// the deletion we might lack permission to create it again. It is empty for all other objects.
-func (ps *permissions) adviceAgainstRecreation(ctx context.Context, live *unstructured.Unstructured) (string, error) {
-	id := kube.IDOf(live)
-	if !isBinding(id) {
-		return "", nil
-	}
-	us, err := ps.account(ctx)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("the API server can't say which account deployer runs as (Kubernetes 1.28 and later can), and %s may grant permissions to it,"+
-			" so deployer doesn't delete it: delete it yourself, or give the new one another name", id), nil
-	case err != nil:
-		return "", err
-	case bindsAccount(us, live):
-		return fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
-			" delete it with another account, or give the new one another name", id, us.Username), nil
-	}
-	return "", nil
-}
-
-// account returns the account that deployer runs as. API servers before 1.28 can't say it: the error is NotFound.
-func (ps *permissions) account(ctx context.Context) (authenticationv1.UserInfo, error) {
-	return ps.us.get(struct{}{}, func() (authenticationv1.UserInfo, error) {
-		answer, err := answerTo(ctx, ps.p.a.requester, isTransient, func() (*authenticationv1.SelfSubjectReview, error) {
-			return ps.p.a.cluster.Typed().AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		})
-		if err != nil {
-			return authenticationv1.UserInfo{}, err
-		}
-		return answer.Status.UserInfo, nil
-	})
-}
-
-// isBinding reports whether an object grants a role.
-func isBinding(id kube.ID) bool { return slices.Contains(bindingKinds, id.GroupKind()) }
-
-var bindingKinds = kindsOf(rbacGroup, "RoleBinding", "ClusterRoleBinding")
-
-// bindsAccount reports whether a binding is for an account.
-func bindsAccount(us authenticationv1.UserInfo, binding *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(kube.Items(binding.Object, "subjects"), func(subject map[string]any) bool { return isSubject(us, subject) })
-}
-
-// isSubject matches a subject of a binding as the authorizer does.
-// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, appliesToUser
-func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
-	name := fields.AsString(subject["name"])
-	switch fields.AsString(subject["kind"]) {
-	case "User":
-		return name == us.Username
-	case "Group":
-		return slices.Contains(us.Groups, name)
-	case "ServiceAccount":
-		return us.Username == "system:serviceaccount:"+fields.AsString(subject["namespace"])+":"+name
-	}
-	return false
 }
 
 // mutableStatefulSetFields lists the fields of a StatefulSet's spec that may be changed.
