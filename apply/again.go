@@ -179,12 +179,9 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks 
 	var bad []Rejection
 	for i, c := range due {
 		t := targets[i]
-		err := t.rejected
-		if err == nil {
+		err := t.refusal()
+		if t.rejected == nil {
 			*c, t.decided = *t.decided, nil
-			if c.denied != nil {
-				err = c.denied
-			}
 		}
 		if err != nil && !p.leaveBehind(t, c, err) && (itsTurn || !errors.As(err, new(*kube.NoKindMatchError))) {
 			bad = append(bad, *t.reject(err))
@@ -210,8 +207,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 			return err
 		}
 		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
-			isDenied := t.rejected == nil && t.decided.denied != nil
-			return t.rejected == nil && !isDenied || !t.deferral.awaitsAdmission()
+			return t.refusal() == nil || !t.deferral.awaitsAdmission()
 		})
 		if len(targets) == 0 || time.Since(began) > AdmissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil

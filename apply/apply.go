@@ -88,7 +88,7 @@ func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, owne
 	rejections := slices.Clone(p.resolver.rejected)
 	for _, t := range p.mains {
 		if t.rejected != nil {
-			rejections = append(rejections, *t.reject(t.rejected))
+			rejections = append(rejections, *t.rejected)
 		}
 	}
 	if len(rejections) > 0 {

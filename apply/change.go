@@ -131,6 +131,12 @@ func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.
 // MayWrite reports whether carrying the change out may write the object.
 func (c Change) MayWrite() bool { return len(c.writes) > 0 || c.Deferral != nil }
 
+// keep makes of a change one that leaves its object as it is, so that nothing is proved about it.
+func (c *Change) keep(reason string) {
+	c.Action, c.Reason = decide.Keep, reason
+	c.Deferral, c.Predicted, c.writes, c.needs, c.denied, c.manifestHash = nil, nil, nil, nil, nil, ""
+}
+
 // isAdmission reports whether the change is about what the API server asks before it admits others: a policy or a webhook.
 func (c Change) isAdmission() bool { return c.ID.Group == admissionGroup }
 

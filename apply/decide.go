@@ -88,12 +88,17 @@ func (p *planning) newCreation(t *target, f *facts) Change {
 // existing says what is known of a target that is there.
 func (p *planning) existing(t *target, live metav1.Object) decide.Existing {
 	_, wasHook := p.history.hooks[t.id]
-	return decide.Existing{
-		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook,
-		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id) ||
-			(p.history.isOnRecord(t.id) || p.ours[t.id]) && (p.a.owner.IsHalfOn(live) || provenance.IsNobodys(live)),
-		Provenance: p.history.provenance[t.id],
+	out := decide.Existing{
+		ID: t.id, Live: live, Desired: t.obj.GetAnnotations(), FromCRDs: t.fromCRDs, WasHook: wasHook, Provenance: p.history.provenance[t.id],
+		OursUnowned: p.req.BackTo != 0 && slices.Contains(p.req.MovedToCRDs, t.id) || slices.Contains(namespaceIDs(p.req.NewNamespaces), t.id),
 	}
+	switch isOpen := p.a.owner.IsHalfOn(live) || provenance.IsNobodys(live); {
+	case isOpen && p.history.isOnRecord(t.id):
+		out.OursUnowned, out.WhyOurs = true, "somebody has made it anew, or removed its ownership"
+	case isOpen && p.ours[t.id]:
+		out.OursUnowned, out.WhyOurs = true, "a hook, or somebody else, has made it since the plan"
+	}
+	return out
 }
 
 // decideExisting decides about an object that is there.
@@ -104,7 +109,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 	c.Live, c.Desired, c.Reason = live, f.desired, d.Reason
 	switch d.Action {
 	case decide.Update:
-		return p.decideUpdate(t, f, d.Adopts)
+		return p.decideUpdate(t, f, d)
 	case decide.Keep:
 		return c, nil
 	case decide.GiveBack:
@@ -119,7 +124,7 @@ func (p *planning) decideExisting(t *target, f *facts) (Change, error) {
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.writes = []write{{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, f.replacement.creation()}
 		if len(t.foreignFinalizers(live)) > 0 {
-			return p.decideLeaving(t, f, d.Adopts, c)
+			return p.decideLeaving(t, f, d, c)
 		}
 		c.makes = true
 		return c, nil
@@ -143,8 +148,8 @@ func (t *target) foreignFinalizers(live *unstructured.Unstructured) []string {
 
 // decideLeaving decides about an object that is being deleted and that others hold. If it is as the chart has it, nobody waits for
 // them. Otherwise it is made again if they let it go soon, and else changed as it is.
-func (p *planning) decideLeaving(t *target, f *facts, adopting bool, again Change) (Change, error) {
-	c, err := p.decideUpdate(t, f, adopting)
+func (p *planning) decideLeaving(t *target, f *facts, claim decide.Decision, again Change) (Change, error) {
+	c, err := p.decideUpdate(t, f, claim)
 	switch {
 	case err != nil && !errors.As(err, new(*Rejection)):
 		return Change{}, err

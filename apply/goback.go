@@ -111,7 +111,7 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 	} else {
 		c.Reason += "; " + stay.Advice
 	}
-	t.decided, t.rejected = &c, nil
+	t.settle(c)
 	return true, nil
 }
 
@@ -142,9 +142,8 @@ func (p *planning) leaveBehind(t *target, c *Change, err error) bool {
 	if !p.mayStayBehind(t, err) {
 		return false
 	}
-	c.Action, c.Deferral, c.Predicted, c.writes, c.manifestHash = decide.Keep, nil, nil, nil, ""
 	c.Stays = p.stayFor(withoutObject(err))
-	c.Reason = joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice
+	c.keep(joinReasons("can't go back", c.Stays.Why) + "; " + c.Stays.Advice)
 	return true
 }
 

@@ -171,7 +171,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		if f.full == nil {
 			return Change{}, t.reject(errors.New("it has been deleted meanwhile"))
 		}
-		return i.p.decideUpdate(t, f, false)
+		return i.p.decideUpdate(t, f, decide.Decision{})
 	})
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err

@@ -323,7 +323,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) error {
 	}
 	for _, t := range open {
 		if t.id.IsCRD() || t.id.IsNamespace() { // what others are decided by; for these the gate does it
-			if _, err := p.stayBehind(ctx, t, t.rejected); err != nil {
+			if _, err := p.stayBehind(ctx, t, t.refusal()); err != nil {
 				return err
 			}
 		}
@@ -335,13 +335,12 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) error {
 func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne func(context.Context, *target) (Change, error)) error {
 	return p.a.forEach(ctx, len(targets), func(i int) error {
 		c, err := decideOne(ctx, targets[i])
-		targets[i].rejected = nil
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
-			targets[i].rejected, targets[i].isNotMade = rejected.Err, rejected.ofCreation
+			targets[i].rejected = rejected
 			return nil
 		}
 		c.Desired = p.a.interner.Intern(c.Desired)
-		targets[i].decided = &c
+		targets[i].settle(c)
 		return err
 	})
 }
@@ -388,10 +387,7 @@ func (p *planning) prefetch(ctx context.Context) error {
 func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) (out []Rejection, _ error) {
 	admission := sync.OnceValue(func() *admission { return p.newAdmission(orphans) })
 	for i, t := range targets {
-		err := t.rejected
-		if err == nil && t.decided != nil && t.decided.denied != nil {
-			err = t.decided.denied
-		}
+		err := t.refusal()
 		if err == nil || p.settled[t.id] != nil {
 			continue
 		}
@@ -429,19 +425,19 @@ func (p *planning) letPass(t *target, d *Deferral) {
 	if t.isHook { // its own turn tells
 		c := p.newChange(t, decide.Create)
 		c.Unverified = d.Reason
-		t.decided, t.rejected = &c, nil
+		t.settle(c)
 		return
 	}
 	c := p.newChange(t, decide.Update)
-	if t.isNotMade || verify.Read(t.rejected).Kind == verify.Missing {
-		c.Action = decide.Create
-	}
-	if t.decided != nil { // denied
+	switch {
+	case t.rejected == nil: // denied
 		c = *t.decided
 		c.denied = nil
+	case t.rejected.ofCreation || verify.Read(t.rejected).Kind == verify.Missing:
+		c.Action = decide.Create
 	}
-	c, t.deferral = c.deferred(d), d
-	t.decided, t.rejected = &c, nil
+	t.deferral = d
+	t.settle(c.deferred(d))
 }
 
 func changesOf(targets []*target) []Change {

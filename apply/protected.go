@@ -26,8 +26,8 @@ func (p *planning) protectContents(ctx context.Context, changes []Change) error 
 			return err
 		}
 		if inside != (kube.ID{}) {
-			*c = Change{ID: c.ID, Source: c.Source, Action: decide.Keep, Live: c.Live, Provenance: c.Provenance, RevisitNextRelease: true, orphan: c.orphan,
-				Reason: fmt.Sprintf("%s stays, and would be deleted with it", inside)}
+			c.keep(fmt.Sprintf("%s stays, and would be deleted with it", inside))
+			c.RevisitNextRelease = true
 		}
 	}
 	return nil

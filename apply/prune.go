@@ -129,8 +129,8 @@ func (p *planning) leaveDenied(c *Change, err error) bool {
 	if !isDenied || c.Action != decide.Delete || p.req.Uninstall || c.orphan.makesRoom || decide.WhyBefore(c.ID.GroupKind()) != "" {
 		return false
 	}
-	c.Action, c.writes, c.RevisitNextRelease = decide.Keep, nil, true
-	c.Reason = "the server denies its deletion"
+	c.keep("the server denies its deletion")
+	c.RevisitNextRelease = true
 	c.Warning = "it stays, and the next release tries again: " + withoutObject(err).Error()
 	return true
 }

@@ -41,12 +41,26 @@ type target struct {
 	manifestHash string // of obj and of the policies that shape it
 	noKind       error  // the cluster has no such kind, and the object stays behind
 
-	ordering  targetOrdering
-	deferral  *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided   *Change   // until a plan holds it
-	rejected  error     // why it can't be decided; nil for a decided one
-	isNotMade bool      // rejected is about creating it
-	progress  progress
+	ordering targetOrdering
+	deferral *Deferral  // what a decision has to wait for, or had to; nil when it needn't
+	decided  *Change    // until a plan holds it
+	rejected *Rejection // why it can't be decided; nil for a decided one
+	progress progress
+}
+
+// settle decides a target.
+func (t *target) settle(c Change) { t.decided, t.rejected = &c, nil }
+
+// refusal returns why an object can't be applied as the chart has it: it is rejected, or the account lacks a permission; nil when it
+// can, or isn't decided.
+func (t *target) refusal() error {
+	switch {
+	case t.rejected != nil:
+		return t.rejected.Err
+	case t.decided != nil && t.decided.denied != nil:
+		return t.decided.denied
+	}
+	return nil
 }
 
 // A targetOrdering says what an object is written after.

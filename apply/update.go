@@ -22,9 +22,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// decideUpdate decides about an existing object that is ours or is being adopted. It leaves to others the fields that
+// decideUpdate decides about an existing object that a claim makes ours. It leaves to others the fields that
 // the policy, an autoscaler or the cluster gives them, and predicts what an apply makes of the live object.
-func (p *planning) decideUpdate(t *target, f *facts, adopting bool) (Change, error) {
+func (p *planning) decideUpdate(t *target, f *facts, claim decide.Decision) (Change, error) {
 	rules, err := p.fieldRules(t)
 	if err != nil && !p.inspects {
 		return Change{}, err
@@ -40,10 +40,10 @@ func (p *planning) decideUpdate(t *target, f *facts, adopting bool) (Change, err
 	}
 	u := &updateDecision{
 		p: p, t: t, facts: f, known: known, rules: rules, replacement: p.replacementOf(t, f, known),
-		fullDesired: f.desired, live: f.full, adopting: adopting, change: p.newChange(t, decide.Update),
+		fullDesired: f.desired, live: f.full, adopting: claim.Adopts, change: p.newChange(t, decide.Update),
 	}
-	u.change.Live, u.change.Reason = f.full, u.replacement.reason
-	u.change.Provenance = p.history.provenanceOf(t, f.full, p.a.owner, adopting)
+	u.change.Live, u.change.Reason = f.full, cmp.Or(claim.Reason, u.replacement.reason)
+	u.change.Provenance = p.history.provenanceOf(t, f.full, p.a.owner, claim.Adopts)
 	if err := u.begin(); err != nil {
 		return Change{}, err
 	}
@@ -128,17 +128,6 @@ func (u *updateDecision) computePrediction() error {
 	// Applies are forced, so that what others write after the decision would be taken from them.
 	if u.adopting || u.prediction.Migrated.Changed || u.rules.Conflicts != decide.TakeConflicts {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
-	}
-	switch from := provenance.OwnerOf(u.live); {
-	case !u.adopting && from == (provenance.Owner{}) && !u.t.fromCRDs && u.p.history.isOnRecord(u.t.id):
-		u.change.Reason = "somebody has made it anew, or removed its ownership"
-	case !u.adopting && from == (provenance.Owner{}) && !u.t.fromCRDs && u.p.ours[u.t.id]:
-		u.change.Reason = "a hook, or somebody else, has made it since the plan"
-	case !u.adopting:
-	case from == (provenance.Owner{}):
-		u.change.Reason = "adopted: it belonged to no release"
-	default:
-		u.change.Reason = "taken over from release " + from.String()
 	}
 	if u.replacement.isNeeded() {
 		u.prepareFullReplace()

@@ -23,6 +23,7 @@ type Existing struct {
 	// created, a definition that a revision after Claims.BackTo has in its crds/, or what the latest successful revision has,
 	// or what the plan had before its hooks ran, or found absent, and nobody else owns: somebody has made it anew.
 	OursUnowned bool
+	WhyOurs     string // for people, where OursUnowned
 	// Provenance is what the records say of the object of its name; nil when none tells.
 	Provenance *provenance.Provenance
 }
@@ -44,7 +45,7 @@ type Claims struct {
 // DecideExisting decides about an object that is there, before an update of it is predicted.
 // The action is empty if the object isn't the release's and may not become so.
 func (c Claims) DecideExisting(e Existing) Decision {
-	adopts, permitted := c.claim(e)
+	adopts, permitted, why := c.claim(e)
 	deleting := e.Live.GetDeletionTimestamp() != nil
 	switch {
 	case c.isOthersInCRDs(e) && !deleting:
@@ -62,7 +63,7 @@ func (c Claims) DecideExisting(e Existing) Decision {
 	case deleting:
 		return Decision{Action: Create, Reason: "the existing one is being deleted"}
 	}
-	return Decision{Action: Update, Adopts: adopts}
+	return Decision{Action: Update, Adopts: adopts, Reason: why}
 }
 
 // isOthersInCRDs reports whether an object of crds/ belongs to another release. Definitions, of which
@@ -89,23 +90,24 @@ func (c Claims) adoptedByFailedRunsSince(e Existing) bool {
 	return e.Provenance.MustBeGivenBack() && e.Provenance.Describes(e.Live) && e.Provenance.Adopted.Revision > c.BackTo
 }
 
-// claim reports whether the release may change an object, and whether that adopts it.
-func (c Claims) claim(e Existing) (adopts, permitted bool) {
+// claim reports whether the release may change an object, whether that adopts it, and why, unless the object says that it is the release's.
+func (c Claims) claim(e Existing) (adopts, permitted bool, why string) {
 	owner := c.Owner.OwnerOf(e.Live)
 	switch {
 	case e.FromCRDs, owner == c.Owner:
-		return false, true
+		return false, true, ""
 	case owner == (provenance.Owner{}) && e.WasHook && IsHook(e.Live):
-		return false, true // Helm writes no ownership on the objects of hooks. (helm#8944)
+		return false, true, "" // Helm writes no ownership on the objects of hooks. (helm#8944)
 	case owner == (provenance.Owner{}) && e.OursUnowned:
-		return false, true
-	case slices.ContainsFunc(c.Adopt, func(entry string) bool { return isNamedBy(e.ID, entry) }):
-		return true, true
-	case owner == (provenance.Owner{}):
-		return c.TakeOwnership, c.TakeOwnership
+		return false, true, e.WhyOurs
 	}
-	taken := slices.Contains(c.TakeOwnershipFrom, "*") || slices.Contains(c.TakeOwnershipFrom, owner.String())
-	return taken, taken
+	taken, why := c.TakeOwnership, "adopted: it belonged to no release"
+	if owner != (provenance.Owner{}) {
+		taken = slices.Contains(c.TakeOwnershipFrom, "*") || slices.Contains(c.TakeOwnershipFrom, owner.String())
+		why = "taken over from release " + owner.String()
+	}
+	taken = taken || slices.ContainsFunc(c.Adopt, func(entry string) bool { return isNamedBy(e.ID, entry) })
+	return taken, taken, why
 }
 
 // UnusedAdoptions returns the entries of Adopt that name none of the objects, such as misspelt ones.

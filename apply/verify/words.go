@@ -122,7 +122,7 @@ var details = []struct {
 	{NotConverted, 0, []string{conversionFails}},
 	{Uncounted, 0, []string{"status unknown for quota"}},
 	{QuotaRaced, 409, []string{"cannot be fulfilled on resourcequotas"}},
-	{StillStored, 422, []string{"must remain in spec.versions until a storage migration"}},
+	{StillStored, 422, []string{"must remain in spec.versions until a storage migration", "must appear in spec.versions"}}, // 1.37, 1.31
 	{PodSecurity, 403, []string{`violates PodSecurity "`}},
 }
 
