@@ -21,7 +21,7 @@ func driftOfAll(t testing.TB) *deploy.Drift {
 	scaler := ownership.FieldManager{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := viewtest.ID("apps", "Deployment", "web")
 	found := &inspect.Drift{Same: 14, Estimated: 2, Objects: []inspect.DriftedObject{
-		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: viewtest.Object(t, viewtest.LiveWeb), Desired: viewtest.Object(t, viewtest.DesiredWeb), Fields: []inspect.DriftField{
+		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: viewtest.Web(t).Live, Desired: viewtest.Web(t).Desired, Fields: []inspect.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
 				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.FieldManager{Manager: "helm", Operation: "Apply", Time: edited}, Revision: 7},
@@ -60,7 +60,7 @@ func explanationOfAll(t testing.TB) *deploy.Explanation {
 	earlier := field("spec.selector.matchLabels.app", "web", decide.OutcomeKept, 2, helm)
 	earlier.Earlier = true
 	found := &inspect.Explanation{
-		Object: inspect.DriftedObject{ID: viewtest.ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: viewtest.Object(t, viewtest.LiveWeb), Desired: viewtest.Object(t, viewtest.DesiredWeb),
+		Object: inspect.DriftedObject{ID: viewtest.ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: viewtest.Web(t).Live, Desired: viewtest.Web(t).Desired,
 			Unverified: "no permission to patch it, so there was no dry run"},
 		Fields: []inspect.FieldExplanation{
 			field("metadata.labels.app", "web", decide.OutcomeKept, 5, helm),

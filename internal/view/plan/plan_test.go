@@ -75,7 +75,7 @@ func TestReasonOfManyIsToldOnce(t *testing.T) {
 	}
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
-		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{changes})},
+		Plan: &apply.Plan{Waves: []apply.Wave{{Changes: changes}}},
 	}
 	got := planOf(t, install, page.Options{})
 	if strings.Count(got, "doesn't exist yet") != 1 || !strings.Contains(got, "not verified: namespace prod doesn't exist yet; the same for 49 more objects") {
@@ -86,17 +86,19 @@ func TestReasonOfManyIsToldOnce(t *testing.T) {
 func TestPlanVerbs(t *testing.T) {
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
-		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-			ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Create, Source: "web/templates/web.yaml", Desired: viewtest.Object(t, viewtest.DesiredWeb),
+		Plan: &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{
+			ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Create, Source: "web/templates/web.yaml", Desired: viewtest.Web(t).Desired,
 			Unverified: "namespace prod doesn't exist yet",
-		}}})},
+		}}}}},
 	}
+	web := viewtest.Web(t)
+	delete(web.Live.Object, "status")
 	rollback := viewtest.Upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
-	rollback.Plan = &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-		ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Update, Live: viewtest.Object(t, viewtest.DesiredWeb), Desired: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
+	rollback.Plan = &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{
+		ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Update, Live: web.Desired, Desired: web.Live,
 		Unverified: "the server could not be asked: 403",
-	}}})}
+	}}}}}
 	viewtest.Compare(t, rollback, 0)
 	change := &rollback.Plan.Waves[0].Changes[0]
 	change.Fields = append(change.Fields, compare.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Type: compare.Removed, Before: int64(5)})
@@ -111,7 +113,7 @@ func TestPlanVerbs(t *testing.T) {
 	}
 	same := &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: decide.Unchanged}}})},
+		Plan: &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{ID: viewtest.ID("apps", "Deployment", "web"), Action: decide.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: decide.Unchanged}}}}},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder

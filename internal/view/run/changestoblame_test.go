@@ -46,7 +46,7 @@ func TestWhatPodsReadIsToBlame(t *testing.T) {
 	update := func(before, after string) {
 		live, desired := viewtest.Object(t, before), viewtest.Object(t, after)
 		id := kube.IDOf(desired)
-		op := &deploy.Operation{Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: id, Action: decide.Update, Live: live, Desired: desired}}})}}
+		op := &deploy.Operation{Plan: &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{ID: id, Action: decide.Update, Live: live, Desired: desired}}}}}}
 		state.changes[id] = viewtest.Compare(t, op, 1).Plan.Waves[0].Changes[0]
 	}
 	config := "{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: prod}, %s: {key: %s}}"

@@ -14,8 +14,8 @@ import (
 	"deployer/track"
 )
 
-func newStage(t testing.TB, width, height int) (*studio, *viewtest.Screen) {
-	s, scr := newStudio(Options{}, true), viewtest.NewScreen(t, width, height)
+func newStage(t testing.TB, width, height int) (*studio, *screen) {
+	s, scr := newStudio(Options{}, true), newScreen(t, width, height)
 	streams := output.Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.Filtered("deployer")
 	s.View = newView(streams, Options{Timeout: 5 * time.Minute, Getenv: viewtest.NoEnv, ExitCode: exitCode}, func() time.Time { return s.clock }, directOutputs(streams))
 	return s, scr
@@ -35,7 +35,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	viewtest.Golden(t, "terminal-after.txt.golden", []byte(scr.String()))
-	if scr.Region() != 0 {
+	if scr.region() != 0 {
 		t.Errorf("the region is still there:\n%s", scr)
 	}
 }
@@ -45,7 +45,7 @@ func TestTerminal(t *testing.T) {
 func TestTerminalSizes(t *testing.T) {
 	for _, size := range [][2]int{{20, 4}, {40, 6}, {80, 24}, {200, 60}} {
 		s, scr := newStage(t, size[0], size[1])
-		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{}})}}
+		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{}}}}}
 		var ids []kube.ID
 		for i := range 50 {
 			ids = append(ids, viewtest.ID("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
@@ -61,7 +61,7 @@ func TestTerminalSizes(t *testing.T) {
 			}
 			s.saw(track.StatusChanged, status)
 			s.after(tickEvery)
-			if n := scr.Region(); n > max(2, min(size[1]/2, maxRegion)) {
+			if n := scr.region(); n > max(2, min(size[1]/2, maxRegion)) {
 				t.Fatalf("%v: the region has %d lines:\n%s", size, n, scr)
 			}
 		}
@@ -73,7 +73,7 @@ func TestTerminalSizes(t *testing.T) {
 		if err := s.end(); err != nil {
 			t.Fatal(err)
 		}
-		if scr.Region() != 0 {
+		if scr.region() != 0 {
 			t.Errorf("%v: the region is still there:\n%s", size, scr)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTerminalSizes(t *testing.T) {
 
 // TestTerminalLive runs the real painter and many goroutines, for the race detector.
 func TestTerminalLive(t *testing.T) {
-	scr := viewtest.NewScreen(t, 80, 24)
+	scr := newScreen(t, 80, 24)
 	e := New(output.Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.Filtered("deployer"), Options{Getenv: viewtest.NoEnv, ExitCode: exitCode})
 	done := make(chan struct{})
 	go func() {

@@ -722,7 +722,7 @@ func TestReportsHide(t *testing.T) {
 func TestEventsSilence(t *testing.T) {
 	s := newStudio(Options{}, false)
 	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
-		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: decide.Update}}}),
+		Waves: []apply.Wave{{Changes: []apply.Change{{ID: viewtest.WebID(), Action: decide.Update}}}},
 	}}
 	s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 	s.HandleEvent(told(deploy.StepBegan, deploy.Event{Step: "wait", Objects: 1}))

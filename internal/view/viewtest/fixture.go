@@ -1,9 +1,10 @@
-// Package viewtest has what the tests of views share: golden files, an operation
-// with one of everything, and a small terminal.
+// Package viewtest has what the tests of views share: golden files, and an operation
+// with one of everything.
 package viewtest
 
 import (
 	"bytes"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -24,8 +24,6 @@ import (
 	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/apply/decide"
-	"deployer/apply/ordering"
-	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -78,14 +76,6 @@ func Object(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-func Waves(lists [][]apply.Change) []apply.Wave {
-	var out []apply.Wave
-	for _, changes := range lists {
-		out = append(out, apply.Wave{Changes: changes})
-	}
-	return out
-}
-
 // builtin reads the schemas of the built-in kinds.
 var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
@@ -120,57 +110,6 @@ func NoEnv(string) string { return "" }
 
 func Environment(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
-}
-
-const LiveWeb = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: prod, uid: u1, resourceVersion: "9", annotations: {deployment.kubernetes.io/revision: "4"}}
-spec:
-  replicas: 1
-  template:
-    spec:
-      containers:
-      - name: web
-        image: registry.example/web:1.9.8
-        imagePullPolicy: IfNotPresent
-        env: [{name: LOG_LEVEL, value: info}]
-        resources: {limits: {memory: 256Mi}}
-      - {name: sidecar, image: proxy:1}
-status: {replicas: 1}
-`
-
-const DesiredWeb = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: prod}
-spec:
-  replicas: 3
-  template:
-    metadata: {annotations: {checksum/config: abc}}
-    spec:
-      containers:
-      - name: web
-        image: registry.example/web:1.9.9
-        env: [{name: LOG_LEVEL, value: debug}]
-        resources: {limits: {memory: 64Mi}}
-      - name: metrics
-        image: exporter:2
-        args: ["--listen=:9100"]
-        ports: [{containerPort: 9100}]
-`
-
-// predictedWeb is what a server makes of DesiredWeb.
-func predictedWeb(t testing.TB) *unstructured.Unstructured {
-	obj := Object(t, DesiredWeb)
-	obj.SetUID("u1")
-	obj.SetGeneration(5)
-	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		c.(map[string]any)["imagePullPolicy"] = "IfNotPresent"
-	}
-	_ = unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
-	return obj
 }
 
 func ID(group, kind, name string) kube.ID {
@@ -218,71 +157,21 @@ func Summary(revision int, status helmrelease.Status) *release.Summary {
 	return &release.Summary{Name: "web", Namespace: "prod", Revision: revision, Status: status}
 }
 
+//go:embed upgrade.yaml
+var upgrade string
+
 // Upgrade is an operation with one of everything.
 func Upgrade(t testing.TB) *deploy.Operation {
 	t.Helper()
-	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
-	conflict := apply.FieldConflict{
-		Path: "spec.replicas", Before: "1", After: "3", Outcome: decide.OutcomeTaken,
-		FieldManager: ownership.FieldManager{Manager: "kubectl-edit", Operation: "Update", Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)},
+	op := &deploy.Operation{}
+	if err := yaml.UnmarshalStrict([]byte(upgrade), op); err != nil {
+		t.Fatal(err)
 	}
-	yielded := conflict
-	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", decide.OutcomeYielded
-	return Compare(t, &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Place: deploy.Place{Context: "prod-eu", Server: "https://k8s.example.com"},
-		Basis: deploy.Basis{Latest: Summary(6, helmrelease.StatusDeployed)}, Next: Record(7, helmrelease.StatusPendingUpgrade),
-		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
-		Hooks: deploy.Hooks{
-			Before: []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Path: "web/templates/migrate.yaml", Weight: -5}},
-			After: []*helmrelease.Hook{{
-				Name: "smoke", Kind: "Pod", Path: "web/templates/smoke.yaml",
-				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
-			}},
-		},
-		WaitsFor: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
-		Plan: &apply.Plan{
-			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: decide.Unchanged}},
-			Waves: Waves([][]apply.Change{{
-				{ID: ID("", "ServiceAccount", "web"), Action: decide.Unchanged, Source: "web/templates/sa.yaml"},
-				{
-					ID: ID("", "ConfigMap", "web"), Action: decide.Update, Source: "web/templates/config.yaml",
-					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Predicted: config(t, strings.Replace(lines, "80", "8080", 1)),
-				},
-				{
-					ID: ID("", "Secret", "db"), Action: decide.Update, Source: "web/templates/secret.yaml",
-					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
-					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Predicted: SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Conflicts: []apply.FieldConflict{{Path: "data.password", FieldManager: ownership.FieldManager{Manager: "vault", Operation: "Update"}, Before: Planted, After: Planted, Outcome: decide.OutcomeTaken}},
-				},
-				{ID: ID("", "Secret", "new"), Action: decide.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
-			}, {
-				{
-					ID: ID("apps", "Deployment", "web"), Action: decide.Update, Source: "web/templates/web.yaml",
-					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Predicted: predictedWeb(t),
-					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
-				},
-				{
-					ID: ID("batch", "Job", "once"), Action: decide.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
-					Live:    Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
-					Desired: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
-				},
-				{
-					ID: ID("example.com", "Foo", "foo"), Action: decide.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
-					Desired: Object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
-				},
-			}}),
-			Prune: []apply.Change{
-				{ID: ID("", "Service", "old"), Action: decide.Delete, Reason: "removed from the chart"},
-				{ID: ID("", "PersistentVolumeClaim", "data"), Action: decide.Keep, Reason: "helm.sh/resource-policy is keep"},
-			},
-			Hooks: []apply.Change{{ID: ID("batch", "Job", "migrate"), Action: decide.Create}},
-			Warnings: []apply.Warning{{
-				ID: ID("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
-			}},
-		},
-	}, 6)
+	return Compare(t, op, 6)
 }
+
+// Web is the change of the Deployment in Upgrade.
+func Web(t testing.TB) apply.Change { return Upgrade(t).Plan.Waves[1].Changes[0] }
 
 // Hostile is what a cluster or chart may send to a terminal or a page.
 const Hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"

@@ -1,4 +1,4 @@
-package viewtest
+package run
 
 import (
 	"strconv"
@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// A Screen understands as much of a terminal as the region needs: printing,
+// A screen understands as much of a terminal as the region needs: printing,
 // wrapping, scrolling, and the few sequences that move and erase.
-type Screen struct {
+type screen struct {
 	width, height int
 	rows          [][]rune // all lines ever, the last height of them visible
 	x, y          int
 	t             testing.TB
 }
 
-func NewScreen(t testing.TB, width, height int) *Screen {
-	return &Screen{width: width, height: height, rows: [][]rune{nil}, t: t}
+func newScreen(t testing.TB, width, height int) *screen {
+	return &screen{width: width, height: height, rows: [][]rune{nil}, t: t}
 }
 
-func (s *Screen) Write(data []byte) (int, error) {
+func (s *screen) Write(data []byte) (int, error) {
 	text := []rune(string(data))
 	for i := 0; i < len(text); i++ {
 		switch r := text[i]; {
@@ -39,13 +39,13 @@ func (s *Screen) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func (s *Screen) down() {
+func (s *screen) down() {
 	if s.y++; s.y == len(s.rows) {
 		s.rows = append(s.rows, nil)
 	}
 }
 
-func (s *Screen) put(r rune) {
+func (s *screen) put(r rune) {
 	if s.x == s.width {
 		s.x = 0
 		s.down()
@@ -60,7 +60,7 @@ func (s *Screen) put(r rune) {
 }
 
 // sequence obeys ESC [ n X and returns where it ends.
-func (s *Screen) sequence(text []rune, i int) int {
+func (s *screen) sequence(text []rune, i int) int {
 	end := i + 2
 	for end < len(text) && (text[end] < '@' || text[end] > '~') {
 		end++
@@ -89,7 +89,7 @@ func (s *Screen) sequence(text []rune, i int) int {
 	return end
 }
 
-func (s *Screen) String() string {
+func (s *screen) String() string {
 	var b strings.Builder
 	for _, row := range s.rows {
 		b.WriteString(strings.TrimRight(string(row), " ") + "\n")
@@ -97,8 +97,8 @@ func (s *Screen) String() string {
 	return b.String()
 }
 
-// Region counts the lines from the header on.
-func (s *Screen) Region() int {
+// region counts the lines from the header on.
+func (s *screen) region() int {
 	for i, row := range s.rows {
 		if strings.HasPrefix(string(row), "▸") {
 			return len(s.rows) - i
