@@ -19,32 +19,25 @@ const (
 	maxSummary = 200
 )
 
-// A finalReport writes how a run ended, for people.
-type finalReport struct {
-	display *display
-	state   *runState // of the last run
-	err     error     // that the program ends with
-}
-
-// text is empty when a success isn't to be reported.
-func (rep *finalReport) text(r Result) string {
-	switch o := rep.display.opts; {
+// report is how the run ended, for people: empty when a success isn't to be reported.
+func (v *View) report(r Result) string {
+	switch o := v.opts; {
 	case r.Error != "" || r.Rollback != nil:
-		return rep.failure(r)
+		return v.failure(r)
 	case o.Progress == "none" || o.Quiet:
 		return ""
 	}
-	return rep.success(r)
+	return v.success(r)
 }
 
 // success is the line that stays of a run that went well.
-func (rep *finalReport) success(r Result) string {
-	p, g := rep.display.palette, rep.display.glyphs
+func (v *View) success(r Result) string {
+	p, g := v.palette, v.glyphs
 	verb := cmp.Or(map[deploy.Verb]string{deploy.Uninstall: "uninstalled from", deploy.Rollback: "rolled back in", deploy.Test: "tested in", deploy.Watch: "ready in"}[r.Verb], "deployed to")
 	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(r.Release), verb, r.Where(), took(r))
-	what, n := "object", len(r.Objects)-rep.state.hookObjects()
+	what, n := "object", len(r.Objects)-v.current.hookObjects()
 	if r.Verb == deploy.Test {
-		what, n = "test", rep.state.progress.hooked.done
+		what, n = "test", v.current.progress.hooked.done
 	}
 	done := textfmt.Count(n, what)
 	switch {
@@ -54,19 +47,19 @@ func (rep *finalReport) success(r Result) string {
 	case r.Verb == deploy.Test:
 		done += " passed"
 	default:
-		done += ": " + rep.state.actionCounts()
+		done += ": " + v.current.actionCounts()
 	}
 	text += fmt.Sprintf(" %s %s", g.Dot, done)
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
-	if slow := rep.state.slowest(); slow != nil {
+	if slow := v.current.slowest(); slow != nil {
 		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, slow.status.ID, textfmt.Duration(slow.took))
 	}
 	if n := len(r.Warnings); n > 0 { // they have lines of their own
 		text += fmt.Sprintf(" %s %s", g.Dot, p.Warn.Sprint(textfmt.Count(n, "warning")))
 	}
-	return rep.display.fit(text, 2) + "\n"
+	return v.fit(text, 2) + "\n"
 }
 
 func took(r Result) string { return textfmt.Duration(time.Duration(r.Seconds * float64(time.Second))) }
@@ -83,51 +76,51 @@ func (t *runState) hookObjects() int {
 }
 
 // failure is the report of a run that went wrong. The last line is the verdict.
-func (rep *finalReport) failure(r Result) string {
-	p, g := rep.display.palette, rep.display.glyphs
+func (v *View) failure(r Result) string {
+	p, g := v.palette, v.glyphs
 	var b strings.Builder
-	b.WriteString("\n" + rep.display.fit(p.Bad.Sprint(g.Bad)+" "+p.Bold.Sprint(headlineOf(r, g)), 2) + "\n")
+	b.WriteString("\n" + v.fit(p.Bad.Sprint(g.Bad)+" "+p.Bold.Sprint(headlineOf(r, g)), 2) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal || i == 0 {
-			lines := append([]string{c.summary()}, c.changed(rep.display.glyphs)...)
-			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))].Names(), ""), lines...))
+			lines := append([]string{c.summary()}, c.changed(v.glyphs)...)
+			b.WriteString(v.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))].Names(), ""), lines...))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := string(c.Class)
 		if !c.Fatal && c.Class != classStopped {
 			tag += ", not yet fatal"
 		}
-		b.WriteString("\n" + rep.display.fit(p.Bold.Sprint(head)+"  "+p.Faint.Sprint("["+tag+"]"), 3) + "\n")
-		rep.details(&b, c)
+		b.WriteString("\n" + v.fit(p.Bold.Sprint(head)+"  "+p.Faint.Sprint("["+tag+"]"), 3) + "\n")
+		v.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
 		fmt.Fprintf(&b, "\n%s not shown\n", textfmt.Count(more, "more cause"))
 	}
-	rep.otherObjects(&b, r)
+	v.otherObjects(&b, r)
 	if r.verdict == verdictStopped && r.Summary.NotReady > 0 && r.Status == "failed" {
 		b.WriteString("\nwhat was applied stays, and its rollout continues in the cluster\n")
 	}
-	b.WriteString("\n" + rep.display.fit(rep.verdictLine(r), 2) + "\n")
+	b.WriteString("\n" + v.fit(v.verdictLine(r), 2) + "\n")
 	return b.String()
 }
 
 // details writes the lines of a cause, its log folded where that is possible. Lines of a log,
 // and commands, which are copied, aren't broken.
-func (rep *finalReport) details(b *strings.Builder, c Cause) {
+func (v *View) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
-	for _, l := range c.lines(rep.display.glyphs) {
-		b.WriteString(rep.display.fit("   "+l, len("   message  ")) + "\n")
+	for _, l := range c.lines(v.glyphs) {
+		b.WriteString(v.fit("   "+l, len("   message  ")) + "\n")
 	}
-	now := rep.display.now()
+	now := v.now()
 	for _, tail := range log {
 		title := "log of " + logTitle(tail)
-		b.WriteString(rep.display.ci.begin(title, now))
+		b.WriteString(v.ci.begin(title, now))
 		for _, l := range logLines(tail) {
 			fmt.Fprintf(b, "   %s\n", l)
 		}
-		b.WriteString(rep.display.ci.end(title, now))
+		b.WriteString(v.ci.end(title, now))
 	}
 	for _, l := range suggestionLines(next) {
 		fmt.Fprintf(b, "   %s\n", l)
@@ -176,7 +169,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 }
 
 // otherObjects names objects that are blocked by others, and unfinished ones.
-func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
+func (v *View) otherObjects(b *strings.Builder, r Result) {
 	named := map[string]bool{}
 	var blocked, unfinished []string
 	for _, c := range r.Causes {
@@ -197,15 +190,15 @@ func (rep *finalReport) otherObjects(b *strings.Builder, r Result) {
 		unfinished = append(unfinished, textfmt.WithNotes(o.Object, textfmt.CleanLine(o.Message)))
 	}
 	if len(blocked) > 0 {
-		b.WriteString("\n" + rep.display.fit("not ready because of the above: "+textfmt.First(blocked, maxNames), 2) + "\n")
+		b.WriteString("\n" + v.fit("not ready because of the above: "+textfmt.First(blocked, maxNames), 2) + "\n")
 	}
 	if len(unfinished) > 0 {
-		b.WriteString("\n" + rep.display.fit("not ready when the run ended: "+textfmt.First(unfinished, maxNames), 2) + "\n")
+		b.WriteString("\n" + v.fit("not ready when the run ended: "+textfmt.First(unfinished, maxNames), 2) + "\n")
 	}
 }
 
 // verdictLine is the last line. It has the first cause, because the report may have scrolled it away.
-func (rep *finalReport) verdictLine(r Result) string {
+func (v *View) verdictLine(r Result) string {
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", r.Release, r.Namespace)
@@ -214,7 +207,7 @@ func (rep *finalReport) verdictLine(r Result) string {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
 	}
-	dot := " " + rep.display.glyphs.Dot + " "
+	dot := " " + v.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
 		what := map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Rollback: "rolled back"}[undo.Verb]
 		if undo.isIncomplete() {
@@ -226,15 +219,15 @@ func (rep *finalReport) verdictLine(r Result) string {
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
-	if rep.display.opts.ResultFile != "" {
-		text += dot + "report: " + rep.display.opts.ResultFile
+	if v.opts.ResultFile != "" {
+		text += dot + "report: " + v.opts.ResultFile
 	}
 	if len(r.Causes) > 0 {
 		first := r.Causes[0]
-		if follows := rep.display.opts.ErrorFollows; follows != nil && follows(rep.err) {
+		if follows := v.opts.ErrorFollows; follows != nil && follows(v.err) {
 			first.Message = "" // the error has it
 		}
-		text += dot + rep.display.glyphs.Fit(first.summary(), maxSummary)
+		text += dot + v.glyphs.Fit(first.summary(), maxSummary)
 	}
-	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, verdictFailed)) + text
+	return v.palette.Bad.Sprint(cmp.Or(r.verdict, verdictFailed)) + text
 }

@@ -14,11 +14,7 @@ import (
 )
 
 // jsonRenderer writes a run as events, one JSON document per line of standard output.
-type jsonRenderer struct {
-	display *display
-	runs    *runs
-	outputs *outputs
-}
+type jsonRenderer struct{ view *View }
 
 // A jsonEvent is any event. Which fields it has follows from its name; they are
 // described in docs/json.md.
@@ -71,9 +67,9 @@ func (n *jsonRenderer) close() {}
 func (n *jsonRenderer) write(e jsonEvent) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {
-		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
+		e.Time = n.view.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(textfmt.RewriteTagged(e, n.display.hideText, n.display.streams.WithCall))
+	n.view.outputs.writeJSON(textfmt.RewriteTagged(e, n.view.hideText, n.view.streams.WithCall))
 }
 
 func (n *jsonRenderer) handle(e deploy.Event) {
@@ -102,7 +98,7 @@ func (n *jsonRenderer) handle(e deploy.Event) {
 		if e.Err != nil {
 			out.Status = "failed"
 		}
-		names, _ := n.runs.current.namesOfHook(e.Hook)
+		names, _ := n.view.current.namesOfHook(e.Hook)
 		for _, out.Object = range names {
 			n.write(out)
 		}
@@ -125,9 +121,8 @@ func (n *jsonRenderer) handle(e deploy.Event) {
 }
 
 func (n *jsonRenderer) began(op *deploy.Operation) {
-	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
-		last := n.runs.failed[len(n.runs.failed)-1]
-		n.write(jsonEvent{Event: "undo_began", Subject: page.Subject{Verb: op.Verb}, Error: last.ended.Err.Error()})
+	if failed := n.view.failed; failed != nil { // it is over; its report comes at the end
+		n.write(jsonEvent{Event: "undo_began", Subject: page.Subject{Verb: op.Verb}, Error: failed.ended.Err.Error()})
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{Event: deploy.Began, Subject: d.Subject, Target: d.TargetRevision, Plan: &d.Summary})

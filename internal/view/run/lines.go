@@ -34,8 +34,7 @@ const (
 // lineRenderer shows a run as lines, each of which can be understood alone: time since
 // the beginning, a word, the object, the news.
 type lineRenderer struct {
-	display       *display
-	runs          *runs
+	view          *View
 	out           func(text string)
 	silent        bool // no heartbeat: something else shows what is waited for
 	last          time.Time
@@ -54,8 +53,8 @@ type gathered struct {
 	since     time.Time
 }
 
-func newLines(d *display, r *runs, out func(string)) *lineRenderer {
-	return &lineRenderer{display: d, runs: r, out: out, last: d.now(), problems: map[kube.ID]string{}}
+func newLines(v *View, out func(string)) *lineRenderer {
+	return &lineRenderer{view: v, out: out, last: v.now(), problems: map[kube.ID]string{}}
 }
 
 func (l *lineRenderer) handle(e deploy.Event) {
@@ -65,7 +64,7 @@ func (l *lineRenderer) handle(e deploy.Event) {
 		l.began(e.Operation)
 	case deploy.StepBegan:
 		if e.Step == deploy.StepWait {
-			l.waitAnnounced, l.waitFrom = false, l.display.now()
+			l.waitAnnounced, l.waitFrom = false, l.view.now()
 		}
 	case deploy.Applied:
 		l.applied(e)
@@ -101,7 +100,7 @@ func (l *lineRenderer) handle(e deploy.Event) {
 
 func (l *lineRenderer) began(op *deploy.Operation) {
 	of := page.SubjectOf(op)
-	text := fmt.Sprintf("%s %s %s", of.Release, l.display.glyphs.Arrow, of.Where())
+	text := fmt.Sprintf("%s %s %s", of.Release, l.view.glyphs.Arrow, of.Where())
 	if of.Revision > 0 && of.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", of.Revision)
 	}
@@ -132,14 +131,14 @@ func (l *lineRenderer) applied(e deploy.Event) {
 }
 
 func (l *lineRenderer) hookRan(e deploy.Event) {
-	names, failureReported := l.runs.current.namesOfHook(e.Hook)
+	names, failureReported := l.view.current.namesOfHook(e.Hook)
 	switch {
 	case e.Err == nil:
 		for _, name := range names {
 			l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 		}
 	case !failureReported: // else the line of its object has
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.List(names), textfmt.Duration(e.Took), l.display.hideText(whyHookFailed(e.Err))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", textfmt.List(names), textfmt.Duration(e.Took), l.view.hideText(whyHookFailed(e.Err))))
 	}
 }
 
@@ -157,16 +156,16 @@ func (l *lineRenderer) stepEnded(e deploy.Event) {
 		l.flush()
 	case e.Step == deploy.StepApply:
 		l.flush()
-		l.say("applied", fmt.Sprintf("%s: %s", l.runs.current.progress.applied, l.runs.current.actionCounts()))
+		l.say("applied", fmt.Sprintf("%s: %s", l.view.current.progress.applied, l.view.current.actionCounts()))
 	case e.Step == deploy.StepWait:
 		l.flush()
-		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", allObjectsText(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))
+		l.say(string(l.view.current.goal()), fmt.Sprintf("%s %s in %s", allObjectsText(e.Objects), l.view.current.goal(), textfmt.Duration(e.Took)))
 	}
 }
 
 func (l *lineRenderer) status(s track.Status) {
 	id := s.ID.String()
-	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
+	if o := l.view.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // how a hook ended has a line of its own
 	}
 	switch s.State {
@@ -180,14 +179,14 @@ func (l *lineRenderer) status(s track.Status) {
 		for _, note := range s.Notes {
 			id += " (" + note + ")"
 		}
-		if o := l.runs.current.tracked[s.ID]; o != nil && o.took >= time.Second {
+		if o := l.view.current.tracked[s.ID]; o != nil && o.took >= time.Second {
 			id += " " + textfmt.Duration(o.took)
 		}
 		l.gather("ready", id, "")
 	case track.Gone:
 		l.gather("gone", id, "")
 	case track.Failed:
-		if l.runs.current.isHook(s.ID) {
+		if l.view.current.isHook(s.ID) {
 			id = "hook " + id
 		}
 		if s.Finding != nil && l.problems[s.ID] == problemKey(s.Finding) { // its words have been shown
@@ -232,7 +231,7 @@ func (l *lineRenderer) gather(word, name, why string) {
 		l.flush()
 	}
 	if len(l.gathered.names) == 0 {
-		l.gathered = gathered{word: word, why: why, since: l.display.now()}
+		l.gathered = gathered{word: word, why: why, since: l.view.now()}
 	}
 	l.gathered.names = append(l.gathered.names, name)
 }
@@ -259,12 +258,12 @@ func (l *lineRenderer) say(word, text string) {
 }
 
 func (l *lineRenderer) print(word, text string) {
-	l.last = l.display.now()
-	elapsed := l.last.Sub(l.display.began)
+	l.last = l.view.now()
+	elapsed := l.last.Sub(l.view.began)
 	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
-	line := l.display.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text
+	line := l.view.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text
 	if word != "log" { // what a container writes keeps its lines
-		line = l.display.fit(line, len("00:00 recovered "))
+		line = l.view.fit(line, len("00:00 recovered "))
 	}
 	l.out(line + "\n")
 }
@@ -275,10 +274,10 @@ func (l *lineRenderer) openGroup(group string) {
 		return
 	}
 	if l.group != "" {
-		l.out(l.display.ci.end(l.group, l.display.now()))
+		l.out(l.view.ci.end(l.group, l.view.now()))
 	}
 	if group != "" {
-		l.out(l.display.ci.begin(group, l.display.now()))
+		l.out(l.view.ci.begin(group, l.view.now()))
 	}
 	l.group = group
 }
@@ -287,26 +286,26 @@ func (l *lineRenderer) paint(word string) string {
 	padded := textfmt.Pad(word, len("recovered"))
 	switch word {
 	case "ready", "gone", "recovered", "hook":
-		return l.display.palette.Good.Sprint(padded)
+		return l.view.palette.Good.Sprint(padded)
 	case "problem", "warn", "stopping":
-		return l.display.palette.Warn.Sprint(padded)
+		return l.view.palette.Warn.Sprint(padded)
 	case "FAILED":
-		return l.display.palette.Bad.Sprint(padded)
+		return l.view.palette.Bad.Sprint(padded)
 	case "log":
-		return l.display.palette.Faint.Sprint(padded)
+		return l.view.palette.Faint.Sprint(padded)
 	}
 	return padded
 }
 
 func (l *lineRenderer) tick() {
-	now := l.display.now()
+	now := l.view.now()
 	if len(l.gathered.names) > 0 && now.Sub(l.gathered.since) >= gatherFor {
 		l.flush()
 	}
-	if l.silent || l.runs.current.ended != nil {
+	if l.silent || l.view.current.ended != nil {
 		return
 	}
-	first := l.runs.current.step == deploy.StepWait && !l.waitAnnounced && now.Sub(l.waitFrom) >= firstWaitingLine
+	first := l.view.current.step == deploy.StepWait && !l.waitAnnounced && now.Sub(l.waitFrom) >= firstWaitingLine
 	if (first || now.Sub(l.last) >= maxSilence) && len(l.gathered.names) == 0 {
 		l.sayWaiting()
 	}
@@ -314,11 +313,11 @@ func (l *lineRenderer) tick() {
 
 // sayWaiting says what is still waited for.
 func (l *lineRenderer) sayWaiting() {
-	unready := l.runs.current.unready()
-	if l.runs.current.step == deploy.StepWait {
+	unready := l.view.current.unready()
+	if l.view.current.step == deploy.StepWait {
 		l.waitAnnounced = true
 	}
-	switch step := l.runs.current.step; {
+	switch step := l.view.current.step; {
 	case step == "":
 		l.say("waiting", "for the plan and the lock of the release")
 		return
@@ -332,7 +331,7 @@ func (l *lineRenderer) sayWaiting() {
 	var parts []string
 	for _, o := range unready[:min(len(unready), maxWaiting)] {
 		text := strings.TrimSuffix(o.status.ID.String()+" "+progressText(o.status, ""), " ")
-		parts = append(parts, textfmt.WithNotes(text, reasonOf(o.status))+" "+textfmt.Duration(l.runs.current.age(o)))
+		parts = append(parts, textfmt.WithNotes(text, reasonOf(o.status))+" "+textfmt.Duration(l.view.current.age(o)))
 	}
 	l.say("waiting", fmt.Sprintf("%d left: %s%s", len(unready), strings.Join(parts, ", "), textfmt.AndMore(len(unready)-maxWaiting)))
 }

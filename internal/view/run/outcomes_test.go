@@ -43,7 +43,7 @@ func (s *studio) hookFails(t testing.TB) {
 	s.HandleEvent(told(deploy.HookRan, deploy.Event{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err}))
 	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err}))
 }
 
 // timesOut is a run in which one container isn't ready in time, the API server
@@ -74,7 +74,7 @@ func (s *studio) timesOut(t testing.TB) {
 	}
 	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err}))
 }
 
 // TestOutcomes shows one success and three failures on a terminal, in the log
@@ -160,9 +160,9 @@ func TestOldPodsAreNoProgress(t *testing.T) {
 // TestCauseIsNotSaidTwiceAtTheEnd: the error that follows the report has the words of the cause.
 func TestCauseIsNotSaidTwiceAtTheEnd(t *testing.T) {
 	for _, follows := range []bool{false, true} {
-		rep := &finalReport{display: newStudio(Options{ErrorFollows: func(error) bool { return follows }}, false).display}
+		s := newStudio(Options{ErrorFollows: func(error) bool { return follows }}, false)
 		c := Cause{Finding: track.Finding{Title: "Container crashes", Message: "exit code 1", Logs: []finding.Log{{Lines: []string{"no database"}}}}}
-		got := rep.verdictLine(Result{Causes: []Cause{c}})
+		got := s.verdictLine(Result{Causes: []Cause{c}})
 		if strings.Contains(got, "exit code 1;") == follows || !strings.Contains(got, "Container crashes") || !strings.Contains(got, "no database") {
 			t.Errorf("if an error follows is %t: %s", follows, got)
 		}

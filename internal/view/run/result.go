@@ -83,14 +83,14 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return textfmt.RewriteTagged(v.summedUp(), v.display.hideText, v.display.streams.WithCall)
+	return textfmt.RewriteTagged(v.summedUp(), v.hideText, v.streams.WithCall)
 }
 
 // summedUp sums up everything that happened.
 func (v *View) summedUp() Result {
-	first, err := v.runs.current, v.outcome.err
-	if len(v.runs.failed) > 0 {
-		first = v.runs.failed[0]
+	first, err := v.current, v.err
+	if v.failed != nil {
+		first = v.failed
 		if err == nil {
 			err = first.ended.Err
 		}
@@ -101,11 +101,11 @@ func (v *View) summedUp() Result {
 		cause = rolled.Cause
 	}
 	r := first.result(cause)
-	r.Began = page.Timestamp(v.display.began)
-	r.Seconds = roundedSeconds(v.display.now().Sub(v.display.began))
-	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
-	if len(v.runs.failed) > 0 || rolled != nil {
-		undone := v.runs.current.rollbackResult(rolled, len(v.runs.failed) > 0)
+	r.Began = page.Timestamp(v.began)
+	r.Seconds = roundedSeconds(v.now().Sub(v.began))
+	r.ExitCode = v.opts.ExitCode(v.err)
+	if v.failed != nil || rolled != nil {
+		undone := v.current.rollbackResult(rolled, v.failed != nil)
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"

@@ -27,9 +27,7 @@ const (
 // fails, what is slow. What is finished, and logs, scroll by above it. Events
 // only change what will be painted next; tick paints, in one goroutine.
 type terminalRenderer struct {
-	display  *display
-	runs     *runs
-	outputs  *outputs
+	view     *View
 	lines    *lineRenderer
 	pending  strings.Builder // lines to stand above the region
 	frame    strings.Builder // the bar writes here
@@ -40,11 +38,11 @@ type terminalRenderer struct {
 	barWidth int    // of the bar
 }
 
-func newTerminal(d *display, r *runs, o *outputs) *terminalRenderer {
-	t := &terminalRenderer{display: d, runs: r, outputs: o}
-	t.lines = newLines(d, r, t.above)
+func newTerminal(v *View) *terminalRenderer {
+	t := &terminalRenderer{view: v}
+	t.lines = newLines(v, t.above)
 	t.lines.silent = true
-	columns, _ := d.streams.Size()
+	columns, _ := v.streams.Size()
 	t.barWidth = min(barCells, columns/4)
 	t.bar = progressbar.NewOptions(1,
 		// A frame is written at once, so that it never flickers: the bar draws
@@ -56,7 +54,7 @@ func newTerminal(d *display, r *runs, o *outputs) *terminalRenderer {
 		progressbar.OptionThrottle(0), // tick is the throttle
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionSetTheme(progressbar.Theme{
-			Saucer: d.glyphs.Full, SaucerHead: d.glyphs.Head, SaucerPadding: d.glyphs.Empty, BarStart: "", BarEnd: "",
+			Saucer: v.glyphs.Full, SaucerHead: v.glyphs.Head, SaucerPadding: v.glyphs.Empty, BarStart: "", BarEnd: "",
 		}),
 	)
 	return t
@@ -71,14 +69,14 @@ func (t *terminalRenderer) handle(event deploy.Event) {
 // tick paints what has changed.
 func (t *terminalRenderer) tick() {
 	t.lines.tick()
-	if t.outputs.isHeld() {
+	if t.view.outputs.isHeld() {
 		return
 	}
-	if !t.runs.current.hasBegun {
+	if !t.view.current.hasBegun {
 		t.paint("")
 		return
 	}
-	columns, rows := t.display.streams.Size()
+	columns, rows := t.view.streams.Size()
 	t.paint(t.compose(columns, rows))
 }
 
@@ -90,7 +88,7 @@ const maxPending = 256 << 10
 // oldest of them are left out when they are many.
 func (t *terminalRenderer) above(text string) {
 	t.pending.WriteString(text)
-	if t.pending.Len() <= maxPending || !t.outputs.isHeld() {
+	if t.pending.Len() <= maxPending || !t.view.outputs.isHeld() {
 		return
 	}
 	all := t.pending.String()
@@ -118,7 +116,7 @@ func (t *terminalRenderer) paint(region string) {
 		if t.drawn > 1 {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString(t.display.streams.MarkTrusted(back + "\x1b[J"))
+		b.WriteString(t.view.streams.MarkTrusted(back + "\x1b[J"))
 	}
 	if t.dropped > 0 {
 		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.dropped, "line"))
@@ -132,14 +130,14 @@ func (t *terminalRenderer) paint(region string) {
 		b.WriteString(region)
 	}
 	t.region = region
-	t.outputs.write(b.String())
+	t.view.outputs.write(b.String())
 }
 
 // compose makes the region: at most half of the terminal.
 func (t *terminalRenderer) compose(columns, rows int) string {
 	room := max(min(rows/2, maxRegion), 2)
 	out := []string{t.header(columns)}
-	unready := t.runs.current.unready()
+	unready := t.view.current.unready()
 	room -= 2 // the header and the last line
 	for i, o := range unready {
 		text := t.objectLines(o, columns)
@@ -149,7 +147,7 @@ func (t *terminalRenderer) compose(columns, rows int) string {
 				i++
 			}
 			if more := len(unready) - i; more > 0 && room > 0 {
-				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.display.glyphs.Busy, more), columns))
+				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.view.glyphs.Busy, more), columns))
 			}
 			break
 		}
@@ -160,22 +158,22 @@ func (t *terminalRenderer) compose(columns, rows int) string {
 
 // header is the bar behind the name of the operation.
 func (t *terminalRenderer) header(columns int) string {
-	of, revision := page.SubjectOf(t.runs.current.op), ""
+	of, revision := page.SubjectOf(t.view.current.op), ""
 	if of.Revision > 0 {
 		revision = fmt.Sprintf("revision %d", of.Revision)
 	}
-	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(of.Verb)), of.Release, t.display.glyphs.Arrow, of.Namespace)
+	name := fmt.Sprintf("%s %s %s %s %s", t.view.glyphs.Title, textfmt.Capitalized(string(of.Verb)), of.Release, t.view.glyphs.Arrow, of.Namespace)
 	name = textfmt.WithNotes(name, of.Context, revision)
-	name += "  " + clock(t.display.now().Sub(t.display.began))
+	name += "  " + clock(t.view.now().Sub(t.view.began))
 	room := columns - t.barWidth - 10
-	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
-		limited := name + fmt.Sprintf("  %s timeout", textfmt.Duration(t.display.opts.Timeout))
+	if t.view.opts.Timeout > 0 && t.view.current.step == deploy.StepWait {
+		limited := name + fmt.Sprintf("  %s timeout", textfmt.Duration(t.view.opts.Timeout))
 		if textfmt.Width(limited) <= room {
 			name = limited
 		}
 	}
-	name = t.display.glyphs.Fit(name, room)
-	done, total := t.runs.current.work()
+	name = t.view.glyphs.Fit(name, room)
+	done, total := t.view.current.work()
 	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
 	t.frame.Reset()
 	_ = t.bar.Set(done) // fails only when there is more done than there is to do
@@ -191,21 +189,21 @@ func clock(d time.Duration) string {
 // objectLines are an object that isn't ready, and below it the pod that shows why.
 func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 	s := o.status
-	sign, paint := t.display.glyphs.Busy, t.display.palette.Faint.Sprint
+	sign, paint := t.view.glyphs.Busy, t.view.palette.Faint.Sprint
 	switch {
 	case s.State == track.Failed:
-		sign, paint = t.display.glyphs.Bad, t.display.palette.Bad.Sprint
+		sign, paint = t.view.glyphs.Bad, t.view.palette.Bad.Sprint
 	case s.Finding != nil:
-		sign, paint = t.display.glyphs.Warn, t.display.palette.Warn.Sprint
+		sign, paint = t.view.glyphs.Warn, t.view.palette.Warn.Sprint
 	}
 	progress := cmp.Or(progressText(s, "ready"), string(s.State))
-	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
+	age := textfmt.Duration(t.view.current.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(s.ID.String(), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
-	text = textfmt.Pad(t.display.glyphs.Fit(textfmt.CleanIndentedLine(text), room), min(room, maxText))
-	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
+	text = textfmt.Pad(t.view.glyphs.Fit(textfmt.CleanIndentedLine(text), room), min(room, maxText))
+	out := []string{"  " + paint(sign) + " " + text + "  " + t.view.palette.Faint.Sprint(age)}
 	if p := s.Finding; p != nil && len(p.Pods) > 0 {
-		out = append(out, t.cut("      "+t.display.glyphs.Branch+" "+exemplar(s), columns))
+		out = append(out, t.cut("      "+t.view.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
 }
@@ -214,7 +212,7 @@ func (t *terminalRenderer) objectLines(o *awaitedObject, columns int) []string {
 // than half of the terminal.
 func (t *terminalRenderer) nameCells(columns int) int {
 	longest := 0
-	for id := range t.runs.current.tracked {
+	for id := range t.view.current.tracked {
 		longest = max(longest, textfmt.Width(id.String()))
 	}
 	return min(longest, columns/2)
@@ -229,7 +227,7 @@ func (t *terminalRenderer) headOf(s track.Status) string {
 	bare.Pods, bare.Nodes = nil, nil
 	s.Finding = &bare
 	text := problemText(s)
-	if left := bare.FinalAt.Sub(t.display.now()); left > 0 && s.State != track.Failed {
+	if left := bare.FinalAt.Sub(t.view.now()); left > 0 && s.State != track.Failed {
 		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
 	}
 	return text
@@ -254,7 +252,7 @@ func exemplar(s track.Status) string {
 
 // footer counts what is done.
 func (t *terminalRenderer) footer(columns int) string {
-	run := t.runs.current
+	run := t.view.current
 	parts := []string{"applied " + run.progress.applied.String()}
 	for _, of := range []struct {
 		what string
@@ -267,9 +265,9 @@ func (t *terminalRenderer) footer(columns int) string {
 	if run.step != "" {
 		parts = append(parts, "now: "+string(run.step))
 	}
-	return t.cut("  "+strings.Join(parts, " "+t.display.glyphs.Dot+" "), columns)
+	return t.cut("  "+strings.Join(parts, " "+t.view.glyphs.Dot+" "), columns)
 }
 
 func (t *terminalRenderer) cut(text string, columns int) string {
-	return t.display.glyphs.Fit(textfmt.CleanIndentedLine(text), columns-1)
+	return t.view.glyphs.Fit(textfmt.CleanIndentedLine(text), columns-1)
 }

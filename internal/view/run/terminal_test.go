@@ -30,7 +30,7 @@ func TestTerminal(t *testing.T) {
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
-	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: s.runs.current.op, Record: s.runs.current.op.Next, Err: err, Took: 12 * time.Second}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: s.current.op, Record: s.current.op.Next, Err: err, Took: 12 * time.Second}))
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -46,22 +46,6 @@ type Options struct {
 // A View shows runs while they happen and reports how they ended. A run that
 // is followed by the run that undoes it is shown as one.
 type View struct {
-	display *display
-	outputs *outputs
-
-	mu       sync.Mutex
-	runs     *runs
-	renderer renderer
-	outcome  outcome
-	closed   bool
-	// beforeReport writes what stands before the report of the end; nil for nothing.
-	beforeReport func(ended error) error
-
-	stopTicking func() // waits for its end
-}
-
-// A display has what all renderers need to show a run.
-type display struct {
 	opts    Options
 	streams output.Streams
 	palette output.Palette
@@ -70,29 +54,30 @@ type display struct {
 	now     func() time.Time
 	began   time.Time
 	live    bool // shown in place, on a terminal
+	outputs *outputs
+
+	mu           sync.Mutex
+	renderer     renderer
+	current      *runState               // the run that is shown
+	failed       *runState               // the run that it undoes; nil for none
+	beforeReport func(ended error) error // writes what stands before the report of the end; nil for nothing
+	closed       bool
+
+	err      error  // that everything ended with
+	reported bool   // err has been shown
+	written  Result // as it was reported; empty before
+
+	stopTicking func() // waits for its end
 }
 
 // fit breaks a line that is longer than the terminal is wide, and indents what follows.
 // Elsewhere lines stay whole, as programs look for them.
-func (d *display) fit(line string, hanging int) string {
-	if !d.live {
+func (v *View) fit(line string, hanging int) string {
+	if !v.live {
 		return line
 	}
-	columns, _ := d.streams.Size()
+	columns, _ := v.streams.Size()
 	return textfmt.WrapLine(line, columns, hanging)
-}
-
-// runs are the run that is shown, and the failed ones before it that it undoes.
-type runs struct {
-	current *runState
-	failed  []*runState
-}
-
-// An outcome is how everything ended.
-type outcome struct {
-	err      error
-	reported bool   // err has been shown
-	result   Result // as it was reported; empty before
 }
 
 // A renderer is one way of showing a run. Its methods are called in turn, after the
@@ -122,19 +107,21 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv, s.MarkTrusted), now: now, began: now()}
-	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}, stopTicking: func() {}}
-	v.runs.current.op = &deploy.Operation{Release: o.Subject.Release, Namespace: o.Subject.Namespace, Place: o.Subject.Place}
+	v := &View{
+		opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv, s.MarkTrusted),
+		now: now, began: now(), outputs: out, current: newState(now), stopTicking: func() {},
+	}
+	v.current.op = &deploy.Operation{Release: o.Subject.Release, Namespace: o.Subject.Namespace, Place: o.Subject.Place}
 	switch {
 	case o.Format == output.FormatJSON:
-		v.renderer = &jsonRenderer{display: d, runs: v.runs, outputs: out}
+		v.renderer = &jsonRenderer{view: v}
 	case o.Progress == "none" || o.Quiet:
-		v.renderer = &warningsOnly{display: d, outputs: out, hold: o.Quiet}
+		v.renderer = &warningsOnly{view: v, hold: o.Quiet}
 	case o.Progress != "plain" && s.ErrTTY && o.Getenv("TERM") != "dumb" && o.Getenv("CI") == "":
-		d.live = true
-		v.renderer = newTerminal(d, v.runs, out)
+		v.live = true
+		v.renderer = newTerminal(v)
 	default:
-		v.renderer = newLines(d, v.runs, out.write)
+		v.renderer = newLines(v, out.write)
 	}
 	return v
 }
@@ -164,13 +151,11 @@ func (v *View) HandleEvent(event deploy.Event) {
 	if v.closed {
 		return
 	}
-	if event.Kind == deploy.Began && v.runs.current.ended != nil {
-		failed := v.runs.current
-		v.runs.failed = append(v.runs.failed, failed)
-		v.runs.current = newState(v.display.now)
-		v.runs.current.warnings = slices.Clone(failed.warnings)
+	if event.Kind == deploy.Began && v.current.ended != nil {
+		v.failed, v.current = v.current, newState(v.now)
+		v.current.warnings = slices.Clone(v.failed.warnings)
 	}
-	v.show(v.display.withoutHidden(event))
+	v.show(v.withoutHidden(event))
 	if event.Kind == deploy.Began {
 		for _, w := range plan.Warnings(event.Operation) {
 			v.show(warned(w.String()))
@@ -180,10 +165,10 @@ func (v *View) HandleEvent(event deploy.Event) {
 
 // show shows an event that has nothing confidential; the same warning once.
 func (v *View) show(event deploy.Event) {
-	if event.Kind == track.Warned && slices.Contains(v.runs.current.warnings, event.Text) {
+	if event.Kind == track.Warned && slices.Contains(v.current.warnings, event.Text) {
 		return
 	}
-	v.runs.current.handle(event)
+	v.current.handle(event)
 	v.renderer.handle(event)
 }
 
@@ -215,8 +200,8 @@ func (v *View) Stopping(signal string, rollsBack bool) {
 		return
 	}
 	what := "the run ends here"
-	switch current := v.runs.current; {
-	case len(v.runs.failed) > 0:
+	switch current := v.current; {
+	case v.failed != nil:
 		what = "the rollback goes on"
 	case current.hasBegun && rollsBack:
 		what = "the run ends here and is rolled back"
@@ -239,12 +224,12 @@ func (v *View) Close(ended error) error {
 	v.closed = true
 	v.outputs.waitForRoom()
 	v.renderer.close()
-	v.outcome.err = ended
+	v.err = ended
 	if v.beforeReport != nil {
 		v.outputs.flush()
 		v.outputs.check(v.beforeReport(ended))
 	}
-	if ended != nil || v.runs.current.ended != nil {
+	if ended != nil || v.current.ended != nil {
 		v.conclude()
 	}
 	return v.outputs.close()
@@ -255,31 +240,31 @@ func (v *View) conclude() {
 	result := v.result()
 	// A failure before the operation began is left to the caller, who prints it in one line.
 	// JSON and YAML always have it.
-	ran := v.runs.current.hasBegun
-	v.outcome.reported = ran || v.display.opts.Format == output.FormatJSON || v.display.opts.Format == output.FormatYAML
-	if v.display.opts.Format == output.FormatYAML {
+	ran := v.current.hasBegun
+	v.reported = ran || v.opts.Format == output.FormatJSON || v.opts.Format == output.FormatYAML
+	if v.opts.Format == output.FormatYAML {
 		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
 	}
-	if w, ok := v.renderer.(*warningsOnly); ok && v.outcome.err != nil {
+	if w, ok := v.renderer.(*warningsOnly); ok && v.err != nil {
 		w.release()
 	}
 	shown := textfmt.Harmless(result)
-	if ran && v.display.opts.Format != output.FormatJSON {
-		v.outputs.write((&finalReport{display: v.display, state: v.runs.current, err: v.outcome.err}).text(shown))
+	if ran && v.opts.Format != output.FormatJSON {
+		v.outputs.write(v.report(shown))
 	}
-	if v.display.opts.ResultFile != "" {
-		v.outputs.check(writeResult(v.display.opts.ResultFile, result))
+	if v.opts.ResultFile != "" {
+		v.outputs.check(writeResult(v.opts.ResultFile, result))
 	}
-	if v.display.opts.JUnitFile != "" {
-		v.outputs.check(writeJUnit(v.display.opts.JUnitFile, shown))
+	if v.opts.JUnitFile != "" {
+		v.outputs.check(writeJUnit(v.opts.JUnitFile, shown))
 	}
-	v.outputs.check(v.display.ci.summary(shown))
-	if v.display.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
-		result.recordUnwritten(v.outputs.firstError, v.display.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.firstError)))
-		now := v.display.now().UTC().Format(time.RFC3339Nano)
+	v.outputs.check(v.ci.summary(shown))
+	if v.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
+		result.recordUnwritten(v.outputs.firstError, v.opts.ExitCode(errors.Join(v.err, v.outputs.firstError)))
+		now := v.now().UTC().Format(time.RFC3339Nano)
 		v.outputs.writeJSON(ended{Format: output.JSONVersion, Event: "ended", Time: now, Result: result})
 	}
-	v.outcome.result = result
+	v.written = result
 }
 
 // RecordUnwritten corrects the result file, after Close, if the program ends with another code than it says, or if err says that
@@ -287,11 +272,11 @@ func (v *View) conclude() {
 func (v *View) RecordUnwritten(code int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.closed || v.display.opts.ResultFile == "" || v.outcome.result.Document == "" || err == nil && v.outcome.result.ExitCode == code {
+	if !v.closed || v.opts.ResultFile == "" || v.written.Document == "" || err == nil && v.written.ExitCode == code {
 		return
 	}
-	v.outcome.result.recordUnwritten(err, code)
-	_ = writeResult(v.display.opts.ResultFile, v.outcome.result) // if this fails too, only the exit code says so
+	v.written.recordUnwritten(err, code)
+	_ = writeResult(v.opts.ResultFile, v.written) // if this fails too, only the exit code says so
 }
 
 // Closed reports whether Close was called: nothing is shown any more.
@@ -306,18 +291,17 @@ func (v *View) Closed() bool {
 func (v *View) Reported(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err == nil || v.outcome.err == nil || !v.outcome.reported {
+	if err == nil || v.err == nil || !v.reported {
 		return false
 	}
-	return errors.Is(err, v.outcome.err) || errors.Is(v.outcome.err, err)
+	return errors.Is(err, v.err) || errors.Is(v.err, err)
 }
 
 // warningsOnly shows warnings and nothing else of a run; or holds them back.
 type warningsOnly struct {
-	display *display
-	outputs *outputs
-	hold    bool
-	held    []string
+	view *View
+	hold bool
+	held []string
 }
 
 func (w *warningsOnly) handle(event deploy.Event) {
@@ -325,16 +309,16 @@ func (w *warningsOnly) handle(event deploy.Event) {
 	case event.Kind == track.Warned && w.hold:
 		w.held = append(w.held, event.Text)
 	case event.Kind == track.Warned:
-		w.outputs.write(output.WarningLine(w.display.palette, event.Text))
+		w.view.outputs.write(output.WarningLine(w.view.palette, event.Text))
 	case event.Kind == stopping && !w.hold:
-		w.outputs.write("stopping: " + event.Text + "\n")
+		w.view.outputs.write("stopping: " + event.Text + "\n")
 	}
 }
 
 // release writes what was held back.
 func (w *warningsOnly) release() {
 	for _, text := range w.held {
-		w.outputs.write(output.WarningLine(w.display.palette, text))
+		w.view.outputs.write(output.WarningLine(w.view.palette, text))
 	}
 }
 
@@ -344,16 +328,16 @@ func (w *warningsOnly) close() {}
 // hideText is text from elsewhere without what is hidden, and with the name that the
 // program was called by. It is asked before the text becomes part of a line or a
 // document: there, names and words of ours that are the same are not to be hidden.
-func (d *display) hideText(s string) string { return d.opts.Hidden.Hide(d.streams.WithCall(s)) }
+func (v *View) hideText(s string) string { return v.opts.Hidden.Hide(v.streams.WithCall(s)) }
 
 // withoutHidden returns an event without confidential text. Errors aren't changed: their
 // messages are filtered when they are written.
-func (d *display) withoutHidden(event deploy.Event) deploy.Event {
-	event.Event = textfmt.RewriteTagged(event.Event, d.hideText, d.streams.WithCall)
+func (v *View) withoutHidden(event deploy.Event) deploy.Event {
+	event.Event = textfmt.RewriteTagged(event.Event, v.hideText, v.streams.WithCall)
 	event.Text = output.WithoutPasswords(event.Text) // libraries quote the URLs of repositories
 	if event.Change != nil {
 		change := *event.Change
-		change.Reason = d.hideText(change.Reason)
+		change.Reason = v.hideText(change.Reason)
 		event.Change = &change
 	}
 	return event

@@ -137,7 +137,7 @@ func (s *studio) succeed(t testing.TB) {
 	s.HandleEvent(told(deploy.HookRan, deploy.Event{Hook: op.Hooks.After[0], Took: time.Second}))
 	op.Next.Info.Status = helmrelease.StatusDeployed
 	s.HandleEvent(told(deploy.Recorded, deploy.Event{Record: op.Next}))
-	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began)}))
 }
 
 func failedError() error {
@@ -169,7 +169,7 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Finding: &p})
 	s.HandleEvent(told(deploy.StepEnded, deploy.Event{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err}))
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err}))
+	s.HandleEvent(told(deploy.Ended, deploy.Event{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err}))
 	return op
 }
 
@@ -179,12 +179,12 @@ func (s *studio) both() []byte {
 
 // end closes the view of a run that ended as it told.
 func (v *View) end() error {
-	if v.runs.current.ended == nil {
+	if v.current.ended == nil {
 		return v.Close(nil)
 	}
-	err := v.runs.current.ended.Err
-	if len(v.runs.failed) > 0 && err == nil {
-		err = v.runs.failed[0].ended.Err
+	err := v.current.ended.Err
+	if v.failed != nil && err == nil {
+		err = v.failed.ended.Err
 	}
 	return v.Close(err)
 }
@@ -216,7 +216,7 @@ func TestEventsPlain(t *testing.T) {
 
 	err := failedError()
 	s = newStudio(Options{ResultFile: filepath.Join(t.TempDir(), "result.json")}, false)
-	s.display.opts.ResultFile = ""
+	s.opts.ResultFile = ""
 	s.fail(t, err)
 	viewtest.Golden(t, "run-failure.txt.golden", s.closed(t))
 	if !s.Reported(err) || !s.Reported(fmt.Errorf("wrapped: %w", err)) || s.Reported(errors.New("other")) {
@@ -568,7 +568,7 @@ func TestEventsInjection(t *testing.T) {
 			if !tty && strings.Contains(got, "\r") {
 				t.Errorf("a carriage return reached the log:\n%q", got)
 			}
-			if s.display.ci.github {
+			if s.ci.github {
 				for _, l := range strings.Split(got, "\n") {
 					if strings.Contains(l, "##[") || strings.HasPrefix(strings.TrimSpace(l), "::error::") {
 						t.Errorf("a command reached GitHub: %q", l)
