@@ -9,6 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
 	"deployer/internal/view/page"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
@@ -32,7 +33,6 @@ type terminalRenderer struct {
 	pending  strings.Builder // lines to stand above the region
 	frame    strings.Builder // the bar writes here
 	bar      *progressbar.ProgressBar
-	dropped  int    // lines that were pending and are left out
 	drawn    int    // lines of the region on the screen
 	region   string // as drawn
 	barWidth int    // of the bar
@@ -81,21 +81,15 @@ func (t *terminalRenderer) tick() {
 }
 
 // maxPending bounds what waits to stand above the region of a terminal that
-// isn't read.
-const maxPending = 256 << 10
+// isn't read. It is half of what the writer queues, which leaves out the rest: the
+// first lines beyond it take the region down, and must not be left out.
+const maxPending = output.MessageLimit / 2
 
-// above takes lines to stand above the region. While the terminal is held the
-// oldest of them are left out when they are many.
+// above takes lines to stand above the region.
 func (t *terminalRenderer) above(text string) {
-	t.pending.WriteString(text)
-	if t.pending.Len() <= maxPending || !t.view.outputs.isHeld() {
-		return
+	if t.pending.WriteString(text); t.pending.Len() > maxPending {
+		t.paint("")
 	}
-	all := t.pending.String()
-	cut := len(all)/2 + strings.IndexByte(all[len(all)/2:], '\n') + 1
-	t.dropped += strings.Count(all[:cut], "\n")
-	t.pending.Reset()
-	t.pending.WriteString(all[cut:])
 }
 
 // close takes the region down and leaves the lines above it.
@@ -117,10 +111,6 @@ func (t *terminalRenderer) paint(region string) {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
 		b.WriteString(t.view.streams.MarkTrusted(back + "\x1b[J"))
-	}
-	if t.dropped > 0 {
-		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.dropped, "line"))
-		t.dropped = 0
 	}
 	b.WriteString(t.pending.String())
 	t.pending.Reset()
