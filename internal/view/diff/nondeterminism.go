@@ -3,6 +3,7 @@ package diff
 import (
 	"encoding/base64"
 	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,42 +99,33 @@ func (n *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	return text, ok
 }
 
-// onlyRandom reports whether a text differs from before only in its random parts: what all renderings have in common must stand there too,
-// in the same order.
+// onlyRandom reports whether a text differs from first only in its random parts: in words that aren't the same in all
+// renderings, or where other renderings have more words.
 func onlyRandom(before, first string, others []string) bool {
 	words := tokens(first)
-	random := make([]bool, len(words)+1) // by word; the last is the end
-	made := make([]bool, len(words)+1)   // others have something before the word
+	random := make([]bool, 2*len(words)+1) // words have odd places; the places around them are for words that first lacks
 	for _, other := range others {
 		for _, g := range tokenGaps(tokens(other), words) {
-			for i := g.b0; i < g.b1; i++ {
-				random[i] = true
-			}
-			made[g.b0] = true
+			mark(random[2*g.b0 : 2*g.b1+1])
 		}
 	}
-	var common []string // texts before random parts, in order; the first is the beginning
-	fixed := ""
-	for i := range random {
-		if made[i] || random[i] {
-			if len(fixed) >= shortest || len(common) == 0 {
-				common = append(common, fixed)
-			}
-			fixed = ""
+	last := len(random)
+	for i, is := range random {
+		if !is {
+			continue
 		}
-		if i < len(words) && !random[i] {
-			fixed += words[i]
+		if last < i && len(strings.Join(words[(last+1)/2:i/2], "")) < shortest {
+			mark(random[last:i])
 		}
+		last = i
 	}
-	if len(common) == 0 {
-		return before == fixed
+	return !slices.ContainsFunc(tokenGaps(tokens(before), words), func(g gap) bool { return slices.Contains(random[2*g.b0:2*g.b1+1], false) })
+}
+
+func mark(places []bool) {
+	for i := range places {
+		places[i] = true
 	}
-	rest, ok := strings.CutPrefix(before, common[0])
-	for _, text := range common[1:] {
-		_, after, found := strings.Cut(rest, text)
-		rest, ok = after, ok && found
-	}
-	return ok && strings.HasSuffix(rest, fixed)
 }
 
 // shortest is how long text between two random parts must be, in bytes, to count as text of

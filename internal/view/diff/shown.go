@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -11,16 +10,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// Hidden stands where a confidential value stood.
-type Hidden struct{}
-
-func (Hidden) String() string { return hide.Placeholder }
-
-// MarshalJSON writes the same words.
-func (h Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.String()) }
-
 // ShownManifest returns the fields of an object as they may be shown: those that a person wrote,
-// with Hidden in place of confidential values. It doesn't change the object.
+// with a placeholder for confidential values. It doesn't change the object.
 func ShownManifest(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
@@ -70,7 +61,7 @@ func masked(f hide.Fields, names []string, v any) (out any, hides bool) {
 		return v, false
 	}
 	if f.IsHidden(names) {
-		return Hidden{}, true
+		return hide.Placeholder, true
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -89,7 +80,7 @@ func masked(f hide.Fields, names []string, v any) (out any, hides bool) {
 		return out, hides
 	}
 	if len(names) == 1 && names[0] != "metadata" && f.IsHidden([]string{names[0], hide.Item}) {
-		return Hidden{}, true // data that isn't a map
+		return hide.Placeholder, true // data that isn't a map
 	}
 	return v, false
 }
