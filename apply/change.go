@@ -89,19 +89,19 @@ type Change struct {
 }
 
 // A FieldConflict is a field of the chart that another manager set to
-// something else. Confidential values are hidden.
+// something else. Confidential values are hidden. Its JSON is a promise, see docs/json.md.
 type FieldConflict struct {
-	Path                   string
-	ownership.FieldManager        // the other manager
-	Before                 string // the live value, as JSON on one line
-	After                  string // the chart's value
-	Outcome                decide.FieldOutcome
+	Path                   string              `json:"path"`
+	ownership.FieldManager                     // the other manager
+	Before                 string              `json:"before" text:"free"` // the live value, as JSON on one line
+	After                  string              `json:"after" text:"free"`  // the chart's value
+	Outcome                decide.FieldOutcome `json:"outcome"`
 	// CollidesWith is an item of the chart that can't coexist with this item of another
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.
-	CollidesWith string
-	FieldPath    fieldpath.Path // Path as structured-merge-diff has it; nil if the chart's API version has no such field
-	Contest      decide.Contest
+	CollidesWith string         `json:"collides_with,omitempty"`
+	FieldPath    fieldpath.Path `json:"-"` // Path as structured-merge-diff has it; nil if the chart's API version has no such field
+	Contest      decide.Contest `json:"-"`
 }
 
 func (c FieldConflict) String() string {

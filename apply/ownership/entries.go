@@ -32,12 +32,12 @@ type Entry struct {
 }
 
 // A FieldManager is the owner of a field: an entry of metadata.managedFields without its
-// fields. The zero value is nobody.
+// fields. The zero value is nobody. Its JSON is a promise, see docs/json.md.
 type FieldManager struct {
-	Manager     string // or the autoscaler
-	Operation   metav1.ManagedFieldsOperationType
-	Subresource string
-	Time        time.Time // when that manager last wrote the object; zero when unknown
+	Manager     string                            `json:"manager"` // or the autoscaler
+	Operation   metav1.ManagedFieldsOperationType `json:"operation,omitempty"`
+	Subresource string                            `json:"subresource,omitempty"`
+	Time        time.Time                         `json:"since,omitzero"` // when that manager last wrote the object, in UTC; zero when unknown
 }
 
 // Label names the owner for people: helm (Update), kubectl (Update, scale).
@@ -52,7 +52,7 @@ func (f FieldManager) Label() string {
 func managerOf(e metav1.ManagedFieldsEntry) FieldManager {
 	out := FieldManager{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}
 	if e.Time != nil {
-		out.Time = e.Time.Time
+		out.Time = e.Time.UTC()
 	}
 	return out
 }

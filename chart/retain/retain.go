@@ -78,14 +78,14 @@ type Input struct {
 	NextUpgrade func(now time.Time) time.Duration
 }
 
-// A Value is a field with something generated in it.
+// A Value is a field with something generated in it. Its JSON is a promise, see docs/json.md.
 type Value struct {
-	ID   kube.ID // as the manifest names it: without a namespace where it names none
-	Path string  // data.password
+	ID   kube.ID `json:"-"`    // as the manifest names it: without a namespace where it names none
+	Path string  `json:"path"` // data.password
 	// Revision is the one whose record the value was taken from; 0 when it is new.
-	Revision int
+	Revision int `json:"kept_from_revision,omitempty"`
 	// Reason says why it isn't kept; empty when nothing is recorded of it.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // Kept reports whether the value is that of an earlier revision.

@@ -18,22 +18,15 @@ import (
 // ShowDrift writes how the cluster differs from what a release has deployed.
 func ShowDrift(s output.Streams, drift *deploy.Drift, o page.Options) error {
 	d := newDrift(drift)
-	switch o.Format {
-	case output.FormatJSON, output.FormatYAML:
-		return output.Encode(s.Out, o.Format, d)
-	case page.FormatMarkdown:
-		text, _ := d.page(o.Context).Markdown()
-		return page.Write(s, o, text)
-	case page.FormatHTML:
-		signs := []string{"~ changed", "- missing", "+ extra", "= taken", "? unknown"}
-		return page.HTMLPage{Page: d.page(o.Context), Signs: signs}.Write(s.Out)
-	}
-	return page.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
+	return page.Show(s, o, d, func() page.Page { return d.page(o.Context) })
 }
 
 // page has a section for each origin.
 func (d driftDocument) page(context int) page.Page {
-	p := page.Page{Title: d.title(), Conclusion: d.conclusion(), Warnings: page.WarningTexts(d.Warnings)}
+	p := page.Page{
+		Title: d.title(), Conclusion: d.conclusion(), Warnings: page.WarningTexts(d.Warnings),
+		Signs: []string{"~ changed", "- missing", "+ extra", "= taken", "? unknown"},
+	}
 	for _, from := range append(origins, originWords{title: "Unknown"}) {
 		section := page.Section{Title: from.title}
 		for _, o := range d.Objects {
@@ -139,7 +132,7 @@ func (o driftObject) heading() page.Heading {
 	}
 	switch {
 	case o.By != nil:
-		words += " by " + o.By.String()
+		words += " by " + page.ManagerText(o.By.Manager, *o.By)
 	case o.State == inspect.DriftChanged && o.Origin == inspect.OriginManual:
 		if !slices.ContainsFunc(o.Fields, func(f driftField) bool { return f.Type != compare.Removed }) {
 			words = "removed"

@@ -42,17 +42,17 @@ type driftCount struct {
 
 // A driftObject is the drift of one object by one field manager.
 type driftObject struct {
-	Object     string             `json:"object"`
-	Group      string             `json:"group"`
-	State      inspect.DriftState `json:"state"`
-	Origin     inspect.Origin     `json:"origin,omitempty"`
-	Source     string             `json:"source,omitempty"`
-	Reason     string             `json:"reason,omitempty"`
-	Revision   int                `json:"revision,omitempty"`
-	Expected   bool               `json:"expected"`
-	Unverified string             `json:"unverified,omitempty"`
-	By         *page.FieldManager `json:"by,omitempty"`
-	Fields     []driftField       `json:"fields,omitempty"`
+	Object     string                  `json:"object"`
+	Group      string                  `json:"group"`
+	State      inspect.DriftState      `json:"state"`
+	Origin     inspect.Origin          `json:"origin,omitempty"`
+	Source     string                  `json:"source,omitempty"`
+	Reason     string                  `json:"reason,omitempty"`
+	Revision   int                     `json:"revision,omitempty"`
+	Expected   bool                    `json:"expected"`
+	Unverified string                  `json:"unverified,omitempty"`
+	By         *ownership.FieldManager `json:"by,omitempty"`
+	Fields     []driftField            `json:"fields,omitempty"`
 }
 
 type driftField struct {
@@ -109,8 +109,8 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 			at[key] = i
 			part := whole
 			part.Origin, part.Expected = f.Origin, true
-			if by := page.FieldManagerOf(f.Owner); by.Manager != "" {
-				part.By = &by
+			if f.Owner.Manager != "" {
+				part.By = &f.Owner
 			}
 			out = append(out, part)
 		}

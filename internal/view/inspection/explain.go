@@ -7,6 +7,7 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/decide"
 	"deployer/apply/inspect"
+	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
@@ -31,15 +32,15 @@ type explanation struct {
 }
 
 type explainedField struct {
-	Path     string              `json:"path"`
-	Value    any                 `json:"value,omitempty"`
-	Hidden   bool                `json:"hidden,omitempty"`
-	Owners   []page.FieldManager `json:"owners"`
-	Revision int                 `json:"revision,omitempty"`
-	Earlier  bool                `json:"or_earlier,omitempty"`
-	Source   string              `json:"source,omitempty"`
-	Upgrade  decide.FieldOutcome `json:"upgrade"`
-	Becomes  any                 `json:"becomes,omitempty"`
+	Path     string                   `json:"path"`
+	Value    any                      `json:"value,omitempty"`
+	Hidden   bool                     `json:"hidden,omitempty"`
+	Owners   []ownership.FieldManager `json:"owners"`
+	Revision int                      `json:"revision,omitempty"`
+	Earlier  bool                     `json:"or_earlier,omitempty"`
+	Source   string                   `json:"source,omitempty"`
+	Upgrade  decide.FieldOutcome      `json:"upgrade"`
+	Becomes  any                      `json:"becomes,omitempty"`
 	// Generated says that the template generates the value.
 	Generated bool `json:"generated,omitempty"`
 	KeptFrom  int  `json:"kept_from_revision,omitempty"`
@@ -84,10 +85,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: secret.HidePath(f.Path, hidden), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: f.Outcome,
-		Owners: []page.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
-	}
-	for _, w := range f.Owners {
-		out.Owners = append(out.Owners, page.FieldManagerOf(w))
+		Owners: append([]ownership.FieldManager{}, f.Owners...), has: f.HasLive, becomes: f.HasPredicted,
 	}
 	out.Value, out.Becomes, out.Hidden = diff.ShownPair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
@@ -113,7 +111,7 @@ func (f explainedField) heading() page.Heading {
 	owners := "no manager"
 	var names []string
 	for _, w := range f.Owners {
-		names = append(names, w.String())
+		names = append(names, page.ManagerText(w.Manager, w))
 	}
 	switch {
 	case !f.has:

@@ -56,6 +56,20 @@ type Options struct {
 	Getenv func(string) string
 }
 
+// Show writes a document for programs, or the page that people read of it.
+func Show(s output.Streams, o Options, document any, page func() Page) error {
+	switch o.Format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Encode(s.Out, o.Format, document)
+	case FormatMarkdown:
+		text, _ := page().Markdown()
+		return Write(s, o, text)
+	case FormatHTML:
+		return page().HTML(s.Out)
+	}
+	return Write(s, o, page().Text(s.OutPalette(o.Colour)))
+}
+
 // Write writes a finished text to standard output.
 func Write(s output.Streams, o Options, text string) error {
 	if o.Format == output.FormatTable || o.Format == "" {

@@ -13,14 +13,6 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// An HTMLPage is a page with what only HTML shows.
-type HTMLPage struct {
-	Page   Page
-	Counts []Count
-	Boxes  []Box    // the picture of the order of work; none draws none
-	Signs  []string // what the signs of entries mean: "+ create"
-}
-
 // A Count is a number at the head of the page.
 type Count struct {
 	N           int
@@ -48,16 +40,15 @@ func Anchor(section, entry int) string { return fmt.Sprintf("o%d-%d", section, e
 // folded.
 const maxUnfolded = 40
 
-// Write writes one page that needs nothing else. All text in it is escaped by
+// HTML writes one page that needs nothing else. All text in it is escaped by
 // html/template.
-func (p HTMLPage) Write(w io.Writer) error {
+func (p Page) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"anchor": Anchor, "sign": func(b byte) string { return string(b) }}).Parse(pageTemplate)
 	if err != nil {
 		return err
 	}
-	p.Page = textfmt.Harmless(p.Page)
 	var b bytes.Buffer
-	if err := t.Execute(&b, p); err != nil {
+	if err := t.Execute(&b, textfmt.Harmless(p)); err != nil {
 		return err
 	}
 	_, err = b.WriteTo(w)
@@ -65,9 +56,9 @@ func (p HTMLPage) Write(w io.Writer) error {
 }
 
 // Open reports whether the entries are unfolded at first.
-func (p HTMLPage) Open() bool {
+func (p Page) Open() bool {
 	folded := 0
-	for _, section := range p.Page.Sections {
+	for _, section := range p.Sections {
 		for _, entry := range section.Entries {
 			if len(entry.Lines) > 0 {
 				folded++

@@ -25,6 +25,11 @@ type Page struct {
 	Warnings   []string
 	Sections   []Section
 	Note       string // what to know of the page itself, at its end
+
+	// Only HTML shows these.
+	Counts []Count
+	Boxes  []Box    // the picture of the order of work; none draws none
+	Signs  []string // what the signs of entries mean: "+ create"
 }
 
 // A Section is a group of entries; its title is empty when there is only one.

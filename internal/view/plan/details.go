@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deployer/apply"
 	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
@@ -30,22 +31,22 @@ func (o object) details(opts page.Options, created bool) []page.Line {
 		remark("not verified: %s", o.Unverified)
 	}
 	for _, g := range o.Generated {
-		out = append(out, page.Context("%s", g))
+		out = append(out, page.Context("%s", generatedText(g)))
 	}
-	conflictsByPath := map[string][]Conflict{}
+	conflictsByPath := map[string][]apply.FieldConflict{}
 	for _, c := range o.Conflicts {
 		conflictsByPath[c.Path] = append(conflictsByPath[c.Path], c)
 	}
 	for _, f := range o.Fields {
 		out = append(out, page.FieldLines(f, opts.Context)...)
 		for _, c := range conflictsByPath[f.Path] {
-			out = append(out, page.Line{Sign: '?', Text: "  " + c.outcomeText()})
+			out = append(out, page.Line{Sign: '?', Text: "  " + ownerText(c)})
 		}
 		delete(conflictsByPath, f.Path)
 	}
 	for _, c := range o.Conflicts {
 		if len(conflictsByPath[c.Path]) > 0 {
-			remark("%s", c)
+			remark("%s", conflictText(c))
 		}
 	}
 	if len(o.TakenFrom) > 0 {
@@ -71,19 +72,19 @@ func (n dependency) String() string {
 	return text
 }
 
-// String tells of a field with a conflict: what it is now, what it becomes, whose it
+// conflictText tells of a field with a conflict: what it is now, what it becomes, whose it
 // is since when.
-func (c Conflict) String() string {
+func conflictText(c apply.FieldConflict) string {
 	format, other := conflictWords[c.Outcome].field, c.After
 	if c.CollidesWith != "" {
 		format, other = conflictWords[c.Outcome].item, c.CollidesWith
 	}
-	return fmt.Sprintf(format, c.Path, c.Before, other, c.outcomeText())
+	return fmt.Sprintf(format, c.Path, c.Before, other, ownerText(c))
 }
 
-// outcomeText says whose a field with a conflict is, and what becomes of it.
-func (c Conflict) outcomeText() string {
-	return conflictWords[c.Outcome].owner + " " + c.FieldManager.Described(strconv.Quote(c.Manager))
+// ownerText says whose a field with a conflict is, and what becomes of it.
+func ownerText(c apply.FieldConflict) string {
+	return conflictWords[c.Outcome].owner + " " + page.ManagerText(strconv.Quote(c.Manager), c.FieldManager)
 }
 
 // conflictWords are what becomes of a field's owner, of the field, and of an item that can't be beside the chart's.

@@ -14,6 +14,7 @@ import (
 	"deployer/apply/decide"
 	"deployer/apply/ordering"
 	"deployer/chart"
+	"deployer/chart/retain"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
@@ -75,40 +76,22 @@ type dependency struct {
 }
 
 type object struct {
-	Object     string           `json:"object"`
-	Group      string           `json:"group"`
-	Action     decide.Action    `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
-	Source     string           `json:"source,omitempty"`
-	Reason     string           `json:"reason,omitempty"`
-	Impact     string           `json:"impact,omitempty"`
-	Unverified string           `json:"unverified,omitempty"`
-	Random     bool             `json:"random,omitempty"` // changes only because its templates make values up
-	After      []dependency     `json:"after,omitempty"`
-	Weight     *int             `json:"weight,omitempty"`
-	Generated  []generatedField `json:"generated,omitempty"`
-	Fields     []diff.Field     `json:"fields,omitempty"`
-	Conflicts  []Conflict       `json:"conflicts,omitempty"`
-	TakenFrom  []string         `json:"taken_from,omitempty"`
-	Hook       *hook            `json:"hook,omitempty"`
-	Manifest   map[string]any   `json:"manifest,omitempty"` // of what is created
-}
-
-// A generatedField is a field that templates generate.
-type generatedField struct {
-	Path     string `json:"path"`
-	Revision int    `json:"kept_from_revision,omitempty"` // 0: it is new
-	Reason   string `json:"reason,omitempty"`             // it isn't kept; empty when there was none
-}
-
-// A Conflict is a field that another manager owns, and what becomes of it.
-type Conflict struct {
-	Path string `json:"path"`
-	page.FieldManager
-	Before  string              `json:"before" text:"free"`
-	After   string              `json:"after" text:"free"`
-	Outcome decide.FieldOutcome `json:"outcome"` // taken, yielded or refused
-
-	CollidesWith string `json:"collides_with,omitempty"` // the chart's item that can't be beside this one
+	Object     string                `json:"object"`
+	Group      string                `json:"group"`
+	Action     decide.Action         `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Source     string                `json:"source,omitempty"`
+	Reason     string                `json:"reason,omitempty"`
+	Impact     string                `json:"impact,omitempty"`
+	Unverified string                `json:"unverified,omitempty"`
+	Random     bool                  `json:"random,omitempty"` // changes only because its templates make values up
+	After      []dependency          `json:"after,omitempty"`
+	Weight     *int                  `json:"weight,omitempty"`
+	Generated  []retain.Value        `json:"generated,omitempty"`
+	Fields     []diff.Field          `json:"fields,omitempty"`
+	Conflicts  []apply.FieldConflict `json:"conflicts,omitempty"`
+	TakenFrom  []string              `json:"taken_from,omitempty"`
+	Hook       *hook                 `json:"hook,omitempty"`
+	Manifest   map[string]any        `json:"manifest,omitempty"` // of what is created
 }
 
 type hook struct {
@@ -318,7 +301,7 @@ func (d *Document) addHooks(op *deploy.Operation, plan *apply.Plan, event helmre
 				if c.ID.Name != "" {
 					o.Object = c.ID.String()
 				}
-				o.Manifest, o.Generated = diff.ShownManifest(c.Desired), generatedFields(op.GeneratedIn(c.ID))
+				o.Manifest, o.Generated = diff.ShownManifest(c.Desired), op.GeneratedIn(c.ID)
 			}
 			objects = append(objects, o)
 		}

@@ -27,6 +27,15 @@ func (i item) entry() page.Entry {
 	return page.Entry{Heading: heading, Lines: i.lines, Class: string(i.object.Action)}
 }
 
+// section has the entries of items.
+func section(items []item) page.Section {
+	var out page.Section
+	for _, i := range items {
+		out.Entries = append(out.Entries, i.entry())
+	}
+	return out
+}
+
 // headline is the object and what happens to it, or how many objects.
 func (i item) headline() (name, words string) {
 	if i.count > 0 {

@@ -11,9 +11,7 @@ import (
 	"deployer/apply/ordering"
 	"deployer/chart/retain"
 	"deployer/internal/deploy"
-	"deployer/internal/hide"
 	"deployer/internal/view/diff"
-	"deployer/internal/view/page"
 )
 
 func objectsOf(changes []apply.Change, describe func(apply.Change) object) []object {
@@ -26,19 +24,15 @@ func objectsOf(changes []apply.Change, describe func(apply.Change) object) []obj
 
 // outlineOf is what happens to an object, without its content.
 func outlineOf(c apply.Change) object {
-	o := object{
+	return object{
 		Object: c.ID.String(), Group: c.ID.Group, Action: c.Action, Source: c.Source, Reason: c.Reason,
-		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.DependsOn), Weight: c.Weight,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.DependsOn), Weight: c.Weight, Conflicts: slices.Clone(c.Conflicts),
 	}
-	for _, f := range c.Conflicts {
-		o.Conflicts = append(o.Conflicts, ConflictOf(c, f))
-	}
-	return o
 }
 
 func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retain.Value) object {
 	o := outlineOf(c)
-	o.Generated = generatedFields(made)
+	o.Generated = made
 	switch c.Action {
 	case decide.Create:
 		o.Manifest = diff.ShownManifest(diff.RestrictToDesired(c.After(), c.Desired))
@@ -63,18 +57,10 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []retai
 	return o
 }
 
-func generatedFields(values []retain.Value) []generatedField {
-	var out []generatedField
-	for _, v := range values {
-		out = append(out, generatedField{Path: v.Path, Revision: v.Revision, Reason: v.Reason})
-	}
-	return out
-}
-
-// String says where a generated value comes from.
-func (g generatedField) String() string {
+// generatedText says where a generated value comes from.
+func generatedText(g retain.Value) string {
 	switch {
-	case g.Revision > 0:
+	case g.Kept():
 		return fmt.Sprintf("%s: generated; kept from revision %d", g.Path, g.Revision)
 	case g.Reason != "":
 		return fmt.Sprintf("%s: generated; new: %s", g.Path, g.Reason)
@@ -86,18 +72,6 @@ func dependenciesOf(needs []ordering.Dependency) []dependency {
 	var out []dependency
 	for _, n := range needs {
 		out = append(out, dependency{Object: n.ID.String(), Group: n.ID.Group, State: n.State, Outside: n.Outside})
-	}
-	return out
-}
-
-// ConflictOf describes a conflict of a change, without the values of a Secret.
-func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
-	out := Conflict{
-		Path: f.Path, FieldManager: page.FieldManagerOf(f.FieldManager),
-		Before: f.Before, After: f.After, Outcome: f.Outcome, CollidesWith: f.CollidesWith,
-	}
-	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
-		out.Before, out.After = hide.Placeholder, hide.Placeholder
 	}
 	return out
 }

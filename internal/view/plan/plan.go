@@ -37,57 +37,71 @@ func ShowSaved(s output.Streams, saved string, o page.Options) error {
 
 func (d Document) show(s output.Streams, o page.Options) error {
 	switch o.Format {
-	case output.FormatJSON, output.FormatYAML:
-		return output.Encode(s.Out, o.Format, d)
-	case page.FormatMarkdown:
-		return page.Write(s, o, d.markdown(o))
-	case page.FormatHTML:
-		return d.html(o).Write(s.Out)
 	case page.FormatMermaid:
 		return page.Write(s, o, d.mermaid())
 	case page.FormatDot:
 		return page.Write(s, o, d.graphviz())
 	}
-	return page.Write(s, o, d.text(s.OutPalette(o.Colour), o))
+	return page.Show(s, o, d, func() page.Page {
+		switch o.Format {
+		case page.FormatHTML:
+			return d.foldedPage(o)
+		case page.FormatMarkdown:
+			return d.comment(o)
+		}
+		return d.shortPage(o)
+	})
 }
 
-// page is the plan without its objects.
-func (d Document) page() page.Page {
-	return page.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: page.WarningTexts(d.Warnings)}
+// page is the plan with some sections.
+func (d Document) page(note string, sections ...page.Section) page.Page {
+	return page.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: page.WarningTexts(d.Warnings), Sections: sections, Note: note}
 }
 
-// of is the plan with some items, in one section.
-func (d Document) of(items []item, note string) page.Page {
-	p, all := d.page(), page.Section{}
-	for _, i := range items {
-		all.Entries = append(all.Entries, i.entry())
+// shortPage has all items, unless they are very many.
+func (d Document) shortPage(o page.Options) page.Page {
+	items := d.items(o, unlimited)
+	if o.Full || length(items) <= longPlan {
+		return d.page("", section(items))
 	}
-	p.Sections, p.Note = []page.Section{all}, note
+	return d.page("This plan is shortened. To see all of it, use --full, or -o html to fold and search it.", section(d.items(o, longPlan)))
+}
+
+// foldedPage has all objects by step, and a picture of the steps, for a browser.
+func (d Document) foldedPage(o page.Options) page.Page {
+	p := d.page("")
+	p.Counts, p.Boxes = d.Summary.counts(), d.boxes()
+	p.Signs = []string{"+ create", "~ update", "! delete and create again", "- delete", "< give back", "= keep", "> hook"}
+	p.Title = strings.ReplaceAll(p.Title, " -> ", " → ") // browsers break lines within ->
+	for _, s := range d.Steps {
+		step := page.Section{Title: s.Name}
+		for _, object := range s.Objects {
+			step.Entries = append(step.Entries, item{object: object, lines: object.details(o, true)}.entry())
+		}
+		p.Sections = append(p.Sections, step)
+	}
 	return p
 }
 
-// text is the plan for people.
-func (d Document) text(palette output.Palette, o page.Options) string {
-	items := d.items(o, unlimited)
-	if o.Full || length(items) <= longPlan {
-		return d.of(items, "").Text(palette)
-	}
-	return d.of(d.items(o, longPlan), "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.").Text(palette)
-}
+// budgets are the numbers of lines to which a plan is shortened until it fits.
+var budgets = []int{600, 300, 150, 60, 0}
 
-// html is the plan as one page that needs nothing else.
-func (d Document) html(o page.Options) page.HTMLPage {
-	p := page.HTMLPage{
-		Page: d.page(), Counts: d.Summary.counts(), Boxes: d.boxes(),
-		Signs: []string{"+ create", "~ update", "! delete and create again", "- delete", "< give back", "= keep", "> hook"},
+// comment is the plan for a comment on a pull request.
+func (d Document) comment(o page.Options) page.Page {
+	fits := func(p page.Page) bool {
+		_, omitted := p.Markdown()
+		return omitted == 0
 	}
-	p.Page.Title = strings.ReplaceAll(p.Page.Title, " -> ", " → ") // browsers break lines within ->
-	for _, s := range d.Steps {
-		section := page.Section{Title: s.Name}
-		for _, object := range s.Objects {
-			section.Entries = append(section.Entries, item{object: object, lines: object.details(o, true)}.entry())
+	all := d.items(o, unlimited)
+	p := d.page("", section(all))
+	if length(all) <= 20*longPlan && fits(p) { // more wouldn't, and trying takes a while
+		return p
+	}
+	for _, budget := range budgets {
+		p = d.page("This plan is shortened to fit a comment: a plan with --full or -o html shows all of it.", section(d.items(o, budget)))
+		if fits(p) {
+			break
 		}
-		p.Page.Sections = append(p.Page.Sections, section)
 	}
 	return p
 }
@@ -106,26 +120,4 @@ func (s Summary) counts() []page.Count {
 		}
 	}
 	return out
-}
-
-// budgets are the numbers of lines to which a plan is shortened until it fits.
-var budgets = []int{unlimited, 600, 300, 150, 60, 0}
-
-// markdown is the plan for a comment on a pull request.
-func (d Document) markdown(o page.Options) string {
-	text := ""
-	for _, budget := range budgets {
-		items, note := d.items(o, budget), "This plan is shortened to fit a comment: a plan with --full or -o html shows all of it."
-		if budget == unlimited {
-			note = ""
-		}
-		if budget == unlimited && length(items) > 20*longPlan {
-			continue // wouldn't fit, and takes a while
-		}
-		omitted := 0
-		if text, omitted = d.of(items, note).Markdown(); omitted == 0 {
-			break
-		}
-	}
-	return text
 }

@@ -31,12 +31,12 @@ type jsonEvent struct {
 	Objects *int        `json:"objects,omitempty"`
 	Seconds *float64    `json:"seconds,omitempty"`
 
-	Object    string          `json:"object,omitempty"`
-	Group     string          `json:"group,omitempty"`
-	Action    decide.Action   `json:"action,omitempty"`
-	Source    string          `json:"source,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Conflicts []plan.Conflict `json:"conflicts,omitempty"`
+	Object    string                `json:"object,omitempty"`
+	Group     string                `json:"group,omitempty"`
+	Action    decide.Action         `json:"action,omitempty"`
+	Source    string                `json:"source,omitempty"`
+	Reason    string                `json:"reason,omitempty"`
+	Conflicts []apply.FieldConflict `json:"conflicts,omitempty"`
 	StatusFields
 
 	Pod       string `json:"pod,omitempty"`
@@ -129,10 +129,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 }
 
 func (e *jsonEvent) applied(c apply.Change) {
-	e.Object, e.Group, e.Action, e.Source, e.Reason = c.ID.String(), c.ID.Group, c.Action, c.Source, c.Reason
-	for _, f := range c.Conflicts {
-		e.Conflicts = append(e.Conflicts, plan.ConflictOf(c, f))
-	}
+	e.Object, e.Group, e.Action, e.Source, e.Reason, e.Conflicts = c.ID.String(), c.ID.Group, c.Action, c.Source, c.Reason, c.Conflicts
 }
 
 // StatusFieldsOf gives the fields of a status.
