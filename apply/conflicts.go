@@ -165,12 +165,11 @@ func valueText(v any, ok bool) string {
 // decideCollisions decides about items of others that can't be there beside the chart's, and about former members of unions.
 func (u *updateDecision) decideCollisions() error {
 	for range predict.CollisionRuleCount() { // leaving an item out may cause another collision
-		found := u.prediction.Collisions()
-		if len(found) == 0 {
+		if len(u.prediction.Collisions) == 0 {
 			break
 		}
 		outcomes := map[string]decide.FieldOutcome{}
-		for _, col := range found {
+		for _, col := range u.prediction.Collisions {
 			outcome, seen := outcomes[col.Theirs.String()] // one item collides in several ways, or with several
 			if !seen {
 				outcome = u.contestItem(decide.SetByOthers, col)
@@ -190,7 +189,7 @@ func (u *updateDecision) decideCollisions() error {
 			return err
 		}
 	}
-	for _, col := range u.prediction.Overridden() {
+	for _, col := range u.prediction.Overridden {
 		u.contestItem(decide.FormerMember, col)
 	}
 	return nil

@@ -140,6 +140,11 @@ func Owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	return !set.Empty() // something inside of it
 }
 
+// HasIn reports whether a set has a path, or one that begins with it.
+func HasIn(set *fieldpath.Set, path fieldpath.Path) bool {
+	return set.Has(path) || !WithPrefix(set, path).Empty()
+}
+
 // Remove takes what is at a path out of obj, and reports whether it was there.
 func Remove(obj map[string]any, p fieldpath.Path) bool {
 	if len(p) == 0 || !Has(obj, p) {

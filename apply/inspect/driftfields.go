@@ -189,7 +189,7 @@ func (l *fieldList) addAdditions() {
 // listed yet.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	declared := l.object.Desired != nil && fields.Has(l.object.Desired.Object, path)
-	return fields.Has(l.object.Live.Object, path) && !declared && !fields.Covers(l.listed, path) && fields.WithPrefix(l.listed, path).Empty()
+	return fields.Has(l.object.Live.Object, path) && !declared && !fields.Covers(l.listed, path) && !fields.HasIn(l.listed, path)
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

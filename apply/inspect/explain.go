@@ -207,7 +207,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	f.Live, f.HasLive = fields.Value(x.object.Live.Object, path)
 	for _, e := range x.entries {
 		// The owner of a map doesn't own its fields.
-		if f.HasLive && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty()) {
+		if f.HasLive && fields.HasIn(e.Set, path) {
 			f.Owners = append(f.Owners, e.FieldManager)
 		}
 	}

@@ -68,9 +68,7 @@ type listItem struct {
 	stated map[string]any // by the chart; nil when it doesn't have the item
 }
 
-// Collisions finds the collisions in the predicted object.
-func (p *Prediction) Collisions() []Collision { return p.findCollisions().found }
-
+// findCollisions finds the collisions in the predicted object.
 func (p *Prediction) findCollisions() *collisionFinder {
 	f := &collisionFinder{p: p}
 	v, err := compare.Typed(p.Live.Converter, p.Predicted)
@@ -85,7 +83,7 @@ func (p *Prediction) findCollisions() *collisionFinder {
 type collisionFinder struct {
 	p       *Prediction
 	schema  *schema.Schema
-	found   []Collision // about which the policy for conflicts decides
+	open    []Collision // about which the policy for conflicts decides
 	settled []Collision // with former members of unions, which go in any case
 }
 
@@ -199,7 +197,7 @@ func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
 			}
 			why := rule.clash(theirs.now, ours.stated)
 			if at, ok := theirs.undeclaredPart(rule.field); why != "" && ok {
-				f.found = append(f.found, Collision{Theirs: at, Ours: ours.path, Relinquishable: f.relinquishable(ours, rule.field), Why: why, Owners: f.p.ownersOf(at)})
+				f.open = append(f.open, Collision{Theirs: at, Ours: ours.path, Relinquishable: f.relinquishable(ours, rule.field), Why: why, Owners: f.p.ownersOf(at)})
 			}
 		}
 	}

@@ -30,14 +30,15 @@ type Prediction struct {
 	DesiredFields *fieldpath.Set
 	Migrated      ownership.Migrated
 	Predicted     *unstructured.Unstructured
-	Repaired      bool // Predicted can't be reached by an apply
+	Repaired      bool        // Predicted can't be reached by an apply
+	Collisions    []Collision // in Predicted, about which the policy for conflicts decides
+	Overridden    []Collision // former members of unions in which others own something: they go, whoever owns that
 
 	terms         ownership.Terms
 	declared      []Declared
 	olderDeclared []Declared     // by revisions before those
 	relinquished  *fieldpath.Set // fields that must not become ours when ownership is migrated
 	removedItems  *fieldpath.Set // what is removed because it collides with the desired object
-	overridden    []Collision    // former members of unions in which others own something
 }
 
 // Declared is what one earlier revision said about an object.
@@ -109,7 +110,7 @@ func (p *Prediction) ManualAdditions(result *unstructured.Unstructured) map[stri
 			continue
 		}
 		added := fields.Where(ownership.WithoutMetadataAndStatus(e.Set).Difference(p.relinquished), func(path fieldpath.Path) bool {
-			return p.Live.Fields.Has(path) && !p.DesiredFields.Has(path) && p.stays(path, result) && fields.WithPrefix(p.DesiredFields, path).Empty()
+			return p.Live.Fields.Has(path) && !fields.HasIn(p.DesiredFields, path) && p.stays(path, result)
 		})
 		for _, path := range fields.Topmost(added) {
 			out[e.Manager] = append(out[e.Manager], fields.String(path))
@@ -128,7 +129,7 @@ func (p *Prediction) DroppedButOwnedByOthers(result *unstructured.Unstructured) 
 			continue
 		}
 		for _, path := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fields.WithPrefix(p.DesiredFields, path).Empty() && p.stays(path, result) {
+			if !fields.HasIn(p.DesiredFields, path) && p.stays(path, result) {
 				out[e.Label()] = append(out[e.Label()], fields.String(path))
 			}
 		}

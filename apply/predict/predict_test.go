@@ -228,7 +228,7 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 			p := begin(t, theirs, managers{"controller Update": theirs}, service+"  {ports: ["+c.ours+"]}")
 			compute(t, p, ownership.Terms{})
 			have := ""
-			for _, col := range p.Collisions() {
+			for _, col := range p.Collisions {
 				have = strings.Join([]string{fields.String(col.Theirs), col.Why, fields.String(col.Ours)}, " ")
 				if len(col.Owners) != 1 || col.Owners[0].Manager != "controller" {
 					t.Errorf("owners: %v", col.Owners)
@@ -239,7 +239,7 @@ func TestItemsThatCannotCoexist(t *testing.T) {
 				t.Errorf("have %q\nwant %q", have, c.want)
 			}
 			compute(t, p, ownership.Terms{})
-			if rest := p.Collisions(); len(rest) > 0 {
+			if rest := p.Collisions; len(rest) > 0 {
 				t.Errorf("the removed item is still there: %+v", rest)
 			}
 		})
@@ -318,10 +318,10 @@ func TestUnions(t *testing.T) {
 				}
 				return strings.Join(out, " ")
 			}
-			if got := paths(p.Overridden()); got != c.overridden {
+			if got := paths(p.Overridden); got != c.overridden {
 				t.Errorf("overridden: %s, want %s", got, c.overridden)
 			}
-			if got := paths(p.Collisions()); got != c.collides {
+			if got := paths(p.Collisions); got != c.collides {
 				t.Errorf("collisions: %s, want %s", got, c.collides)
 			}
 		})

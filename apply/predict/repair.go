@@ -104,7 +104,7 @@ func (p *Prediction) removeMirroredAnnotations() bool {
 	for key, field := range mirroredAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(p.Live.Entries, func(e ownership.Entry) bool {
-			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.WithPrefix(e.Set, path).Empty())
+			return e.Class() == ownership.Helm && fields.HasIn(e.Set, path)
 		})
 		annotation := fieldpath.MakePathOrDie("metadata", "annotations", key)
 		if ours && !fields.Has(p.Desired.Object, annotation) && fields.Remove(p.Predicted.Object, annotation) {

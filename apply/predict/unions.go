@@ -90,7 +90,7 @@ func (f *collisionFinder) addLeftover(theirs, ours fieldpath.Path, released bool
 		f.settled = append(f.settled, col)
 		return
 	}
-	f.found = append(f.found, col)
+	f.open = append(f.open, col)
 }
 
 // allowedLast reports whether the latest revision had a value of the discriminator that allows a member.
@@ -105,7 +105,7 @@ func (p *Prediction) allowedLast(u builtin.Union, path fieldpath.Path, member st
 
 // ownersWithin returns who else than the release owns something at a path, and whether the release has put it there.
 func (p *Prediction) ownersWithin(path fieldpath.Path) (released bool, others []ownership.FieldManager) {
-	declared := func(r Declared) bool { return r.Fields.Has(path) || !fields.WithPrefix(r.Fields, path).Empty() }
+	declared := func(r Declared) bool { return fields.HasIn(r.Fields, path) }
 	if n := len(p.declared); n > 0 {
 		released = declared(p.declared[n-1])
 	}
@@ -121,18 +121,23 @@ func (p *Prediction) ownersWithin(path fieldpath.Path) (released bool, others []
 	return released, others
 }
 
-// removeLeftovers takes the former members of unions out of the predicted object, with everything in them.
+// removeLeftovers takes the former members of unions out of the predicted object, with everything in them, and notes
+// what else collides.
 func (p *Prediction) removeLeftovers() bool {
-	p.overridden = nil
-	left := p.findCollisions().settled
-	for _, l := range left {
+	p.Overridden = nil
+	found := p.findCollisions()
+	for _, l := range found.settled {
 		fields.Remove(p.Predicted.Object, l.Theirs)
 		p.removeEmptied(l.Theirs[:len(l.Theirs)-1])
 		if len(l.Owners) > 0 {
-			p.overridden = append(p.overridden, l)
+			p.Overridden = append(p.Overridden, l)
 		}
 	}
-	return len(left) > 0
+	p.Collisions = found.open
+	if len(found.settled) > 0 {
+		p.Collisions = p.findCollisions().open // without them
+	}
+	return len(found.settled) > 0
 }
 
 // removeEmptied removes what has nothing in it any more and isn't the chart's, and its parents.
@@ -157,6 +162,3 @@ func (p *Prediction) removeEmptied(path fieldpath.Path) {
 		fields.Remove(p.Predicted.Object, path)
 	}
 }
-
-// Overridden returns what others own in former members of unions, which goes with the member, whoever owns it.
-func (p *Prediction) Overridden() []Collision { return p.overridden }
