@@ -28,26 +28,34 @@ type collection struct {
 // fewer objects of a kind than this are read one by one.
 const minObjectsToList = 3
 
-// A lookup is one of several objects that are looked for together.
-type lookup struct {
-	in    collection
-	name  string
-	alone bool // it isn't looked for in a list
+// A sought is an object that is looked for.
+type sought struct {
+	id        kube.ID
+	source    string
+	mapping   kube.Mapping // zero: there can be none of its kind
+	unlabeled bool         // it doesn't carry Helm's label
+	alone     bool         // it isn't looked for in a list
+}
+
+func (s sought) collection() collection {
+	return collection{mapping: s.mapping, namespace: s.id.Namespace, unlabeled: s.unlabeled}
 }
 
 // listOrGet looks for objects by as few requests as it takes: where several are in one collection, it
 // lists metadata there. For an object that a list doesn't have, answered says whether that is an answer; then
 // its observation is zero. complete says that the list has all objects with Helm's label. All other
 // objects are read by get. Both functions are called from several goroutines.
-func (f *finder) listOrGet(ctx context.Context, lookups []lookup, answered func(i int, complete bool) bool, get func(i int) (observation, error)) ([]observation, error) {
-	out := make([]observation, len(lookups))
+func (f *finder) listOrGet(ctx context.Context, list []sought, answered func(i int, complete bool) bool, get func(i int) (observation, error)) ([]observation, error) {
+	out := make([]observation, len(list))
 	groups := map[collection][]int{}
 	var single []int
-	for i, l := range lookups {
-		if l.alone {
+	for i, s := range list {
+		switch {
+		case s.mapping == (kube.Mapping{}):
+		case s.alone:
 			single = append(single, i)
-		} else {
-			groups[l.in] = append(groups[l.in], i)
+		default:
+			groups[s.collection()] = append(groups[s.collection()], i)
 		}
 	}
 	var mu sync.Mutex
@@ -65,7 +73,7 @@ func (f *finder) listOrGet(ctx context.Context, lookups []lookup, answered func(
 				return err
 			}
 			for _, i := range group {
-				out[i].meta = metas[lookups[i].name]
+				out[i].meta = metas[list[i].id.Name]
 				if out[i].meta == nil && (metas == nil || !answered(i, complete)) {
 					mu.Lock()
 					unanswered = append(unanswered, i)
@@ -88,38 +96,21 @@ func (f *finder) listOrGet(ctx context.Context, lookups []lookup, answered func(
 	return out, f.a.forEach(ctx, len(unanswered), func(n int) error { return getInto(unanswered[n]) })
 }
 
-// A sought is an object that isn't a target and is looked for.
-type sought struct {
-	id      kube.ID
-	source  string
-	mapping kube.Mapping // zero: there can be none of its kind
-	alone   bool         // it isn't looked for in a list
-}
-
 // find reads the metadata of objects. With labelled, those that lists don't have count as absent; else they may exist without Helm's
 // label.
 func (f *finder) find(ctx context.Context, list []sought, labelled bool) ([]observation, error) {
-	lookups := make([]lookup, len(list))
-	for i, s := range list {
-		lookups[i] = lookup{collection{mapping: s.mapping, namespace: s.id.Namespace}, s.id.Name, s.alone || s.mapping == (kube.Mapping{})}
-	}
 	answered := func(_ int, complete bool) bool { return labelled && complete }
-	return f.listOrGet(ctx, lookups, answered, func(i int) (observation, error) {
-		if list[i].mapping == (kube.Mapping{}) {
-			return observation{}, nil
-		}
-		return f.observeMeta(ctx, list[i].mapping, list[i].id, list[i].source)
-	})
+	return f.listOrGet(ctx, list, answered, func(i int) (observation, error) { return f.observeMeta(ctx, list[i]) })
 }
 
 // observeMeta reads the metadata of one object.
-func (f *finder) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, source string) (observation, error) {
-	meta, err := f.a.metaInAnyVersion(ctx, m, id)
+func (f *finder) observeMeta(ctx context.Context, s sought) (observation, error) {
+	meta, err := f.a.metaInAnyVersion(ctx, s.mapping, s.id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
 	case err != nil:
-		return observation{}, &ObjectError{ID: id, Source: source, Doing: "reading", Err: err}
+		return observation{}, &ObjectError{ID: s.id, Source: s.source, Doing: "reading", Err: err}
 	}
 	return observation{meta: meta, absent: meta == nil}, nil
 }

@@ -25,10 +25,9 @@ type observation struct {
 	deferral *Deferral
 }
 
-// collectionOf returns the collection that a target is listed in. Objects of crds/ don't
-// carry Helm's label.
-func collectionOf(t *target) collection {
-	return collection{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
+// sought is what to look for a target by. Objects of crds/ don't carry Helm's label.
+func (t *target) sought() sought {
+	return sought{id: t.id, source: t.source, mapping: t.mapping, unlabeled: t.fromCRDs, alone: len(t.ordering.converter) > 0}
 }
 
 // An observer reads the objects of a release from the cluster, by as few requests
@@ -46,7 +45,7 @@ type observer struct {
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	out := make(map[kube.ID]observation, len(targets))
 	var open []*target
-	var lookups []lookup
+	var list []sought
 	for _, t := range targets {
 		observed, isPrefetched := o.prefetched.LoadAndDelete(t.id)
 		switch {
@@ -54,7 +53,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		case isPrefetched && len(t.ordering.converter) == 0: // the converter may not be there
 			out[t.id] = observed.(observation)
 		default:
-			open, lookups = append(open, t), append(lookups, lookup{collectionOf(t), t.id.Name, len(t.ordering.converter) > 0})
+			open, list = append(open, t), append(list, t.sought())
 		}
 	}
 	answered := func(i int, complete bool) bool {
@@ -64,7 +63,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		_, hasFingerprint := o.p.req.Fingerprints[Key(open[i].id)]
 		return complete || !hasFingerprint
 	}
-	observed, err := o.p.finder.listOrGet(ctx, lookups, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
+	observed, err := o.p.finder.listOrGet(ctx, list, answered, func(i int) (observation, error) { return o.observeOne(ctx, open[i]) })
 	for i, s := range observed {
 		out[open[i].id] = s
 	}
@@ -91,7 +90,7 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 	if _, hasFingerprint := o.p.req.Fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
-	return o.p.finder.observeMeta(ctx, t.mapping, t.id, t.source)
+	return o.p.finder.observeMeta(ctx, t.sought())
 }
 
 // read reads one object whole.
@@ -115,12 +114,12 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, obser
 	present, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
 		if observed[t.id].meta != nil || t.decided != nil {
-			present[collectionOf(t)]++
+			present[t.sought().collection()]++
 		}
 	}
 	for _, t := range targets {
-		if s := observed[t.id]; s.meta != nil && s.full == nil {
-			wanted[collectionOf(t)] = append(wanted[collectionOf(t)], t)
+		if s, at := observed[t.id], t.sought().collection(); s.meta != nil && s.full == nil {
+			wanted[at] = append(wanted[at], t)
 		}
 	}
 	var mu sync.Mutex

@@ -184,7 +184,7 @@ func (p *planning) lookInOtherVersion(t *target) func(context.Context) (*metav1.
 		if !isServed {
 			return nil, err
 		}
-		s, err := p.finder.observeMeta(ctx, m, t.id, t.source)
+		s, err := p.finder.observeMeta(ctx, sought{id: t.id, source: t.source, mapping: m})
 		return s.meta, err
 	}
 }
