@@ -94,13 +94,9 @@ func (p *planning) declaredByOlder(ctx context.Context, t *target, f *facts, u u
 	if p.req.Older == nil || !bringsBack(fieldpath.NewSet()) {
 		return nil, nil // most objects have only been written by programs
 	}
-	desired, err := compare.Typed(u.live.Converter, f.desired)
+	known, err := compare.FieldSet(u.live.Converter, f.desired)
 	if err != nil {
 		return nil, nil // the prediction has the error
-	}
-	known, err := desired.ToFieldSet()
-	if err != nil {
-		return nil, nil
 	}
 	for _, d := range u.declared {
 		known = known.Union(d.Fields)

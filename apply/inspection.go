@@ -39,7 +39,8 @@ type Inspected struct {
 	Forbidden bool  // no permission to read it, so that Live is nil
 	Rejected  error // why the declared object is rejected, such as by the server's schema; usually nil
 
-	History []DeclaredObject // what the revisions of the Request say of it, oldest first
+	ByFields *compare.Live    // Live by its schema, and who owns its fields: of what has Predicted
+	History  []DeclaredObject // what the revisions of the Request say of it, oldest first
 
 	target *target
 }
@@ -171,7 +172,9 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		if f.full == nil {
 			return Change{}, t.reject(errors.New("it has been deleted meanwhile"))
 		}
-		return i.p.decideUpdate(t, f, decide.Decision{})
+		c, err := i.p.decideUpdate(t, f, decide.Decision{})
+		o.ByFields = f.update.value.live
+		return c, err
 	})
 	if rejected, ok := errors.AsType[*Rejection](err); ok {
 		o.Rejected = rejected.Err
@@ -231,16 +234,12 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 // in which it is compared. Object is empty if a revision doesn't have the object, or if its
 // manifest doesn't fit that version.
 func (i *Inspection) DeclaredIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
-	conv, _, err := i.p.schemas.of(ctx, o.target.mapping.GVK)
-	if err != nil {
-		return nil, err
-	}
 	history, err := i.p.resolver.indexRevisions(ctx, revisions)
 	if err != nil {
 		return nil, err
 	}
 	declared := history.objects[o.ID]
-	read := i.p.declaredFieldsOf(ctx, o.target, conv, declared)
+	read := i.p.declaredFieldsOf(ctx, o.target, o.ByFields.Converter, declared)
 	out, at := make([]DeclaredObject, len(revisions)), map[int]int{}
 	for n, r := range revisions {
 		out[n], at[r.Revision] = DeclaredObject{Revision: r.Revision, Object: &unstructured.Unstructured{}}, n
@@ -255,22 +254,10 @@ func (i *Inspection) DeclaredIn(ctx context.Context, o *Inspected, revisions []R
 }
 
 // Leaves returns the leaf fields of the live and of the predicted object.
-func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, error) {
-	conv, _, err := i.p.schemas.of(ctx, o.target.mapping.GVK)
+func (o *Inspected) Leaves() (*fieldpath.Set, error) {
+	predicted, err := compare.FieldSet(o.ByFields.Converter, o.Predicted)
 	if err != nil {
 		return nil, err
 	}
-	out := fieldpath.NewSet()
-	for _, obj := range []*unstructured.Unstructured{o.Live, o.Predicted} {
-		v, err := compare.Typed(conv, compare.WithoutManagedFields(obj))
-		if err != nil {
-			return nil, err
-		}
-		set, err := v.ToFieldSet()
-		if err != nil {
-			return nil, err
-		}
-		out = out.Union(set)
-	}
-	return out.Leaves(), nil
+	return o.ByFields.Fields.Union(predicted).Leaves(), nil
 }

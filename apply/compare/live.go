@@ -33,6 +33,15 @@ func NewLive(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (
 	return l, err
 }
 
+// FieldSet returns the fields of an object, without those of managedFields.
+func FieldSet(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*fieldpath.Set, error) {
+	v, err := Typed(conv, WithoutManagedFields(obj))
+	if err != nil {
+		return nil, err
+	}
+	return v.ToFieldSet()
+}
+
 // Differences compares the live object with what it will be.
 func (l *Live) Differences(after *unstructured.Unstructured) (*typed.Comparison, error) {
 	v, err := Typed(l.Converter, WithoutManagedFields(after))

@@ -101,9 +101,7 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 	}
 	out := &Drift{Warnings: inspection.Warnings()}
 	for _, o := range objects {
-		if err := out.add(o, inspection.Release(), deployed); err != nil {
-			return nil, err
-		}
+		out.add(o, inspection.Release(), deployed)
 	}
 	for _, r := range inspection.Rejected() {
 		out.Objects = append(out.Objects, unresolvable(r))
@@ -122,26 +120,22 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 }
 
 // add adds an object of the revision, or counts it where it is as it was applied.
-func (d *Drift) add(inspected *apply.Inspected, release provenance.Owner, deployed int) error {
+func (d *Drift) add(inspected *apply.Inspected, release provenance.Owner, deployed int) {
 	o := stateOf(inspected, release)
 	if inspected.FromHook && (o.State == DriftMissing || o.State == DriftDeleting) {
-		return nil // hooks come and go
+		return // hooks come and go
 	}
 	if o.State == DriftChanged && inspected.Predicted != nil {
-		var err error
-		if o.Fields, err = driftFields(inspected, deployed); err != nil {
-			return err
-		}
+		o.Fields = driftFields(inspected, deployed)
 	}
 	if o.State != DriftChanged || len(o.Fields) > 0 {
 		d.Objects = append(d.Objects, o)
-		return nil
+		return
 	}
 	d.Same++
 	if o.Unverified != "" {
 		d.Estimated++
 	}
-	return nil
 }
 
 // stateOf returns the state of an object as a whole; DriftChanged when its fields have to

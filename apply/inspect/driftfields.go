@@ -16,35 +16,21 @@ import (
 
 // driftFields lists the fields of an object that aren't as they were applied: those that
 // applying again would change or relinquish, and those that others have added.
-func driftFields(o *apply.Inspected, deployed int) ([]DriftField, error) {
-	entries, err := entriesOf(o)
-	if err != nil {
-		return nil, err
-	}
-	l := &fieldList{object: o, deployed: deployed, entries: entries, listed: fieldpath.NewSet()}
+func driftFields(o *apply.Inspected, deployed int) []DriftField {
+	l := &fieldList{object: o, deployed: deployed, listed: fieldpath.NewSet()}
 	for _, f := range o.Fields {
 		l.addChange(f)
 	}
 	l.addRelinquished()
 	l.addAdditions()
 	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(a.Names, b.Names) })
-	return l.out, nil
-}
-
-// entriesOf is who owns which fields of the live object.
-func entriesOf(o *apply.Inspected) ([]ownership.Entry, error) {
-	entries, err := ownership.Parse(o.Live.GetManagedFields())
-	if err != nil {
-		return nil, &apply.ObjectError{ID: o.ID, Source: o.Source, Doing: "comparing", Err: err}
-	}
-	return entries, nil
+	return l.out
 }
 
 // fieldList collects the fields of one object that aren't as they were applied.
 type fieldList struct {
 	object   *apply.Inspected
 	deployed int // the revision it is compared with
-	entries  []ownership.Entry
 	out      []DriftField
 	listed   *fieldpath.Set
 }
@@ -124,8 +110,9 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 		}
 		return e.Time.After(best.Time)
 	}
-	for i := range l.entries {
-		if e := &l.entries[i]; fields.Owns(e.Set, path) && (best == nil || better(e)) {
+	entries := l.object.ByFields.Entries
+	for i := range entries {
+		if e := &entries[i]; fields.Owns(e.Set, path) && (best == nil || better(e)) {
 			best = e
 		}
 	}
@@ -171,8 +158,7 @@ func (l *fieldList) addRelinquished() {
 // addAdditions adds what others have added beside what the release declares. What
 // controllers have added is their business.
 func (l *fieldList) addAdditions() {
-	for i := range l.entries {
-		e := &l.entries[i]
+	for _, e := range l.object.ByFields.Entries {
 		if e.Class() == ownership.Helm || e.Subresource == "status" || e.HasMade(l.object.Live) {
 			continue
 		}

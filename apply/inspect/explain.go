@@ -150,8 +150,7 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 // explainer explains the fields of one object.
 type explainer struct {
 	object   *apply.Inspected
-	deployed int // the revision it is looked at from
-	entries  []ownership.Entry
+	deployed int                    // the revision it is looked at from
 	stored   []apply.DeclaredObject // what each stored revision declares of it
 	leaves   *fieldpath.Set
 }
@@ -159,10 +158,7 @@ type explainer struct {
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
 	x := &explainer{object: o, deployed: req.Deployed}
 	var err error
-	if x.entries, err = entriesOf(o); err != nil {
-		return nil, err
-	}
-	if x.leaves, err = inspection.Leaves(ctx, o); err != nil {
+	if x.leaves, err = o.Leaves(); err != nil {
 		return nil, &apply.ObjectError{ID: o.ID, Source: o.Source, Doing: "explaining", Err: err}
 	}
 	x.stored, err = inspection.DeclaredIn(ctx, o, req.Stored)
@@ -205,7 +201,7 @@ func isIdentity(path fieldpath.Path) bool {
 func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
 	f.Live, f.HasLive = fields.Value(x.object.Live.Object, path)
-	for _, e := range x.entries {
+	for _, e := range x.object.ByFields.Entries {
 		// The owner of a map doesn't own its fields.
 		if f.HasLive && fields.HasIn(e.Set, path) {
 			f.Owners = append(f.Owners, e.FieldManager)

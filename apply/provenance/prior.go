@@ -61,11 +61,7 @@ func (p *Prior) Remember(live *compare.Live, over *fieldpath.Set, result *unstru
 }
 
 func (p *Prior) extend(live *compare.Live, over *fieldpath.Set, result *unstructured.Unstructured) error {
-	v, err := compare.Typed(live.Converter, compare.WithoutManagedFields(result))
-	if err != nil {
-		return err
-	}
-	becomes, err := v.ToFieldSet()
+	becomes, err := compare.FieldSet(live.Converter, result)
 	if err != nil {
 		return err
 	}
