@@ -251,31 +251,9 @@ func (r *requester) validateElsewhere(ctx context.Context, t *target, desired *u
 	return err == nil || kube.IsAlreadyExists(err), nil // the name is compared after the validation
 }
 
-// forEach calls f for 0 to n-1, at most as many at once as requests may be made. It returns when all
-// calls have returned, with their errors joined in order. When ctx ends, no call is begun any more, and
-// its cause is one of the errors.
+// forEach is kube.ForEachUntil for as many requests at once as may be made.
 func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
-	errs := make([]error, n+1) // all are wanted, and not only the first
-	done := make(chan struct{})
-	running := 0
-	for i := range n {
-		for ; running >= r.cluster.RequestsAtOnce(); running-- {
-			<-done
-		}
-		if ctx.Err() != nil {
-			errs[n] = context.Cause(ctx)
-			break
-		}
-		running++
-		go func() {
-			errs[i] = f(i)
-			done <- struct{}{}
-		}()
-	}
-	for range running {
-		<-done
-	}
-	return errors.Join(errs...)
+	return kube.ForEachUntil(ctx, n, r.cluster.RequestsAtOnce, f)
 }
 
 // A memo calls a function once per key and keeps its result. Different keys don't block

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Sleep waits for d, or returns the cause of ctx's end when that comes first.
@@ -77,14 +75,31 @@ const ParallelRequests = 8
 
 // ForEach calls do for 0 to n-1, at most limit at once, and returns all errors joined.
 func ForEach(n, limit int, do func(int) error) error {
-	errs := make([]error, n)
-	var group errgroup.Group
-	group.SetLimit(limit)
+	return ForEachUntil(context.Background(), n, func() int { return limit }, do)
+}
+
+// ForEachUntil is ForEach with a limit that may change meanwhile. When ctx ends, no call is begun any more, and its cause is
+// one of the errors. It returns when all calls have returned.
+func ForEachUntil(ctx context.Context, n int, limit func() int, do func(int) error) error {
+	errs := make([]error, n+1) // all are wanted, and not only the first
+	done := make(chan struct{})
+	running := 0
 	for i := range n {
-		group.Go(func() error {
+		for ; running >= limit(); running-- {
+			<-done
+		}
+		if ctx.Err() != nil {
+			errs[n] = context.Cause(ctx)
+			break
+		}
+		running++
+		go func() {
 			errs[i] = do(i)
-			return nil
-		})
+			done <- struct{}{}
+		}()
 	}
-	return errors.Join(append(errs, group.Wait())...)
+	for range running {
+		<-done
+	}
+	return errors.Join(errs...)
 }
