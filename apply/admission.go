@@ -7,10 +7,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/decide"
@@ -424,17 +422,15 @@ func parametersOf(binding, policy *unstructured.Unstructured) []parameters {
 	if err != nil || !found || kind == "" {
 		return nil
 	}
-	p := parameters{
+	stated, _ := ref["selector"].(map[string]any)
+	selector, err := kube.Selector(stated)
+	if err != nil {
+		selector = labels.Everything()
+	}
+	return []parameters{{
 		kind: gv.WithKind(kind).GroupKind(), name: fields.AsString(ref["name"]), namespace: fields.AsString(ref["namespace"]),
-		selector: labels.Everything(), required: ref["parameterNotFoundAction"] == "Deny",
-	}
-	var selector metav1.LabelSelector
-	if stated, ok := ref["selector"].(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(stated, &selector) == nil {
-		if s, err := metav1.LabelSelectorAsSelector(&selector); err == nil {
-			p.selector = s
-		}
-	}
-	return []parameters{p}
+		selector: selector, required: ref["parameterNotFoundAction"] == "Deny",
+	}}
 }
 
 // isParameter reports whether a policy of the release, which stays, goes by an object until that is gone.
@@ -476,8 +472,7 @@ func (a *admission) isBoundToUs(role kube.ID) bool {
 
 // grants reports whether a role has a permission for the objects of a kind. The verb doesn't matter: an apply needs several.
 func grants(role *unstructured.Unstructured, o refusedObject) bool {
-	_, combinesOthers := role.Object["aggregationRule"].(map[string]any)
-	return combinesOthers || slices.ContainsFunc(rulesOf(role), func(r rbacv1.PolicyRule) bool {
+	return kube.IsAggregated(role) || slices.ContainsFunc(rulesOf(role), func(r rbacv1.PolicyRule) bool {
 		return hasOrAll(r.APIGroups, o.gvr.Group) && hasOrAll(r.Resources, o.gvr.Resource)
 	})
 }

@@ -41,7 +41,7 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change) ([]Cha
 				}
 			}
 		}
-		if !ordering.IsAggregated(o.Declared) {
+		if !kube.IsAggregated(o.Declared) {
 			continue // as almost all, of which there may be thousands
 		}
 		for j, part := range changes {
@@ -269,7 +269,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 	list := make([]sought, len(gone))
 	for i, c := range gone {
 		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
-		list[i] = sought{id: c.ID, source: c.Source, mapping: a.planning.mappingOf(ctx, c), alone: ordering.IsAggregated(c.orphan.Declared)}
+		list[i] = sought{id: c.ID, source: c.Source, mapping: a.planning.mappingOf(ctx, c), alone: kube.IsAggregated(c.orphan.Declared)}
 	}
 	observed, err := a.planning.finder.find(ctx, list, true)
 	var out []Change

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -161,14 +160,10 @@ func replacementPropagation(old, desired *unstructured.Unstructured) metav1.Dele
 
 // selectsPodsOf reports whether a StatefulSet selects the pods that another one has made.
 func selectsPodsOf(set, other *unstructured.Unstructured) bool {
-	selector, _, _ := unstructured.NestedMap(set.Object, "spec", "selector")
-	labelSelector := &metav1.LabelSelector{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, labelSelector); err != nil {
-		return false
-	}
-	selects, err := metav1.LabelSelectorAsSelector(labelSelector)
+	stated, _, _ := unstructured.NestedMap(set.Object, "spec", "selector")
+	selector, err := kube.Selector(stated)
 	pods, _, _ := unstructured.NestedStringMap(other.Object, "spec", "template", "metadata", "labels")
-	return err == nil && selects.Matches(labels.Set(pods))
+	return err == nil && selector.Matches(labels.Set(pods))
 }
 
 // protectedByUsers are the kinds whose deletion waits until nobody uses the object, what uses it, and how that can be told.

@@ -52,7 +52,7 @@ var inside = map[string][]string{
 	"chart/retain":             {"chart", "chart/internal/yamltext"},
 	"chart/repository":         {"chart", "chart/internal/limits"},
 	"apply/compare":            {"apply/fields", "apply/ownership"},
-	"apply/decide":             {"apply/definition", "apply/fields", "apply/ordering", "apply/provenance", "apply/verify"},
+	"apply/decide":             {"apply/definition", "apply/fields", "apply/provenance", "apply/verify"},
 	"apply/definition":         {"apply/fields", "apply/verify"},
 	"apply/inspect":            {"apply", "apply/compare", "apply/decide", "apply/fields", "apply/ownership", "apply/provenance"},
 	"apply/manifest":           {"apply/builtin", "apply/fields"},

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/apply/ordering"
 	"deployer/apply/provenance"
 	"deployer/internal/kube"
 )
@@ -161,7 +160,7 @@ const aggregator = "clusterrole-aggregation-controller"
 // its controller after it was deleted.
 func (o Orphan) remadeByAggregator() bool {
 	managers := o.Live.GetManagedFields()
-	return ordering.IsAggregated(o.Declared) && len(managers) > 0 &&
+	return kube.IsAggregated(o.Declared) && len(managers) > 0 &&
 		!slices.ContainsFunc(managers, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 // normaliseByKind applies the rules for single kinds.
@@ -22,8 +23,8 @@ func (n *normaliser) normaliseByKind(obj *unstructured.Unstructured) {
 		{Kind: "ConfigMap"}:      (*normaliser).normaliseConfigMap,
 		{Kind: "Service"}:        (*normaliser).normaliseService,
 		{Kind: "ServiceAccount"}: (*normaliser).normaliseServiceAccount,
-		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       (*normaliser).normaliseNetworkPolicy,
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: (*normaliser).normaliseClusterRole,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: (*normaliser).normaliseNetworkPolicy,
+		kube.ClusterRoleKind: (*normaliser).normaliseClusterRole,
 	}
 	kind := obj.GroupVersionKind().GroupKind()
 	if rule, ok := rules[kind]; ok {
@@ -136,7 +137,7 @@ func setBothServiceAccountNames(spec map[string]any) {
 // normaliseClusterRole drops the rules of an aggregated role, which a controller computes:
 // applying them would empty them for a moment (kubernetes#118648).
 func (n *normaliser) normaliseClusterRole(obj *unstructured.Unstructured) {
-	if obj.Object["aggregationRule"] == nil {
+	if !kube.IsAggregated(obj) {
 		return
 	}
 	if rules, _ := obj.Object["rules"].([]any); len(rules) > 0 {

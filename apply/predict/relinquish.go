@@ -44,9 +44,7 @@ func (p *Prediction) RelinquishDefaults(keep *fieldpath.Set) {
 // would then remove them. A caBundle or rules that a revision declared were not filled in. hasStatus says that the kind
 // has a status of its own.
 func (p *Prediction) RelinquishClusterFilled(hasStatus bool) {
-	kind := p.Desired.GroupVersionKind().GroupKind()
-	aggregated := kind.Kind == "ClusterRole" && p.Desired.Object["aggregationRule"] != nil
-	bundled := manifest.HasCABundle(kind)
+	aggregated, bundled := kube.IsAggregated(p.Desired), manifest.HasCABundle(p.Desired.GroupVersionKind().GroupKind())
 	p.relinquished = p.relinquished.Union(fields.Where(p.Live.Fields, func(path fieldpath.Path) bool {
 		top, last := path[0], path[len(path)-1]
 		return aggregated && fields.IsField(top, "rules") && p.LastDeclaredIn(path) == 0 || hasStatus && fields.IsField(top, "status") ||

@@ -30,6 +30,7 @@ func (id ID) GroupKind() schema.GroupKind {
 // Kinds that several packages have rules for.
 var (
 	APIServiceKind            = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	ClusterRoleKind           = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	CRDKind                   = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	DaemonSetKind             = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 	DeploymentKind            = schema.GroupKind{Group: "apps", Kind: "Deployment"}
@@ -44,6 +45,13 @@ var (
 
 // RunsToEnd reports whether objects of a kind run a program that comes to its end: Jobs and Pods.
 func RunsToEnd(gk schema.GroupKind) bool { return gk == JobKind || gk == PodKind }
+
+// IsAggregated reports whether an object is a ClusterRole that a controller fills from others. The controller may recreate a
+// role that was just deleted, when one of the others changes or is deleted.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
+func IsAggregated(obj *unstructured.Unstructured) bool {
+	return obj != nil && obj.GroupVersionKind().GroupKind() == ClusterRoleKind && obj.Object["aggregationRule"] != nil
+}
 
 // IsCRD reports whether the object is a CustomResourceDefinition.
 func (id ID) IsCRD() bool { return id.GroupKind() == CRDKind }

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 )
@@ -93,6 +95,15 @@ func Items(in map[string]any, path ...string) []map[string]any {
 		}
 	}
 	return out
+}
+
+// Selector reads a label selector of an object. One that states nothing selects everything.
+func Selector(stated map[string]any) (labels.Selector, error) {
+	var parsed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stated, &parsed); err != nil {
+		return nil, err
+	}
+	return metav1.LabelSelectorAsSelector(&parsed)
 }
 
 // The ownership metadata that Helm writes on each object of a release.
