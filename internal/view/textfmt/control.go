@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"deployer/internal/lazyregexp"
 )
 
 // CleanLine makes one harmless line of text that comes from a cluster, a chart or a
@@ -44,23 +46,19 @@ func MapControls(s string, sequence func(string) string, control func(rune) rune
 	if !strings.ContainsFunc(s, IsControl) && utf8.ValidString(s) {
 		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		if n := EscapeLength(s[i:]); n > 0 {
-			b.WriteString(sequence(s[i : i+n]))
-			i += n
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
+	character := func(r rune) rune {
 		if IsControl(r) {
-			if r = control(r); r < 0 {
-				continue
-			}
+			return control(r)
 		}
-		b.WriteRune(r)
+		return r
 	}
-	return b.String()
+	var b strings.Builder
+	done := 0
+	for _, at := range escape().FindAllStringIndex(s, -1) {
+		b.WriteString(strings.Map(character, s[done:at[0]]) + sequence(s[at[0]:at[1]]))
+		done = at[1]
+	}
+	return b.String() + strings.Map(character, s[done:])
 }
 
 // IsControl reports whether r is a control character, or one that changes the direction of
@@ -70,58 +68,19 @@ func IsControl(r rune) bool {
 		r == '\u200e' || r == '\u200f' || r == '\u061c' || r == '\u2028' || r == '\u2029'
 }
 
-// EscapeLength returns the length of the escape sequence that s begins with, 0 for
-// none: CSI sequences, and strings (OSC, DCS, APC, PM, SOS) up to their end.
+// escape is an escape sequence: a CSI sequence, or a string (OSC, DCS, APC, PM, SOS) up to its end or the end of the
+// line, or two characters.
 // https://ecma-international.org/publications-and-standards/standards/ecma-48/
-func EscapeLength(s string) int {
-	start := 0
-	var kind byte
-	switch {
-	case len(s) >= 2 && s[0] == 0x1b:
-		start, kind = 2, s[1]
-	case strings.HasPrefix(s, "\u009b"):
-		start, kind = 2, '['
-	case strings.HasPrefix(s, "\u009d"), strings.HasPrefix(s, "\u0090"):
-		start, kind = 2, ']'
-	default:
+var escape = lazyregexp.New(`(?:\x1b\[|\x{9b})[ -?]*[@-~]?` +
+	`|(?:\x1b[\]P_^X]|\x{9d}|\x{90})(?:[^\x07\x1b\x{9c}\r\n]|\x1b+[^\\\x07\x1b\x{9c}\r\n])*\x1b*(?:\x07|\\|\x{9c})?` +
+	`|\x1b[ -~]?`)
+
+// escapeLength is the length of the escape sequence that s begins with; 0 for none.
+func escapeLength(s string) int {
+	if !strings.HasPrefix(s, "\x1b") {
 		return 0
 	}
-	switch kind {
-	case '[':
-		for i := start; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 || s[i] > 0x7e {
-				return i
-			}
-		}
-		return len(s)
-	case ']', 'P', '_', '^', 'X':
-		return start + stringEnd(s[start:])
-	}
-	if kind < 0x20 || kind > 0x7e {
-		return 1
-	}
-	return start
-}
-
-// stringEnd finds where a control string ends: after BEL or ST, or before the
-// end of the line when neither comes.
-func stringEnd(s string) int {
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == 0x07:
-			return i + 1
-		case s[i] == 0x1b && i+1 < len(s) && s[i+1] == '\\':
-			return i + 2
-		case strings.HasPrefix(s[i:], "\u009c"):
-			return i + 2
-		case s[i] == '\n' || s[i] == '\r':
-			return i
-		}
-	}
-	return len(s)
+	return escape().FindStringIndex(s)[1]
 }
 
 // CleanIndentedLine is a line with its indentation, without control characters.

@@ -51,7 +51,7 @@ func wrapLine(text string, cells, hanging int) string {
 	}
 	state := -1
 	for rest := text; rest != ""; {
-		if n := EscapeLength(rest); n > 0 {
+		if n := escapeLength(rest); n > 0 {
 			word.WriteString(rest[:n])
 			rest, state = rest[n:], -1
 			continue
