@@ -24,45 +24,49 @@ const (
 // A Spinner shows on a terminal that something of unknown length is under way, such as a
 // download, and for how long. It disappears at the end. Without a terminal it shows nothing.
 type Spinner struct {
-	out   io.Writer
-	text  func() string    // what is done, and how far
-	after <-chan time.Time // when to begin
-	tick  <-chan time.Time // when to turn
+	out  io.Writer
+	text func() string // what is done, and how far
 
 	mu  sync.Mutex
 	bar *progressbar.ProgressBar // nil until it is shown
 
-	stop, stopped chan struct{} // nil without a terminal
-	once          sync.Once
+	stop func() // works once
 }
 
 // StartSpinner begins to show what is done, and how much of a transfer. Stop
 // ends it.
 func StartSpinner(s Streams, what string, transfer func() (moved, announced int64)) *Spinner {
+	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
+		return &Spinner{stop: func() {}}
+	}
 	glyphs := textfmt.GlyphsFor(os.Getenv)
-	w := &Spinner{out: unfiltered(s.Err), text: func() string {
+	return startSpinner(unfiltered(s.Err), func() string {
 		done := transferred(transfer())
 		return glyphs.Fit(textfmt.CleanLine(what), s.Width-roomForTime-len(done)) + done
-	}}
-	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
-		return w
-	}
-	ticker := time.NewTicker(spinnerEvery)
-	w.after, w.tick = time.After(spinnerAfter), ticker.C
-	w.stop, w.stopped = make(chan struct{}), make(chan struct{})
-	go func() {
-		defer ticker.Stop()
-		w.run()
-	}()
+	}, time.After(spinnerAfter), time.Tick(spinnerEvery))
+}
+
+// startSpinner begins to show something after a time, and turns at each tick.
+func startSpinner(out io.Writer, text func() string, after, tick <-chan time.Time) *Spinner {
+	w := &Spinner{out: out, text: text}
+	stopped := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { w.run(after, tick, stopped) })
+	w.stop = sync.OnceFunc(func() {
+		close(stopped)
+		running.Wait()
+		if w.bar != nil {
+			_ = w.bar.Finish()
+		}
+	})
 	return w
 }
 
-func (w *Spinner) run() {
-	defer close(w.stopped)
+func (w *Spinner) run(after, tick <-chan time.Time, stopped <-chan struct{}) {
 	select {
-	case <-w.stop:
+	case <-stopped:
 		return
-	case <-w.after:
+	case <-after:
 	}
 	w.mu.Lock()
 	w.bar = progressbar.NewOptions(-1,
@@ -80,9 +84,9 @@ func (w *Spinner) run() {
 		_ = w.bar.Add(1) // what can't be painted isn't seen
 		w.mu.Unlock()
 		select {
-		case <-w.stop:
+		case <-stopped:
 			return
-		case <-w.tick:
+		case <-tick:
 		}
 	}
 }
@@ -117,15 +121,4 @@ func (a asideWriter) Write(p []byte) (int, error) {
 }
 
 // Stop takes away what is shown. It may be called again.
-func (w *Spinner) Stop() {
-	if w.stop == nil {
-		return
-	}
-	w.once.Do(func() {
-		close(w.stop)
-		<-w.stopped
-		if w.bar != nil {
-			_ = w.bar.Finish()
-		}
-	})
-}
+func (w *Spinner) Stop() { w.stop() }

@@ -17,8 +17,7 @@ func TestWaiting(t *testing.T) {
 	s := &strings.Builder{}
 	var moved int64
 	after, tick := make(chan time.Time), make(chan time.Time)
-	w := &Spinner{out: s, text: func() string { return "fetching local/web" + transferred(moved, 2_000_000) }, after: after, tick: tick, stop: make(chan struct{}), stopped: make(chan struct{})}
-	go w.run()
+	w := startSpinner(s, func() string { return "fetching local/web" + transferred(moved, 2_000_000) }, after, tick)
 	text := func() string {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -59,7 +58,7 @@ func TestWaitingWithoutTerminal(t *testing.T) {
 	var out strings.Builder
 	w := StartSpinner(Streams{Err: &out, Width: 80}, "fetching local/web", func() (int64, int64) { return 0, 0 })
 	w.Stop()
-	if w.stop != nil || out.Len() > 0 {
+	if w.out != nil || out.Len() > 0 {
 		t.Errorf("shown without a terminal: %q", out.String())
 	}
 }
