@@ -70,16 +70,11 @@ func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
 		Format: output.JSONVersion, Document: "drift", Subject: page.SubjectAt(f.Release, f.Namespace, f.Place, f.Record),
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
-		Objects: []driftObject{}, Warnings: []page.Warning{},
+		Objects: []driftObject{}, Warnings: page.WarningsOf(f.Warnings, f.Hidden),
 	}
 	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[inspect.Origin]driftCount{}}
 	for _, o := range f.Objects {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
-	}
-	for _, w := range f.Warnings {
-		warning := page.WarningOf(w)
-		warning.Text = f.Hidden.Hide(warning.Text)
-		d.Warnings = append(d.Warnings, warning)
 	}
 	d.count()
 	return d

@@ -13,6 +13,7 @@ import (
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
 	"deployer/release"
@@ -166,11 +167,15 @@ type Warning struct {
 	Source string `json:"source,omitempty"`
 }
 
-// WarningOf describes a warning of package apply.
-func WarningOf(w apply.Warning) Warning {
-	out := Warning{Text: w.Text, Source: w.Source}
-	if w.ID.Kind != "" {
-		out.Object = w.ID.String()
+// WarningsOf describes warnings of package apply, without confidential texts.
+func WarningsOf(warnings []apply.Warning, hidden *hide.Texts) []Warning {
+	out := []Warning{}
+	for _, w := range warnings {
+		described := Warning{Text: output.WithoutPasswords(hidden.Hide(w.Text)), Source: w.Source}
+		if w.ID.Kind != "" {
+			described.Object = w.ID.String()
+		}
+		out = append(out, described)
 	}
 	return out
 }

@@ -244,19 +244,14 @@ func (d *Document) addWait(op *deploy.Operation) {
 
 // Warnings are the warnings of an operation and of its plan, without confidential texts.
 func Warnings(op *deploy.Operation) []page.Warning {
-	out := []page.Warning{}
+	var all []apply.Warning
 	for _, text := range op.Warnings {
-		out = append(out, page.Warning{Text: text})
+		all = append(all, apply.Warning{Text: text})
 	}
 	if op.Plan != nil {
-		for _, w := range op.Plan.Warnings {
-			out = append(out, page.WarningOf(w))
-		}
+		all = append(all, op.Plan.Warnings...)
 	}
-	for i := range out {
-		out[i].Text = output.WithoutPasswords(op.Hidden.Hide(out[i].Text))
-	}
-	return out
+	return page.WarningsOf(all, op.Hidden)
 }
 
 func (d *Document) countObjects() {

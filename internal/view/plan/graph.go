@@ -27,7 +27,7 @@ func (d Document) boxes() []page.Box {
 			case len(box.Lines) >= maxBoxLines+min(len(s.After), maxBoxLines+1):
 				omitted++
 			default:
-				box.Lines = append(box.Lines, page.BoxLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: string(o.Action), Anchor: page.Anchor(i, j)})
+				box.Lines = append(box.Lines, page.BoxLine{Sign: string(o.sign()), Text: o.Object + o.deletedAfter(), Class: string(o.Action), Anchor: page.Anchor(i, j)})
 			}
 		}
 		if omitted > 0 {
@@ -38,12 +38,12 @@ func (d Document) boxes() []page.Box {
 		}
 		out = append(out, box)
 	}
-	return out
+	return textfmt.Harmless(out)
 }
 
 // remarkLine is a line in a box that is about no single object.
 func remarkLine(format string, args ...any) page.BoxLine {
-	return page.BoxLine{Sign: " ", Text: textfmt.CleanLine(fmt.Sprintf(format, args...)), Class: "more"}
+	return page.BoxLine{Sign: " ", Text: fmt.Sprintf(format, args...), Class: "more"}
 }
 
 // deletedAfter names the objects of the same step that must be deleted first.
@@ -51,7 +51,7 @@ func (o object) deletedAfter() string {
 	if o.Action != decide.Delete || len(o.After) == 0 {
 		return ""
 	}
-	return " after " + textfmt.CleanLine(o.After[0].Object) + textfmt.AndMore(len(o.After)-1)
+	return " after " + o.After[0].Object + textfmt.AndMore(len(o.After)-1)
 }
 
 // waitLines say what a step waits for.

@@ -102,43 +102,32 @@ func (c Cause) changed(g textfmt.Glyphs) []string {
 	return labelled("changed", out...)
 }
 
-// events are what the message doesn't say already, each thing once.
+// events are what the message doesn't say already, each thing once, with the first of the objects that it is about.
 func (c Cause) events() []string {
-	distinct := c.distinctEvents()
-	var out []string
-	for _, t := range distinct[max(0, len(distinct)-maxEvents):] {
-		text := strings.TrimSpace(t.Type + " " + t.Reason + ": " + t.Message)
-		if t.Count > 1 {
-			text += fmt.Sprintf(" (%d times)", t.Count)
+	var distinct []finding.Event
+	others := map[[2]string]int{}
+	for _, e := range c.Events {
+		key := [2]string{e.Reason, e.Message}
+		switch _, known := others[key]; {
+		case c.Message != "" && strings.HasPrefix(e.Message, c.Message):
+		case known:
+			others[key]++
+		default:
+			distinct, others[key] = append(distinct, e), 0
 		}
-		if t.Object != "" {
-			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
+	}
+	var out []string
+	for _, e := range distinct[max(0, len(distinct)-maxEvents):] {
+		text := strings.TrimSpace(e.Type + " " + e.Reason + ": " + e.Message)
+		if e.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", e.Count)
+		}
+		if e.Object != "" {
+			text += " [" + e.Object + textfmt.AndMore(others[[2]string{e.Reason, e.Message}]) + "]"
 		}
 		out = append(out, text)
 	}
 	return labelled("events", out...)
-}
-
-// A distinctEvent is an event about one object and as many others.
-type distinctEvent struct {
-	finding.Event
-	others int
-}
-
-func (c Cause) distinctEvents() []distinctEvent {
-	var out []distinctEvent
-	for _, e := range c.Events {
-		if c.Message != "" && strings.HasPrefix(e.Message, c.Message) {
-			continue
-		}
-		same := slices.IndexFunc(out, func(t distinctEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
-		if same < 0 {
-			out = append(out, distinctEvent{Event: e})
-		} else {
-			out[same].others++
-		}
-	}
-	return out
 }
 
 func logTitle(l finding.Log) string {

@@ -116,7 +116,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	case o.Format == output.FormatJSON:
 		v.renderer = &jsonRenderer{view: v}
 	case o.Progress == "none" || o.Quiet:
-		v.renderer = &warningsOnly{view: v, hold: o.Quiet}
+		v.renderer = &warningsOnly{view: v}
 	case o.Progress != "plain" && s.ErrTTY && o.Getenv("TERM") != "dumb" && o.Getenv("CI") == "":
 		v.live = true
 		v.renderer = newTerminal(v)
@@ -245,8 +245,10 @@ func (v *View) conclude() {
 	if v.opts.Format == output.FormatYAML {
 		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
 	}
-	if w, ok := v.renderer.(*warningsOnly); ok && v.err != nil {
-		w.release()
+	if _, isHeld := v.renderer.(*warningsOnly); isHeld && v.opts.Quiet && v.err != nil {
+		for _, text := range v.current.warnings {
+			v.outputs.write(output.WarningLine(v.palette, text))
+		}
 	}
 	shown := textfmt.Harmless(result)
 	if ran && v.opts.Format != output.FormatJSON {
@@ -297,28 +299,16 @@ func (v *View) Reported(err error) bool {
 	return errors.Is(err, v.err) || errors.Is(v.err, err)
 }
 
-// warningsOnly shows warnings and nothing else of a run; or holds them back.
-type warningsOnly struct {
-	view *View
-	hold bool
-	held []string
-}
+// warningsOnly shows warnings and nothing else of a run; when quiet not even these.
+type warningsOnly struct{ view *View }
 
 func (w *warningsOnly) handle(event deploy.Event) {
 	switch {
-	case event.Kind == track.Warned && w.hold:
-		w.held = append(w.held, event.Text)
+	case w.view.opts.Quiet:
 	case event.Kind == track.Warned:
 		w.view.outputs.write(output.WarningLine(w.view.palette, event.Text))
-	case event.Kind == stopping && !w.hold:
+	case event.Kind == stopping:
 		w.view.outputs.write("stopping: " + event.Text + "\n")
-	}
-}
-
-// release writes what was held back.
-func (w *warningsOnly) release() {
-	for _, text := range w.held {
-		w.view.outputs.write(output.WarningLine(w.view.palette, text))
 	}
 }
 
