@@ -215,8 +215,8 @@ func hasAttributesClass(user *unstructured.Unstructured, class string) bool {
 
 // usesResourceClaim reports whether a pod that hasn't ended has devices by a claim.
 func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
-	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(kube.Items(pod.Object, "spec", "resourceClaims"), func(c map[string]any) bool {
+	ended, _ := endOf(pod)
+	return !ended && slices.ContainsFunc(kube.Items(pod.Object, "spec", "resourceClaims"), func(c map[string]any) bool {
 		return c["resourceClaimName"] == claim
 	})
 }
@@ -224,8 +224,8 @@ func usesResourceClaim(pod *unstructured.Unstructured, claim string) bool {
 // usesClaim reports whether a pod that hasn't ended mounts a claim.
 // k8s.io/kubernetes/pkg/controller/volume/pvcprotection
 func usesClaim(pod *unstructured.Unstructured, claim string) bool {
-	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
-	return phase != "Succeeded" && phase != "Failed" && slices.ContainsFunc(kube.Items(pod.Object, "spec", "volumes"), func(v map[string]any) bool {
+	ended, _ := endOf(pod)
+	return !ended && slices.ContainsFunc(kube.Items(pod.Object, "spec", "volumes"), func(v map[string]any) bool {
 		name, named, _ := unstructured.NestedString(v, "persistentVolumeClaim", "claimName")
 		_, ephemeral := v["ephemeral"].(map[string]any)
 		return named && name == claim || ephemeral && pod.GetName()+"-"+fields.ItemName(v) == claim

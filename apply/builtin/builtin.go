@@ -21,6 +21,18 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
+// Types of the API that have rules of their own, by the names that schemas give them.
+const (
+	ServiceSpec          = "io.k8s.api.core.v1.ServiceSpec"
+	PodSpec              = "io.k8s.api.core.v1.PodSpec" // of Pods and of their templates
+	Container            = "io.k8s.api.core.v1.Container"
+	LocalObjectReference = "io.k8s.api.core.v1.LocalObjectReference" // of items that may name nothing, such as imagePullSecrets
+	ObjectMeta           = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+)
+
+// Is reports whether a type is the one of a name.
+func Is(ref schema.TypeRef, name string) bool { return ref.NamedType != nil && *ref.NamedType == name }
+
 // packed is written by the test, with -update.
 //
 //go:embed schemas.gz

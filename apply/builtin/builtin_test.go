@@ -173,7 +173,7 @@ func TestUnionsAreOfTheSchemas(t *testing.T) {
 	}
 	seen := map[string]bool{"apiextensions.WebhookClientConfig": true, "apiextensions.CustomResourceConversion": true, "apiregistration.APIServiceSpec": true} // which client-go doesn't have
 	for _, def := range types {
-		list := UnionsOf(def.Name)
+		list := UnionsOf(schema.TypeRef{NamedType: &def.Name})
 		for _, u := range list {
 			parts := strings.Split(def.Name, ".")
 			seen[parts[len(parts)-3]+"."+parts[len(parts)-1]] = true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
 // A Union is a group of fields of one type of the API of which an object may have one only, or only those that its
@@ -75,9 +77,12 @@ var (
 	webhook       = Union{members: []string{"service", "url"}}
 )
 
-// UnionsOf returns the unions of a type, by the name that schemas give it.
-func UnionsOf(typeName string) []Union {
-	parts := strings.Split(typeName, ".") // io.k8s.api.core.v1.Volume
+// UnionsOf returns the unions of a type.
+func UnionsOf(ref schema.TypeRef) []Union {
+	if ref.NamedType == nil {
+		return nil
+	}
+	parts := strings.Split(*ref.NamedType, ".") // io.k8s.api.core.v1.Volume
 	if n := len(parts); n > 3 && parts[0] == "io" && parts[1] == "k8s" {
 		return unions[parts[n-3]+"."+parts[n-1]]
 	}

@@ -121,9 +121,6 @@ func (n *normaliser) normaliseNetworkPolicy(obj *unstructured.Unstructured) {
 	spec["policyTypes"] = types
 }
 
-// podSpec is the type of what Pods and the templates of pods state.
-const podSpec = "io.k8s.api.core.v1.PodSpec"
-
 // setBothServiceAccountNames sets both names of a pod's service account. The API server copies one to the
 // other. When the chart drops the stated one, the server would restore it from the copy,
 // and pods would keep an account that the release deletes.

@@ -22,13 +22,11 @@ func (n *normaliser) normaliseValue(path string, v any, ref schema.TypeRef) {
 	switch v := v.(type) {
 	case map[string]any:
 		if atom.Map != nil {
-			if ref.NamedType != nil && *ref.NamedType == podSpec {
+			if builtin.Is(ref, builtin.PodSpec) {
 				setBothServiceAccountNames(v)
 			}
 			n.normaliseMap(path, v, atom.Map)
-			if ref.NamedType != nil {
-				stateDefaultMembers(v, builtin.UnionsOf(*ref.NamedType))
-			}
+			stateDefaultMembers(v, builtin.UnionsOf(ref))
 		} else if atom.Scalar != nil || atom.List != nil {
 			n.addProblem(path, "is a map, should be %s", kindOf(atom))
 		}
@@ -108,9 +106,6 @@ func (n *normaliser) normaliseMap(path string, m map[string]any, t *schema.Map) 
 	}
 }
 
-// localReference is the type of items that may name nothing, such as those of imagePullSecrets.
-const localReference = "io.k8s.api.core.v1.LocalObjectReference"
-
 // FieldType returns the type of a field of a structure, or of a key of a map; false when there can be no such.
 func FieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	if f, ok := t.FindField(key); ok {
@@ -180,7 +175,7 @@ func (n *normaliser) defaultKeys(at string, item any, t *schema.List) {
 		if v, has := m[key]; !has || v == nil {
 			f, ok := atom.Map.FindField(key)
 			if !ok || slices.Contains([]any{nil, "", 0, int64(0), 0.0}, f.Default) {
-				if t.ElementType.NamedType == nil || *t.ElementType.NamedType != localReference {
+				if !builtin.Is(t.ElementType, builtin.LocalObjectReference) {
 					continue
 				}
 				delete(m, key) // a reference to no Secret, which the API server accepts

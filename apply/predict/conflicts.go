@@ -98,7 +98,7 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 			return
 		}
 		for _, rule := range uniqueRules {
-			if ref.NamedType != nil && *ref.NamedType == rule.in {
+			if builtin.Is(ref, rule.in) {
 				var items []listItem
 				for _, list := range rule.lists {
 					items = append(items, f.items(strings.Split(list, "."), path, v, atom.Map)...)
@@ -106,13 +106,11 @@ func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 				f.check(rule, items)
 			}
 		}
-		if ref.NamedType != nil {
-			for _, u := range builtin.UnionsOf(*ref.NamedType) {
-				if u.List != "" {
-					f.checkItems(u, path, v, atom.Map)
-				} else {
-					f.checkUnion(u, path, v)
-				}
+		for _, u := range builtin.UnionsOf(ref) {
+			if u.List != "" {
+				f.checkItems(u, path, v, atom.Map)
+			} else {
+				f.checkUnion(u, path, v)
 			}
 		}
 		for name, child := range v {
@@ -159,9 +157,7 @@ func (f *collisionFinder) items(names []string, path fieldpath.Path, in map[stri
 			out = append(out, f.items(names[1:], extended(path, e), m, element.Map)...)
 		default:
 			at := extended(path, e)
-			stated, _ := fields.Value(f.p.Desired.Object, at)
-			s, _ := stated.(map[string]any)
-			out = append(out, listItem{path: at, now: m, stated: s})
+			out = append(out, listItem{path: at, now: m, stated: mapAt(f.p.Desired.Object, at)})
 		}
 	}
 	return out

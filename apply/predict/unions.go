@@ -16,7 +16,7 @@ import (
 // checkUnion finds the members of a union that can't be there any more because of what the chart has there, or no longer
 // has. now is the value of the union's type at path in the predicted object.
 func (f *collisionFinder) checkUnion(u builtin.Union, path fieldpath.Path, now map[string]any) {
-	desired := f.mapIn(f.p.Desired.Object, path)
+	desired := mapAt(f.p.Desired.Object, path)
 	stated := u.MembersOf(desired)
 	at := func(name string) fieldpath.Path { return extended(path, fieldpath.FieldNameElement(name)) }
 	discriminator := u.Discriminator
@@ -58,7 +58,7 @@ func (f *collisionFinder) checkItems(u builtin.Union, path fieldpath.Path, now m
 // addRemnants finds what is left of a member of which the chart has dropped its part without stating another member. Nothing
 // can be made of it. The whole value goes if the chart has nothing of it any more, and it has no other member.
 func (f *collisionFinder) addRemnants(u builtin.Union, path fieldpath.Path, now map[string]any) {
-	live := f.mapIn(f.p.Live.Object.Object, path)
+	live := mapAt(f.p.Live.Object.Object, path)
 	members := u.MembersOf(now)
 	var remnants []fieldpath.Path
 	for _, member := range members {
@@ -74,7 +74,8 @@ func (f *collisionFinder) addRemnants(u builtin.Union, path fieldpath.Path, now 
 	}
 }
 
-func (f *collisionFinder) mapIn(obj map[string]any, path fieldpath.Path) map[string]any {
+// mapAt returns the map at a path; nil if there is none.
+func mapAt(obj map[string]any, path fieldpath.Path) map[string]any {
 	v, _ := fields.Value(obj, path)
 	m, _ := v.(map[string]any)
 	return m
@@ -98,9 +99,8 @@ func (p *Prediction) allowedLast(u builtin.Union, path fieldpath.Path, member st
 	if len(p.declared) == 0 {
 		return false
 	}
-	v, _ := fields.Value(p.declared[len(p.declared)-1].Object, path)
-	last, isMap := v.(map[string]any)
-	return isMap && u.Allows(member, last[u.Discriminator])
+	last := mapAt(p.declared[len(p.declared)-1].Object, path)
+	return last != nil && u.Allows(member, last[u.Discriminator])
 }
 
 // ownersWithin returns who else than the release owns something at a path, and whether the release has put it there.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"deployer/apply/builtin"
 	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
@@ -19,33 +20,25 @@ import (
 // EndpointSlice ports, volumeClaimTemplates, ...).
 var uniqueRules = []uniqueRule{
 	// k8s.io/kubernetes/pkg/apis/core/validation, validateServicePort
-	{in: serviceSpec, lists: []string{"ports"}, field: "name", clash: sameServicePortName},
+	{in: builtin.ServiceSpec, lists: []string{"ports"}, field: "name", clash: sameServicePortName},
 	// …, ValidateService: "Check for duplicate NodePorts"
-	{in: serviceSpec, lists: []string{"ports"}, field: "nodePort", clash: samePort("nodePort")},
+	{in: builtin.ServiceSpec, lists: []string{"ports"}, field: "nodePort", clash: samePort("nodePort")},
 	// …, validateContainerPorts
-	{in: container, lists: []string{"ports"}, field: "name", clash: sameName},
+	{in: builtin.Container, lists: []string{"ports"}, field: "name", clash: sameName},
 	// …, validateInitContainers and checkHostPortConflicts: within one container
-	{in: container, lists: []string{"ports"}, field: "hostPort", clash: samePort("hostPort")},
+	{in: builtin.Container, lists: []string{"ports"}, field: "hostPort", clash: samePort("hostPort")},
 	// …, validateContainers and checkHostPortConflicts: between containers
-	{in: podSpec, lists: []string{"containers.ports"}, field: "hostPort", clash: samePort("hostPort")},
+	{in: builtin.PodSpec, lists: []string{"containers.ports"}, field: "hostPort", clash: samePort("hostPort")},
 	// …, validateInitContainers: "Names must be unique within regular and init containers"
-	{in: podSpec, lists: []string{"containers", "initContainers"}, across: true, clash: sameName},
+	{in: builtin.PodSpec, lists: []string{"containers", "initContainers"}, across: true, clash: sameName},
 	// …, ValidateVolumeDevices
-	{in: container, lists: []string{"volumeDevices"}, clash: sameName},
+	{in: builtin.Container, lists: []string{"volumeDevices"}, clash: sameName},
 	// …, ValidateVolumeMounts and ValidateVolumeDevices: "must not already exist in"
-	{in: container, lists: []string{"volumeMounts", "volumeDevices"}, across: true, clash: sameName},
-	{in: container, lists: []string{"volumeMounts", "volumeDevices"}, across: true, clash: samePath},
+	{in: builtin.Container, lists: []string{"volumeMounts", "volumeDevices"}, across: true, clash: sameName},
+	{in: builtin.Container, lists: []string{"volumeMounts", "volumeDevices"}, across: true, clash: samePath},
 	// k8s.io/apimachinery/pkg/api/validation, ValidateOwnerReferences
-	{in: objectMeta, lists: []string{"ownerReferences"}, field: "controller", clash: bothControl},
+	{in: builtin.ObjectMeta, lists: []string{"ownerReferences"}, field: "controller", clash: bothControl},
 }
-
-// Types of the API, by the names that schemas give them.
-const (
-	serviceSpec = "io.k8s.api.core.v1.ServiceSpec"
-	podSpec     = "io.k8s.api.core.v1.PodSpec"
-	container   = "io.k8s.api.core.v1.Container"
-	objectMeta  = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-)
 
 // A uniqueRule says that items of keyed lists must differ in more than their keys.
 type uniqueRule struct {
