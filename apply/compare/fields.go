@@ -168,11 +168,7 @@ func (s States) change(path fieldpath.Path, how ChangeType) (FieldChange, bool) 
 		v, ok := fields.Value(s.Desired.Object, path)
 		c.Declared = ok && v != nil
 	}
-	for _, e := range s.Managed {
-		if fields.Owns(e.Set, path) {
-			c.Owners = append(c.Owners, e.FieldManager)
-		}
-	}
+	c.Owners = ownership.OwnersOf(s.Managed, path)
 	return c, true
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -112,6 +113,17 @@ func Encode(entries []Entry) ([]metav1.ManagedFieldsEntry, error) {
 		out = append(out, raw)
 	}
 	return out, nil
+}
+
+// OwnersOf returns who owns the field at a path, something below it, or the atomic value that contains it.
+func OwnersOf(entries []Entry, path fieldpath.Path) []FieldManager {
+	var owners []FieldManager
+	for _, e := range entries {
+		if fields.Owns(e.Set, path) {
+			owners = append(owners, e.FieldManager)
+		}
+	}
+	return owners
 }
 
 // With returns the entry owning set.

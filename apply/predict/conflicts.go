@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -224,16 +225,8 @@ func (f *collisionFinder) relinquishable(ours listItem, field string) fieldpath.
 
 // ownersOf returns the owners of another manager's item.
 func (p *Prediction) ownersOf(path fieldpath.Path) []ownership.FieldManager {
-	var others, all []ownership.FieldManager
-	for _, e := range p.Live.Entries {
-		if !fields.Owns(e.Set, path) {
-			continue
-		}
-		all = append(all, e.FieldManager)
-		if e.Manager != ownership.Manager {
-			others = append(others, e.FieldManager)
-		}
-	}
+	all := ownership.OwnersOf(p.Live.Entries, path)
+	others := slices.DeleteFunc(slices.Clone(all), func(f ownership.FieldManager) bool { return f.Manager == ownership.Manager })
 	switch {
 	case len(others) > 0:
 		return others
