@@ -24,30 +24,20 @@ func (o *Operation) CheckPermissions() error {
 	return err
 }
 
-// recordVerbs returns the verbs of the requests by which an operation writes the records of its release. It
-// returns none for an undo, which goes as far as it can, and for an operation that is only shown.
-func (d *Deployer) recordVerbs(op *Operation) []string {
-	switch {
-	case op.undoes != nil || d.ForShow:
-		return nil
-	case op.Verb == Test:
-		return []string{"get", "update"}
-	case op.Verb != Uninstall:
-		return []string{"create", "update"}
-	case op.Removal.KeepHistory:
-		return []string{"update"}
-	}
-	return []string{"delete", "update"}
-}
-
 // checkRecordAccess notes in the operation which permissions for records are missing. Changes without a
-// record would be found by nobody.
+// record would be found by nobody. An undo goes as far as it can, and an operation that is only shown needs none.
 func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
-	verbs := d.recordVerbs(op)
-	denied := make([]error, len(verbs))
+	if op.undoes != nil || d.ForShow {
+		return nil
+	}
+	requests := verbs[op.Verb].requests
+	denied := make([]error, len(requests))
 	applier := d.newApplier(op)
 	var questions errgroup.Group
-	for i, verb := range verbs {
+	for i, verb := range requests {
+		if verb == "delete" && op.Removal.KeepHistory {
+			continue
+		}
 		questions.Go(func() (err error) {
 			what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
 			if verb != "create" { // the API server decides about that before it knows the name

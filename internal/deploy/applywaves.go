@@ -28,7 +28,7 @@ func (r *run) applyWaves(ctx context.Context, done int) error {
 			return err
 		}
 		if ranProgram(r.op.Plan.Waves[looked:done]) && len(r.op.Plan.Waves[done].Await) > 0 {
-			if err := r.lookAgain(ctx, done); err != nil {
+			if err := r.planAgain(ctx, done); err != nil {
 				return err
 			}
 			looked = done
@@ -184,9 +184,9 @@ func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
 	return out
 }
 
-// lookAgain makes the plan again for what comes after its first done waves: hooks have run, or the run has waited, so
+// planAgain makes the plan again for what comes after its first done waves: hooks have run, or the run has waited, so
 // that the objects may not be any more what they were when the plan was made. The error is a late rejection.
-func (r *run) lookAgain(ctx context.Context, done int) (err error) {
+func (r *run) planAgain(ctx context.Context, done int) (err error) {
 	ctx, end := LimitStep(ctx, StepDecide, r.Settings.Timeout)
 	defer func() { err = end(err) }()
 	if err := r.applier.PlanAgain(ctx, *r.op.request, r.op.Plan, done); err != nil {
@@ -196,12 +196,12 @@ func (r *run) lookAgain(ctx context.Context, done int) (err error) {
 	return nil
 }
 
-// lookAgainAfterHooks looks again if hooks have run before the first object's turn.
-func (r *run) lookAgainAfterHooks(ctx context.Context) error {
-	if len(r.op.Hooks.Before) == 0 {
+// planAgainAfterHooks makes the plan again if hooks have run before the first object's turn; those of tests change no object of the release.
+func (r *run) planAgainAfterHooks(ctx context.Context) error {
+	if len(r.op.Hooks.Before) == 0 || r.op.request == nil {
 		return nil
 	}
-	return r.lookAgain(ctx, 0)
+	return r.planAgain(ctx, 0)
 }
 
 // ranProgram reports whether waves make something that runs and comes to its end: it may change other objects.
@@ -230,7 +230,7 @@ func (r *run) lookOnceMore(ctx context.Context) error {
 			wave.Changes = slices.DeleteFunc(slices.Clone(wave.Changes), isGone) // the journal points at what was carried out
 		}
 		err = r.inSequence(ctx,
-			func() error { return r.lookAgain(ctx, done) },
+			func() error { return r.planAgain(ctx, done) },
 			func() error { return r.applyWaves(ctx, done) },
 			func() error { return r.waitUntilReady(ctx) },
 			func() (err error) { gone, err = r.vanished(ctx); return err },

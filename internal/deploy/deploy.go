@@ -184,9 +184,7 @@ type Hooks struct{ Before, After []*helmrelease.Hook }
 
 // hasPendingRecord reports whether the operation has a pending record while it runs,
 // which notes its progress.
-func (o *Operation) hasPendingRecord() bool {
-	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback || o.Verb == Uninstall
-}
+func (o *Operation) hasPendingRecord() bool { return verbs[o.Verb].running != "" }
 
 // notesProgress reports whether the pending record notes the progress: not if admission refuses to change it.
 func (o *Operation) notesProgress() bool { return o.hasPendingRecord() && !o.unrecorded }

@@ -269,15 +269,13 @@ const leastPendingAge = time.Hour
 // lockDescription returns the description of the operation for the lock; op is nil when
 // it will be decided later.
 func lockDescription(op *Operation) string {
-	switch {
-	case op == nil:
+	if op == nil {
 		return "to be decided"
-	case op.Verb == Uninstall || op.Next == nil:
-		return string(op.Verb)
-	case op.Verb == Test:
-		return fmt.Sprintf("test of revision %d", op.Next.Version)
 	}
-	return fmt.Sprintf("%s to revision %d", op.Verb, op.Next.Version)
+	if preposition := verbs[op.Verb].revision; preposition != "" {
+		return fmt.Sprintf("%s %s revision %d", op.Verb, preposition, op.Next.Version)
+	}
+	return string(op.Verb)
 }
 
 // Recover records as failed what dead runs have left of a release, and changes

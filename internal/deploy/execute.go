@@ -65,37 +65,59 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	ctx = kube.WithWriteHook(ctx, r.lock.BeginWrite)
 	ctx, cancelCleanup := withCleanup(ctx, cleanupTimeout)
 	defer cancelCleanup()
-	switch r.op.Verb {
-	case Uninstall:
-		record, err := r.uninstall(ctx)
-		return record, cmp.Or(err, r.giveUpAccess(ctx, err))
-	case Test:
-		return r.test(ctx)
-	}
-	r.op.Next.Info.Status = verbs[r.op.Verb].pending
-	r.journal.update(false)
-	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
-	r.tell(Recorded, Event{Record: r.op.Next})
-	record, err := r.finish(ctx, r.deployObjects(ctx))
-	return record, cmp.Or(err, r.giveUpAccess(ctx, err))
+	record, err := r.finish(ctx, r.carryOutPlan(ctx))
+	if err == nil {
+		err = r.giveUpAccess(ctx)
+	}
+	return record, err
 }
 
-// deployObjects carries out the operation's plan and runs its hooks.
-func (r *run) deployObjects(ctx context.Context) error {
-	verb := verbs[r.op.Verb]
+// begin confirms that the release is as it was decided on. It records that the run has begun, where something is left to do for
+// which a record stands, and nothing refuses that.
+func (r *run) begin(ctx context.Context) (err error) {
+	next, decided, verb := r.op.Next, r.op.Basis.Records, verbs[r.op.Verb]
+	switch {
+	case verb.creates:
+		next.Info.Status = verb.running
+		r.journal.update(false)
+		err = r.lock.Begin(ctx, next, decided)
+	case verb.running == "" || r.op.removesOnlyRecords():
+		return r.lock.ConfirmHistory(ctx, next.Version, decided)
+	case r.op.unrecorded:
+		return r.lock.BeginUnrecorded(ctx, next, decided)
+	default:
+		err = r.lock.BeginUninstall(ctx, next, decided)
+	}
+	if err != nil && r.op.endsRefusal(err) {
+		r.op.unrecorded = true
+		r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
+		return nil
+	}
+	if err == nil {
+		r.tell(Recorded, Event{Record: next})
+	}
+	return err
+}
+
+// carryOutPlan carries out the operation's plan and runs its hooks. For most operations some of the steps have nothing to do: an
+// uninstall applies nothing, and a test only runs its hooks.
+func (r *run) carryOutPlan(ctx context.Context) error {
+	before, after := r.op.Verb.HookEvents()
 	return r.inSequence(ctx,
 		func() error { return r.applyCRDs(ctx) },
-		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
-		func() error { return r.lookAgainAfterHooks(ctx) },
+		func() error { return r.runHooks(ctx, before, r.op.Hooks.Before) },
+		func() error { return r.planAgainAfterHooks(ctx) },
 		func() error { return r.prune(ctx, r.op.Plan.PruneFirst, apply.UntilGone) },
 		func() error { return r.applyWaves(ctx, 0) },
 		func() error { return r.applier.AwaitKinds(ctx, r.op.wait) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx, r.op.Plan.Prune, apply.UntilNotBack) },
+		func() error { return r.waitUntilGone(ctx) },
 		func() error { return r.lookOnceMore(ctx) },
-		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
+		func() error { return r.runHooks(ctx, after, r.op.Hooks.After) },
 		func() error { return r.op.Plan.Stayed(r.op.Target) },
 	)
 }
@@ -150,34 +172,41 @@ func (r *run) prune(ctx context.Context, changes []apply.Change, until apply.Ass
 }
 
 // giveUpAccess takes away the permissions by which the run acts, if all else has succeeded and is recorded.
-func (r *run) giveUpAccess(ctx context.Context, failure error) error {
+func (r *run) giveUpAccess(ctx context.Context) error {
 	plan := r.op.Plan
-	if failure != nil || len(plan.Last())+len(plan.PruneLast) == 0 {
+	if len(plan.Last())+len(plan.PruneLast) == 0 {
 		return nil
 	}
 	return errors.Join(r.applyChanges(ctx, StepApply, plan.Last()), r.applier.Prune(ctx, plan.PruneLast, apply.UntilAccepted, r.reportApplied(StepPrune)))
 }
 
-// finish records how the run ended. A deployed revision stays deployed until
-// the next one is recorded as such.
+// finish records how the run ended: in the record that says that it runs, or for tests in the hooks of the latest one. A deployed
+// revision stays deployed until the next one is recorded as such.
 func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
-	next := r.op.Next
-	status, description := helmrelease.StatusDeployed, r.description(nil)
-	if err != nil {
-		status, description = helmrelease.StatusFailed, r.description(err)
-	}
+	record, verb := r.op.Next, verbs[r.op.Verb]
 	r.journal.update(true)
-	if err == nil {
+	var ferr error
+	switch tests := r.op.Hooks.Before; {
+	case verb.running == "" && len(tests) == 0, err != nil && r.op.removesOnlyRecords(): // the record doesn't say that it runs
+		return record, err
+	case verb.running == "": // also when one failed or the run was stopped: the last run of each test is what status shows
+		record, ferr = r.lock.Amend(ctx, record, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
+	case err != nil:
+		ferr = r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
+	case !verb.creates:
+		ferr = r.untilHeeded(ctx, func() error { return r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil)) })
+	default:
 		r.journal.confirmAdoptions()
-	}
-	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
-		if err == nil && !errors.As(ferr, new(*release.LockLostError)) {
+		ferr = r.lock.Finish(ctx, record, helmrelease.StatusDeployed, r.description(nil))
+		if ferr != nil && !errors.As(ferr, new(*release.LockLostError)) {
 			ferr = fmt.Errorf("everything was deployed, but that couldn't be recorded: %w", ferr)
 		}
-		return next, errors.Join(err, ferr)
 	}
-	r.tell(Recorded, Event{Record: next})
-	return next, err
+	if ferr != nil {
+		return r.op.Next, errors.Join(err, ferr)
+	}
+	r.tell(Recorded, Event{Record: record})
+	return record, err
 }
 
 // A Step is one of the steps of an operation, by the name that events, records, plan

@@ -26,9 +26,10 @@ type journalWriter struct {
 
 // update records the planned changes and the current state of each object. It
 // shows how far a dead run came, and has the fingerprints by which the next release
-// recognises unchanged objects. hasEnded says that nothing is carried out any more. An uninstall needs no journal.
+// recognises unchanged objects. hasEnded says that nothing is carried out any more. A record
+// that the run hasn't created keeps its own: a rollback of a failed uninstall needs it to adopt again what was given back.
 func (j *journalWriter) update(hasEnded bool) {
-	if j.op.Verb == Uninstall {
+	if !verbs[j.op.Verb].creates {
 		return
 	}
 	journal := j.op.Next.Journal

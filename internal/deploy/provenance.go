@@ -73,7 +73,7 @@ func (j *journalWriter) adoptionOf(p *provenance.Provenance) *release.Adoption {
 // unless it is recorded already. An object may turn out to be another owner's only when
 // it is written.
 func (j *journalWriter) recordAdoption(ctx context.Context, c apply.Change) error {
-	if !j.op.hasPendingRecord() || j.op.Verb == Uninstall {
+	if !verbs[j.op.Verb].creates {
 		return nil
 	}
 	j.mu.Lock()

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 // would get the rights of the account that uninstalls, rolls back or tests. An undo has no user to ask: it warns and leaves them
 // out, except those that the failed run's chart has too.
 func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
-	if op.Verb != Rollback && op.Verb != Uninstall && op.Verb != Test || d.Settings.AllowStoredHooks {
+	if verbs[op.Verb].renders || d.Settings.AllowStoredHooks {
 		return nil
 	}
 	var refused []*helmrelease.Hook
@@ -40,11 +41,8 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		return nil
 	}
 	slices.Sort(objects)
-	revision, without := op.Next.Version, "to run no hooks: --no-hooks"
-	switch op.Verb {
-	case Rollback:
-		revision = op.Target
-	case Test:
+	revision, without := cmp.Or(op.Target, op.Next.Version), "to run no hooks: --no-hooks"
+	if op.Verb == Test {
 		without = "to leave one out: --filter '!name=TEST'"
 	}
 	err := fmt.Errorf("revision %d of release %s has hooks that reach outside of namespace %s, which only the record contains:\n  %s",

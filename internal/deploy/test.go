@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
-	"deployer/release"
 )
 
 // A TestRequest asks for the tests of a release: the hooks of the event "test"
@@ -73,28 +72,4 @@ func unknownTests(tests []*helmrelease.Hook, names []string) []string {
 		}
 	}
 	return out
-}
-
-// test runs the tests and records how they ended, also when one failed or the
-// run was stopped: the last run of each test is what status shows.
-func (r *run) test(ctx context.Context) (*release.Record, error) {
-	tests := r.op.Hooks.Before
-	// No record is created here that would keep other runs away, so confirm the history
-	// under the lock.
-	if err := r.lock.ConfirmHistory(ctx, r.op.Next.Version, r.op.Basis.Records); err != nil {
-		return nil, err
-	}
-	err := r.runHooks(ctx, helmrelease.HookTest, tests)
-	if err != nil {
-		err = r.stoppedError(ctx, err)
-	}
-	if len(tests) == 0 {
-		return r.op.Next, err
-	}
-	record, rerr := r.lock.Amend(ctx, r.op.Next, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
-	if rerr != nil {
-		return r.op.Next, errors.Join(err, rerr)
-	}
-	r.tell(Recorded, Event{Record: record})
-	return record, err
 }

@@ -49,7 +49,7 @@ func newFailedRun(op *Operation) *failedRun {
 	for _, c := range slices.Concat(op.Plan.Orphans()...) {
 		out.pruned = append(out.pruned, c.ID)
 	}
-	if op.Verb == Install || op.Verb == Upgrade {
+	if verbs[op.Verb].renders {
 		out.hooks = op.Next.Hooks
 	}
 	return out

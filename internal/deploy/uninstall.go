@@ -40,7 +40,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	}
 	op := d.newOperation(Uninstall, history).undoing(req.undoes)
 	op.Next, op.Removal = record, Removal{KeepHistory: req.KeepHistory, Description: req.Description, Cascade: d.Settings.Propagation}
-	if latest.Status == helmrelease.StatusUninstalled {
+	if op.removesOnlyRecords() {
 		if req.KeepHistory {
 			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)
 		}
@@ -65,32 +65,9 @@ func keptDefinitions(record *release.Record) []string {
 	return []string{fmt.Sprintf("the definitions of crds/ stay, as do the objects of their kinds: %s; to delete a definition and all objects of its kind: kubectl delete crd NAME", strings.Join(names, ", "))}
 }
 
-// uninstall deletes the release's objects and then its records, or marks the latest
-// record uninstalled. After a failure the records stay, so that it can be repeated.
-func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
-	record := r.op.Next
-	onlyRecords := record.Info.Status == helmrelease.StatusUninstalled
-	if err := r.beginUninstall(ctx, record, onlyRecords); err != nil {
-		return nil, err
-	}
-	if !onlyRecords {
-		if err := r.removeObjects(ctx); err != nil {
-			// The journal stays as it was recorded before the step that failed: a rollback needs it to
-			// adopt again what this step has given back.
-			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
-			if ferr == nil {
-				r.tell(Recorded, Event{Record: record})
-			}
-			return record, errors.Join(err, ferr)
-		}
-	}
-	err := r.untilHeeded(ctx, func() error {
-		return r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
-	})
-	if err == nil {
-		r.tell(Recorded, Event{Record: record})
-	}
-	return record, err
+// removesOnlyRecords reports whether the operation uninstalls a release that has nothing else any more.
+func (o *Operation) removesOnlyRecords() bool {
+	return o.Verb == Uninstall && o.Next.Info.Status == helmrelease.StatusUninstalled
 }
 
 // Admission may refuse to write the lock or the record of a release because of a policy or webhook that its own uninstall deletes. The
@@ -121,60 +98,24 @@ func (r *run) untilHeeded(ctx context.Context, write func() error) error {
 	}
 }
 
-// beginUninstall records that the uninstall begins, where something is left to do for it and nothing refuses it.
-func (r *run) beginUninstall(ctx context.Context, record *release.Record, onlyRecords bool) error {
-	switch {
-	case onlyRecords:
-		return r.lock.ConfirmHistory(ctx, record.Version, r.op.Basis.Records)
-	case r.op.unrecorded:
-		return r.lock.BeginUnrecorded(ctx, record, r.op.Basis.Records)
-	}
-	err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records)
-	switch {
-	case err != nil && r.op.endsRefusal(err):
-		r.op.unrecorded = true
-		r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
-		return nil
-	case err != nil:
-		return err
-	}
-	r.tell(Recorded, Event{Record: record})
-	return nil
-}
-
-func (r *run) removeObjects(ctx context.Context) error {
-	verb := verbs[Uninstall]
-	return r.inSequence(ctx,
-		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
-		func() error { return r.lookAgainAfterHooks(ctx) },
-		func() error { return r.prune(ctx, r.op.Plan.Prune, apply.UntilNotBack) },
-		func() error { return unreadable(r.op.Plan.Prune) },
-		func() error { return r.waitUntilGone(ctx) },
-		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
-	)
-}
-
-// unreadable returns an error for the objects that an uninstall leaves only because they couldn't be
-// read. Without the records nobody would find them again.
-func unreadable(changes []apply.Change) error {
-	var errs []error
-	for _, c := range changes {
-		if c.IsUnreadable() {
-			errs = append(errs, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason)})
-		}
-	}
-	return errors.Join(errs...)
-}
-
+// waitUntilGone waits until what an uninstall has deleted is gone. The error is about objects that it leaves only because they
+// couldn't be read: without the records nobody would find them again.
 func (r *run) waitUntilGone(ctx context.Context) error {
-	if !r.op.wait {
+	if r.op.Verb != Uninstall {
 		return nil
 	}
 	var targets []track.Target
+	var unreadable []error
 	for _, c := range r.op.Plan.Prune {
-		if c.Action == decide.Delete && c.Live != nil {
+		switch {
+		case c.IsUnreadable():
+			unreadable = append(unreadable, &apply.ObjectError{ID: c.ID, Source: c.Source, Doing: "deleting", Err: errors.New(c.Reason)})
+		case c.Action == decide.Delete && c.Live != nil:
 			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
 		}
+	}
+	if len(unreadable) > 0 || !r.op.wait {
+		return errors.Join(unreadable...)
 	}
 	return r.runStep(ctx, StepWait, len(targets), func() error {
 		err := r.track(ctx, targets)

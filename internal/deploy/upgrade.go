@@ -306,10 +306,7 @@ func (d *Deployer) isRemoved(ctx context.Context, gvk schema.GroupVersionKind) b
 func (o *Operation) MarkAsDryRun(now time.Time) {
 	info := o.Next.Info
 	info.Description, info.LastDeployed = "Dry run complete", helmtime.Time{Time: now}
-	info.Status = helmrelease.StatusPendingUpgrade
-	if o.Verb == Install {
-		info.Status = helmrelease.StatusPendingInstall
-	}
+	info.Status = verbs[o.Verb].running
 	if info.FirstDeployed.IsZero() {
 		info.FirstDeployed = info.LastDeployed
 	}

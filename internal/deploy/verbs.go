@@ -25,26 +25,40 @@ const (
 	recoverOnly Verb = "recover"
 )
 
-// verbs has what a verb writes into its record, in Helm's words, and the events of its hooks.
-// https://helm.sh/docs/topics/charts_hooks/
+// verbs has what operations differ in, besides where their objects come from. Those that aren't here are never carried out
+// under a lock.
 var verbs = map[Verb]struct {
-	before, after    helmrelease.HookEvent
-	pending          helmrelease.Status // of a record whose run hasn't ended
-	success, failure string             // descriptions
+	before, after helmrelease.HookEvent // https://helm.sh/docs/topics/charts_hooks/
+	renders       bool                  // a chart; the objects and hooks of the others are those of records
+	creates       bool                  // a record, whose journal tells of all objects; the others work on the latest one
+	running       helmrelease.Status    // of the record until the run has ended; empty: the run leaves it as it is
+	requests      []string              // by which records are written
+	revision      string                // its preposition where a holder of the lock says what it does; empty: it names none
+
+	success, failure string // descriptions, in Helm's words
 }{
-	Install:   {helmrelease.HookPreInstall, helmrelease.HookPostInstall, helmrelease.StatusPendingInstall, "Install complete", "Release %q failed: %s"},
-	Upgrade:   {helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, helmrelease.StatusPendingUpgrade, "Upgrade complete", "Upgrade %q failed: %s"},
-	Rollback:  {helmrelease.HookPreRollback, helmrelease.HookPostRollback, helmrelease.StatusPendingRollback, "Rollback to %d", "Rollback %q failed: %s"},
-	Uninstall: {helmrelease.HookPreDelete, helmrelease.HookPostDelete, "", "Uninstallation complete", "Uninstall %q failed: %s"},
+	Install: {
+		before: helmrelease.HookPreInstall, after: helmrelease.HookPostInstall, renders: true, creates: true, running: helmrelease.StatusPendingInstall,
+		requests: []string{"create", "update"}, revision: "to", success: "Install complete", failure: "Release %q failed: %s",
+	},
+	Upgrade: {
+		before: helmrelease.HookPreUpgrade, after: helmrelease.HookPostUpgrade, renders: true, creates: true, running: helmrelease.StatusPendingUpgrade,
+		requests: []string{"create", "update"}, revision: "to", success: "Upgrade complete", failure: "Upgrade %q failed: %s",
+	},
+	Rollback: {
+		before: helmrelease.HookPreRollback, after: helmrelease.HookPostRollback, creates: true, running: helmrelease.StatusPendingRollback,
+		requests: []string{"create", "update"}, revision: "to", success: "Rollback to %d", failure: "Rollback %q failed: %s",
+	},
+	Uninstall: {
+		before: helmrelease.HookPreDelete, after: helmrelease.HookPostDelete, running: helmrelease.StatusUninstalling,
+		requests: []string{"delete", "update"}, success: "Uninstallation complete", failure: "Uninstall %q failed: %s",
+	},
+	Test: {before: helmrelease.HookTest, requests: []string{"get", "update"}, revision: "of"},
 }
 
 // HookEvents returns the events of the hooks that run before and after what the verb does;
 // empty where there are none.
-// https://helm.sh/docs/topics/charts_hooks/
 func (v Verb) HookEvents() (before, after helmrelease.HookEvent) {
-	if v == Test {
-		return helmrelease.HookTest, ""
-	}
 	return verbs[v].before, verbs[v].after
 }
 
@@ -61,7 +75,7 @@ func (r *run) description(err error) string {
 		return fmt.Sprintf(verb.failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
 	case given != "":
 		return given
-	case op.Verb == Rollback:
+	case op.Target != 0:
 		return fmt.Sprintf(verb.success, op.Target)
 	}
 	return verb.success
