@@ -90,8 +90,9 @@ func withoutLastRuns(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 
 // prefetchForShow begins to read all records of the release while the plan is made, because showing a plan
 // with changes takes them: see hideStoredRevisions. The function that it returns waits for them. Call it
-// before history is used again.
-func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
+// before op.history is used again.
+func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation) func() {
+	history := op.history
 	deployed := history.Deployed()
 	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
 		return func() {}

@@ -20,35 +20,31 @@ import (
 	"deployer/release"
 )
 
-// keptValues says what became of the generated values of a rendering.
-type keptValues struct {
-	values   []retain.Value
-	rerender func(context.Context) ([]*chart.Rendered, error) // see RenderingDetails
-}
-
-// renderAndKeep renders the chart and replaces newly generated values by those that earlier revisions have
+// renderAndKeep renders the chart of an operation and replaces newly generated values by those that earlier revisions have
 // generated. If necessary, it renders the chart again and reads objects of failed revisions.
-func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in chart.Input, history *release.History) (*chart.Rendered, *keptValues, error) {
+func (d *Deployer) renderAndKeep(ctx context.Context, op *Operation, source *chart.Chart, in chart.Input) (*chart.Rendered, error) {
 	renderer := retain.Renderer{Calls: source.TemplateCalls(in), Begun: time.Now()}
 	renderer.Render = func(ctx context.Context) (*chart.Rendered, error) { return source.RenderAgain(ctx, in) }
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		d.hideManifest(rendered)
-		return nil, nil, inputError{err}
+		return nil, inputError{err}
 	}
 	if !renderer.Calls.MayDiffer() {
-		return rendered, &keptValues{}, nil
+		return rendered, nil
 	}
-	kept := &keptValues{rerender: func(ctx context.Context) ([]*chart.Rendered, error) {
+	rerender := func(ctx context.Context) ([]*chart.Rendered, error) {
 		again, err := renderer.Render(ctx)
 		return []*chart.Rendered{again}, err
-	}}
+	}
+	history := op.history
 	if history.Latest() == nil {
-		return rendered, kept, nil
+		op.Rendered.rerender = rerender
+		return rendered, nil
 	}
 	records, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	input := d.retainInput(ctx, rendered, in.Values, records)
 	var unread error
@@ -63,25 +59,26 @@ func (d *Deployer) renderAndKeep(ctx context.Context, source *chart.Chart, in ch
 	input.NextUpgrade = func(now time.Time) time.Duration { return pace(history, now) }
 	result, again, err := renderer.Decide(ctx, input)
 	if unread != nil {
-		return nil, nil, unread
+		return nil, unread
 	}
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
 		rendered.Warnings = append(rendered.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
-		return rendered, &keptValues{}, nil
+		return rendered, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(again) > 0 {
-		kept.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
 		rendered.Hooks[i].Manifest = text
 	}
-	kept.values, rendered.Warnings = result.Values, append(rendered.Warnings, result.Warnings...)
-	return rendered, kept, nil
+	op.Rendered.Generated, op.Rendered.rerender = result.Values, rerender
+	rendered.Warnings = append(rendered.Warnings, result.Warnings...)
+	return rendered, nil
 }
 
 // retainInput is what the decision about generated values depends on, besides repeated renderings. values are the user's.

@@ -11,20 +11,15 @@ import (
 	"deployer/apply"
 	"deployer/apply/decide"
 	"deployer/apply/provenance"
-	"deployer/internal/kube"
-	"deployer/release"
 )
 
 // planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
-// uninstall are the same from here on. earlier is nil unless it has been read.
-func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest, earlier *earlierRevisions) error {
-	if earlier == nil {
-		earlier = readEarlierRevisions(ctx, history)
-	}
+// uninstall are the same from here on.
+func (d *Deployer) planObjects(ctx context.Context, op *Operation, earlier *earlierRevisions) error {
 	if earlier.err != nil {
 		return earlier.err
 	}
-	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = earlier.request.Revisions, crds, d.Hidden, contributionsOf(earlier.records)
+	op.earlier, op.Hidden, op.contributions = earlier.request.Revisions, d.Hidden, contributionsOf(earlier.records)
 	if n := len(earlier.records); n > 0 {
 		op.resumeAttempt(earlier.records[n-1])
 	}
@@ -39,15 +34,15 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err != nil {
 		return err
 	}
-	d.collectHidden(append(earlier.records, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
+	d.collectHidden(append(earlier.records, op.Next), req.Revisions, req.CRDs, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
-	if err := d.makePlan(ctx, op, req, history); err != nil {
+	if err := d.makePlan(ctx, op, req); err != nil {
 		return err
 	}
-	return d.checkStoredObjects(ctx, op, history)
+	return d.checkStoredObjects(ctx, op)
 }
 
 // requestBeside returns the request that the plan of the operation answers; earlier is what revisions may have left.
@@ -83,8 +78,8 @@ func (o *Operation) requestBeside(earlier *earlierRevisions) (apply.Request, err
 }
 
 // makePlan makes the plan, and asks for the permissions for records and reads what a plan is shown with in the meantime.
-func (d *Deployer) makePlan(ctx context.Context, op *Operation, req apply.Request, history *release.History) (err error) {
-	awaitPrefetch := d.prefetchForShow(ctx, op, history)
+func (d *Deployer) makePlan(ctx context.Context, op *Operation, req apply.Request) (err error) {
+	awaitPrefetch := d.prefetchForShow(ctx, op)
 	older := req.Older
 	req.Older = func(ctx context.Context) ([]apply.Revision, error) {
 		awaitPrefetch()

@@ -46,7 +46,7 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 	op := d.newOperation(Rollback, history).undoing(req.undoes)
 	op.Next, op.Target = next, target.Version
 	d.replaceRemovedAPIs(ctx, op)
-	return op, d.planObjects(ctx, op, history, nil, nil)
+	return op, d.planObjects(ctx, op, readEarlierRevisions(ctx, history))
 }
 
 // earlierRevisions is what earlier revisions may have left.

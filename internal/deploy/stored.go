@@ -15,7 +15,6 @@ import (
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/internal/program"
-	"deployer/release"
 )
 
 // checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
@@ -96,7 +95,7 @@ func (d *Deployer) whyOutside(ctx context.Context, obj *unstructured.Unstructure
 
 // checkStoredObjects refuses a rollback that creates cluster-scoped objects, or objects in other namespaces, that neither exist
 // nor are in another revision, for the same reason as checkStoredHooks. An undo may bring back what the failed run was going to delete.
-func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, history *release.History) error {
+func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation) error {
 	if op.Verb != Rollback || d.Settings.AllowStoredHooks {
 		return nil
 	}
@@ -110,12 +109,12 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation, histor
 		return nil
 	}
 	var parser chart.Parser
-	history.LoadRemaining(ctx)
-	for _, s := range history.Revisions {
+	op.history.LoadRemaining(ctx)
+	for _, s := range op.history.Revisions {
 		if s.Revision == op.Target {
 			continue
 		}
-		record, err := history.Load(ctx, s.Revision)
+		record, err := op.history.Load(ctx, s.Revision)
 		if err != nil {
 			continue // it proves nothing
 		}

@@ -50,7 +50,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	if req.undoes == nil { // an undo warns of what it keeps
 		op.Warnings = append(op.Warnings, keptDefinitions(record)...)
 	}
-	return op, d.planObjects(ctx, op, history, nil, nil)
+	return op, d.planObjects(ctx, op, readEarlierRevisions(ctx, history))
 }
 
 // keptDefinitions warns that the definitions that a release has applied from crds/ stay, as with Helm.

@@ -77,11 +77,11 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
-	crds, earlier, err := d.render(ctx, op, req, history)
+	earlier, err := d.render(ctx, op, req)
 	if err != nil {
 		return nil, err
 	}
-	return op, d.planObjects(ctx, op, history, crds, earlier)
+	return op, d.planObjects(ctx, op, earlier)
 }
 
 // readFirst reads what an install or upgrade begins with: the history of the release, whether its namespace
@@ -137,35 +137,37 @@ func wasEverDeployed(history *release.History) bool {
 
 // render turns the chart into the record of the next revision and the objects
 // of its crds/ directory. In the meantime it reads the earlier revisions.
-func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, *earlierRevisions, error) {
-	base, latest, err := reusableRevisions(ctx, req, history)
+func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest) (earlier *earlierRevisions, err error) {
+	base, latest, err := reusableRevisions(ctx, req, op.history)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	source, values, err := d.valuesFor(op, req, base)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	read := &hide.Texts{} // what templates have read
 	in, err := d.chartInput(ctx, op, req, values, read)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var beside besideRendering
+	var crdWarnings []string
+	var ofCRDs error
 	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
-		if beside.earlier == nil || beside.earlier.err != nil { // else the chart is rendered once more
-			beside = d.readBesideRendering(ctx, c, history)
+		if earlier == nil || earlier.err != nil { // else the chart is rendered once more
+			earlier = readEarlierRevisions(ctx, op.history)
+			d.hideObjectsOf(earlier.request.Revisions)
+			op.Rendered.CRDs, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
 		}
 	}
-	rendered, kept, err := d.renderAndKeep(ctx, source, in, history)
+	rendered, err := d.renderAndKeep(ctx, op, source, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	op.Rendered.Generated, op.Rendered.rerender = kept.values, kept.rerender
 	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	op.Next = newRecord(helmrelease.Release{
-		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
+		Name: req.Name, Namespace: d.Namespace, Version: op.history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, latest),
 	}, rendered.Notes, req.Description)
 	if base != nil {
@@ -174,11 +176,11 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	op.recordGenerated()
 	op.recordConfidential(read)
 	d.replaceRemovedAPIs(ctx, op)
-	op.Warnings = append(op.Warnings, beside.crdWarnings...)
-	if beside.ofCRDs != nil && d.Settings.CRDs.Applies() {
-		return nil, nil, inputError{beside.ofCRDs}
+	op.Warnings = append(op.Warnings, crdWarnings...)
+	if ofCRDs != nil && d.Settings.CRDs.Applies() {
+		return nil, inputError{ofCRDs}
 	}
-	return beside.crds, beside.earlier, nil
+	return earlier, nil
 }
 
 // valuesFor returns the chart and the values to render, with those of the revision whose values are reused; base may be nil.
@@ -210,21 +212,6 @@ func (d *Deployer) chartInput(ctx context.Context, op *Operation, req UpgradeReq
 	var err error
 	in.Server, err = d.Cluster.ServerInfo(ctx)
 	return in, err
-}
-
-// besideRendering is what is read while templates are rendered.
-type besideRendering struct {
-	earlier     *earlierRevisions
-	crds        []kube.Manifest
-	crdWarnings []string
-	ofCRDs      error
-}
-
-func (d *Deployer) readBesideRendering(ctx context.Context, c *chart.Chart, history *release.History) besideRendering {
-	out := besideRendering{earlier: readEarlierRevisions(ctx, history)}
-	d.hideObjectsOf(out.earlier.request.Revisions)
-	out.crds, out.crdWarnings, out.ofCRDs = chart.CRDs(c.Helm)
-	return out
 }
 
 // valuesReusedWarning returns the warning that the values of a revision are reused
@@ -328,10 +315,10 @@ func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Op
 		return nil, err
 	}
 	op := d.newOperation(req.Verb, history)
-	op.Next, op.NewNamespace = req.Next, missing
+	op.Next, op.NewNamespace, op.Rendered.CRDs = req.Next, missing, req.CRDs
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
 	op.Rendered.Generated = recordedGenerated(req.Next)
-	return op, d.planObjects(ctx, op, history, req.CRDs, nil)
+	return op, d.planObjects(ctx, op, readEarlierRevisions(ctx, history))
 }
