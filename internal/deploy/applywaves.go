@@ -43,7 +43,14 @@ func (r *run) applyWaves(ctx context.Context, done int) error {
 		if err := r.prune(ctx, rest[0].PruneFirst, apply.UntilGone); err != nil {
 			return err
 		}
-		err := r.runStep(ctx, StepApply, total, func() error { return r.applyTogether(ctx, rest[:n]) })
+		err := r.runStep(ctx, StepApply, total, func() error {
+			for _, wave := range rest[:n] { // no wave after the first waits for anything
+				if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -83,16 +90,6 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.journal.applied[id]
 	return c != nil && c.Applied != nil && r.tracker.ReadyWhenPresent(c.Applied)
-}
-
-// applyTogether applies consecutive waves. No wave after the first waits for readiness.
-func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
-	for _, wave := range waves {
-		if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // patience is how long an object has to lack something before what the chart dropped goes for it: much of that passes by itself.
@@ -187,7 +184,7 @@ func (s *stuckObjects) overdue() map[kube.ID]decide.Shortage {
 // planAgain makes the plan again for what comes after its first done waves: hooks have run, or the run has waited, so
 // that the objects may not be any more what they were when the plan was made. The error is a late rejection.
 func (r *run) planAgain(ctx context.Context, done int) (err error) {
-	ctx, end := LimitStep(ctx, StepDecide, r.Settings.Timeout)
+	ctx, end := LimitStep(ctx, StepDecide, r.d.Settings.Timeout)
 	defer func() { err = end(err) }()
 	if err := r.applier.PlanAgain(ctx, *r.op.request, r.op.Plan, done); err != nil {
 		return err
@@ -251,7 +248,7 @@ func (r *run) vanished(ctx context.Context) (gone []kube.ID, err error) {
 	if !slices.ContainsFunc(applied, func(c *apply.Change) bool { return c.Action != decide.Unchanged }) {
 		return nil, nil
 	}
-	ctx, end := LimitStep(ctx, StepObserve, r.Settings.Timeout)
+	ctx, end := LimitStep(ctx, StepObserve, r.d.Settings.Timeout)
 	defer func() { err = end(err) }()
 	return r.applier.Vanished(ctx, applied)
 }

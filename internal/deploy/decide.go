@@ -73,19 +73,13 @@ func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.H
 // newRecord returns the record of a new revision.
 func newRecord(content helmrelease.Release, notes, description string) *release.Record {
 	content.Info = &helmrelease.Info{Notes: notes, Description: description}
-	content.Hooks = withoutLastRuns(content.Hooks)
-	return &release.Record{Release: content, Journal: &release.Journal{}}
-}
-
-// withoutLastRuns copies hooks without the outcomes of an earlier run.
-func withoutLastRuns(hooks []*helmrelease.Hook) []*helmrelease.Hook {
-	out := make([]*helmrelease.Hook, 0, len(hooks))
-	for _, h := range hooks {
+	content.Hooks = slices.Clone(content.Hooks)
+	for i, h := range content.Hooks {
 		hook := *h
-		hook.LastRun = helmrelease.HookExecution{}
-		out = append(out, &hook)
+		hook.LastRun = helmrelease.HookExecution{} // of an earlier run
+		content.Hooks[i] = &hook
 	}
-	return out
+	return &release.Record{Release: content, Journal: &release.Journal{}}
 }
 
 // prefetchForShow begins to read all records of the release while the plan is made, because showing a plan

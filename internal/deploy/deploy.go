@@ -122,7 +122,7 @@ type Operation struct {
 	showLogs      bool                               // for a test: report the logs of the pods
 	wait          bool                               // until what was applied is ready, or what was deleted is gone
 	undoes        *failedRun                         // the run that it undoes; nil for every other operation
-	unrecorded    bool                               // the record couldn't be written at the beginning, for admission refuses that: only its end is tried again
+	unrecorded    bool                               // an uninstall whose record admission refuses to write at the beginning: only its end is tried again
 	denied        error                              // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 

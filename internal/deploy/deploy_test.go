@@ -79,7 +79,7 @@ func TestVerbOfARequest(t *testing.T) {
 // The reason goes into tables.
 func TestDescriptionsAreOneLine(t *testing.T) {
 	err := errors.New("2 objects were rejected:\n  Secret/prod/a: no\n  Secret/prod/b: no, too")
-	r := &run{Deployer: &Deployer{Hidden: &hide.Texts{}}, op: &Operation{Verb: Upgrade, Release: "web", Next: newRecord(helmrelease.Release{}, "", "")}}
+	r := &run{d: &Deployer{Hidden: &hide.Texts{}}, op: &Operation{Verb: Upgrade, Release: "web", Next: newRecord(helmrelease.Release{}, "", "")}}
 	if got, want := r.description(err), `Upgrade "web" failed: 2 objects were rejected: Secret/prod/a: no; Secret/prod/b: no, too`; got != want {
 		t.Errorf("description = %q, want %q", got, want)
 	}

@@ -24,9 +24,7 @@ type DoOptions struct {
 	// BeforeExecute is called under the lock with the operation that is about to be
 	// carried out; its error ends the run. May be nil.
 	BeforeExecute func(*Operation) error
-	// OnRecovered hears of what dead runs had left unfinished; nil warns of it.
-	OnRecovered func(release.Recovered)
-	OnEvent     EventHandler // may be nil
+	OnEvent       EventHandler // may be nil
 }
 
 // An Outcome is how an operation ended.
@@ -71,12 +69,11 @@ type lifecycle struct {
 	decide DecideFunc
 	opts   DoOptions
 
-	op               *Operation        // the last decision; nil while none holds
-	createdNamespace *corev1.Namespace // for this operation; nil when it was there
-	lock             *release.Lock     // nil while it isn't held
-	recovered        bool              // records of dead runs are recorded as failed now
-	hasRecord        bool              // there is a record, so a created namespace stays
-	unrecorded       bool              // see Operation
+	op               *Operation          // the last decision; nil while none holds
+	createdNamespace *corev1.Namespace   // for this operation; nil when it was there
+	lock             *release.Lock       // nil while it isn't held
+	recovered        []release.Recovered // what dead runs had left unfinished, and is recorded as failed now
+	hasRecord        bool                // there is a record, so a created namespace stays
 }
 
 // decideUnderLock decides and takes the lock. The operation is then based on the state of
@@ -86,6 +83,9 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 		return err
 	}
 	history, err := l.lockAndRecover(ctx)
+	for _, r := range l.recovered {
+		l.warn(r.String() + "; it is recorded as failed now")
+	}
 	if err != nil {
 		return err
 	}
@@ -97,9 +97,6 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
-	}
-	if l.unrecorded {
-		l.op.beUnrecorded()
 	}
 	l.op.MadeNamespace = l.createdNamespace != nil && !l.op.Plan.Declares(l.op.namespaceID())
 	if l.opts.BeforeExecute != nil {
@@ -133,11 +130,11 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 		return nil, err
 	}
 	history, recovered, err := l.lock.Recover(ctx)
-	l.recovered = len(recovered) > 0
-	l.reportRecovered(recovered)
+	l.recovered = recovered
 	if err != nil && l.op.endsRefusal(err) {
 		l.warn(fmt.Sprintf("the record doesn't say that the run before has failed: %v; the uninstall deletes what refuses that", err))
-		l.unrecorded, err = true, nil
+		l.op.goUnrecorded()
+		err = nil
 	}
 	return history, err
 }
@@ -191,21 +188,12 @@ func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *lifecycle) reportRecovered(recovered []release.Recovered) {
-	for _, s := range recovered {
-		if l.opts.OnRecovered != nil {
-			l.opts.OnRecovered(s)
-			continue
-		}
-		l.warn(s.String() + "; it is recorded as failed now")
-	}
-}
-
 // redecide decides again under the lock, including verb, values and basis.
 func (l *lifecycle) redecide(ctx context.Context) error {
 	var before Basis
+	unrecorded := false
 	if l.op != nil {
-		before = l.op.Basis
+		before, unrecorded = l.op.Basis, l.op.unrecorded
 	}
 	l.op = nil // two plans of thousands of objects would take twice the memory
 	op, err := l.Decide(ctx, l.decide)
@@ -213,10 +201,13 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 		return err
 	}
 	l.op = op
+	if unrecorded {
+		op.goUnrecorded()
+	}
 	l.lock.SetOperation(lockDescription(op))
 	if before.Records != "" && before.differsFrom(op.Basis) {
 		why := "was changed by another run in the meantime"
-		if l.recovered {
+		if len(l.recovered) > 0 {
 			why = "was recovered"
 		}
 		l.warn(fmt.Sprintf("release %s %s, so the plan was made again: %s", l.name, why, op.Basis))
@@ -281,10 +272,8 @@ func lockDescription(op *Operation) string {
 // Recover records as failed what dead runs have left of a release, and changes
 // nothing else. With an error it returns what it has recorded before. The error is a
 // *release.NotFoundError when there is no such release.
-func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (recovered []release.Recovered, err error) {
-	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{
-		LockTimeout: timeout, OnRecovered: func(s release.Recovered) { recovered = append(recovered, s) },
-	}}
+func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) ([]release.Recovered, error) {
+	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{LockTimeout: timeout}}
 	l.decide = func(ctx context.Context, d *Deployer) (*Operation, error) {
 		history, err := d.existingHistory(ctx, name)
 		if err != nil {
@@ -300,5 +289,5 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 	if err == nil && history.Latest() == nil { // another run has uninstalled it
 		err = &release.NotFoundError{Namespace: d.Namespace, Name: name}
 	}
-	return recovered, err
+	return l.recovered, err
 }

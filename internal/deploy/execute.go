@@ -26,7 +26,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	applier.OnAdoption = journal.recordAdoption
 	r := &run{
-		Deployer: d, op: op, lock: lock, emit: serial(onEvent), began: time.Now(), journal: journal,
+		d: d, op: op, lock: lock, emit: serial(onEvent), began: time.Now(), journal: journal,
 		applier: applier, tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
 	}
 	r.tell(Began, Event{Operation: op})
@@ -44,7 +44,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 
 // A run is one operation being carried out.
 type run struct {
-	*Deployer
+	d          *Deployer
 	op         *Operation
 	lock       *release.Lock
 	emit       EventHandler
@@ -92,7 +92,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 		err = r.lock.BeginUninstall(ctx, next, decided)
 	}
 	if err != nil && r.op.endsRefusal(err) {
-		r.op.unrecorded = true
+		r.op.goUnrecorded()
 		r.warn(fmt.Sprintf("the record doesn't say yet that the release is being uninstalled, which deletes what refuses that: %v", err))
 		return nil
 	}

@@ -91,16 +91,6 @@ func (d *Deployer) hideGenerated(secret *unstructured.Unstructured, records []*r
 	}
 }
 
-// hideObjectsOf does the slow part of collectHidden ahead of time: objects that are known already aren't
-// looked at again.
-func (d *Deployer) hideObjectsOf(revisions []apply.Revision) {
-	for _, r := range revisions {
-		for _, m := range slices.Concat(r.Objects, r.Hooks) {
-			d.Hidden.AddObject(m.Object)
-		}
-	}
-}
-
 // hideManifest makes known the confidential values of what was rendered for a post-renderer that failed: its message may
 // quote them. rendered is nil if templates failed.
 func (d *Deployer) hideManifest(rendered *chart.Rendered) {

@@ -241,7 +241,7 @@ var trackedHookKinds = map[schema.GroupKind]bool{
 // targets returns the objects of a hook that are tracked until they end.
 func (r *hookRunner) targets(objects []*unstructured.Unstructured) []track.Target {
 	var targets []track.Target
-	logs := r.Settings.Track.Logs
+	logs := r.d.Settings.Track.Logs
 	if logs == track.LogsDefault {
 		logs = track.LogsLive // what a hook says is what the user waits for
 	}
@@ -293,7 +293,7 @@ func (r *hookRunner) reportLogs(ctx context.Context, hooks []ranHook) {
 	if !r.op.showLogs {
 		return
 	}
-	typed := r.Cluster.Typed().CoreV1()
+	typed := r.d.Cluster.Typed().CoreV1()
 	ctx = cleanupContext(ctx)
 	for _, h := range hooks {
 		for _, obj := range h.objects {

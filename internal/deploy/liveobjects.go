@@ -125,7 +125,7 @@ func (d *Deployer) readLiveObject(ctx context.Context, namespace string, object 
 // track.Tracker.Wait, or says which objects are missing.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.Place(), Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
+	r := &run{d: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
 	r.tell(Began, Event{Operation: op})
 	err := r.trackRevision(ctx)
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *run) trackRevision(ctx context.Context) error {
 	if record.Info.Status == helmrelease.StatusUninstalled {
 		return uninstalledError(record.Namespace, record.Name, record.Version)
 	}
-	reading, done := LimitStep(ctx, StepObserve, r.Settings.Timeout)
-	objects, err := r.readLiveObjects(reading, r.tracker, record)
+	reading, done := LimitStep(ctx, StepObserve, r.d.Settings.Timeout)
+	objects, err := r.d.readLiveObjects(reading, r.tracker, record)
 	if err = done(err); err != nil {
 		return err
 	}

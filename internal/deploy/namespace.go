@@ -37,13 +37,14 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	}
 	// The label is Helm's. (helm.sh/helm/v3/pkg/action/install.go)
 	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.Namespace, Labels: map[string]string{"name": l.Namespace}}}
-	made, err := l.Cluster.Typed().CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: ownership.Manager})
-	mayPass := func() bool { said := verify.Read(err); return said.IsTransient || said.IsUnexplained }
-	for pause := 100 * time.Millisecond; mayPass() && pause < 2*time.Second; pause *= 2 {
-		if kube.Sleep(ctx, pause) != nil {
+	var made *corev1.Namespace
+	var err error
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		made, err = l.Cluster.Typed().CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: ownership.Manager})
+		said := verify.Read(err)
+		if mayPass := said.IsTransient || said.IsUnexplained; !mayPass || pause > 2*time.Second || kube.Sleep(ctx, pause) != nil {
 			break
 		}
-		made, err = l.Cluster.Typed().CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: ownership.Manager})
 	}
 	switch {
 	case kube.IsAlreadyExists(err):

@@ -113,7 +113,7 @@ func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation,
 	case refused != nil && !back.endsRefusal(refused):
 		err = refused
 	case refused != nil:
-		back.beUnrecorded()
+		back.goUnrecorded()
 	}
 	return back, err
 }

@@ -81,8 +81,8 @@ func (o *Operation) endsRefusal(err error) bool {
 	return kube.IsRefused(err) && slices.ContainsFunc(o.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
 }
 
-// beUnrecorded lets an uninstall go on although admission refuses to record that the run before it has ended.
-func (o *Operation) beUnrecorded() {
+// goUnrecorded lets an uninstall go on although admission refuses to record that it begins, or that the run before it has ended.
+func (o *Operation) goUnrecorded() {
 	pending := o.pendingWarning()
 	o.Warnings = slices.DeleteFunc(o.Warnings, func(text string) bool { return text == pending })
 	o.unrecorded = true

@@ -156,7 +156,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in.WhileRendering = func(ctx context.Context, c *chart.Chart) {
 		if earlier == nil || earlier.err != nil { // else the chart is rendered once more
 			earlier = readEarlierRevisions(ctx, op.history)
-			d.hideObjectsOf(earlier.request.Revisions)
+			d.collectHidden(nil, earlier.request.Revisions) // the slow part of it, ahead of time
 			op.Rendered.CRDs, crdWarnings, ofCRDs = chart.CRDs(c.Helm)
 		}
 	}

@@ -72,7 +72,7 @@ func (r *run) description(err error) string {
 	}
 	switch {
 	case err != nil:
-		return fmt.Sprintf(verb.failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
+		return fmt.Sprintf(verb.failure, op.Release, oneLine(r.d.Hidden.Hide(reason(err))))
 	case given != "":
 		return given
 	case op.Target != 0:

@@ -21,7 +21,7 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 // skipsFinalWait reports whether an object isn't waited for. A Job that others have waited
 // for has ended, and may have been deleted since.
 func (r *run) skipsFinalWait(id kube.ID) bool {
-	return isJob(id) && (!r.Settings.WaitJobs || r.wasAwaited[id])
+	return isJob(id) && (!r.d.Settings.WaitJobs || r.wasAwaited[id])
 }
 
 // appliedInOrder lists what was applied, in the order of the plan.
@@ -54,7 +54,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 }
 
 func (r *run) trackBy(ctx context.Context, targets []track.Target, onEvent func(track.Event)) error {
-	if limit := r.Settings.Timeout; limit > 0 {
+	if limit := r.d.Settings.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -69,7 +69,7 @@ func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []t
 		if c.Applied == nil || skip(c.ID) {
 			continue
 		}
-		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == decide.Unchanged || c.Warning != "" || r.Settings.Track.ReadyWhenPresent(c.Applied)) {
+		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == decide.Unchanged || c.Warning != "" || r.d.Settings.Track.ReadyWhenPresent(c.Applied)) {
 			continue
 		}
 		target := track.Target{
@@ -78,7 +78,7 @@ func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []t
 		}
 		if c.WasNotCompared() {
 			// Little but the metadata is known, which is enough for kinds without a status.
-			if r.Settings.Track.ReadyWhenUnchanged(c.Applied) {
+			if r.d.Settings.Track.ReadyWhenUnchanged(c.Applied) {
 				continue
 			}
 			target.Baseline, target.Previous = nil, nil
