@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"deployer/apply"
 	"deployer/apply/verify"
 	"deployer/release"
 )
@@ -30,58 +29,53 @@ func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation) error {
 	if op.undoes != nil || d.ForShow {
 		return nil
 	}
-	requests := verbs[op.Verb].requests
-	denied := make([]error, len(requests))
-	applier := d.newApplier(op)
-	var questions errgroup.Group
-	for i, verb := range requests {
-		if verb == "delete" && op.Removal.KeepHistory {
-			continue
+	var needed []authorizationv1.ResourceAttributes
+	for _, verb := range verbs[op.Verb].requests {
+		what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
+		if verb != "create" { // the API server decides about that before it knows the name
+			what.Name = release.SecretName(op.Release, op.Next.Version)
 		}
-		questions.Go(func() (err error) {
-			what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
-			if verb != "create" { // the API server decides about that before it knows the name
-				what.Name = release.SecretName(op.Release, op.Next.Version)
-			}
-			denied[i], err = checkAccess(ctx, applier, what)
-			return err
-		})
+		if verb != "delete" || !op.Removal.KeepHistory {
+			needed = append(needed, what)
+		}
 	}
-	err := questions.Wait()
-	op.denied = errors.Join(append(denied, op.denied)...)
-	return err
+	return d.noteDenied(ctx, op, needed)
 }
 
 // checkTestAccess notes which tests the account may not create: a plan would ask for a dry run,
 // but tests have none.
 func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*helmrelease.Hook) error {
-	applier := d.newApplier(op)
+	var needed []authorizationv1.ResourceAttributes
 	manifests, _ := objectsOfHooks(tests) // an unusable hook fails when its turn comes, as with Helm
 	for _, m := range manifests {
 		mapping, err := d.Cluster.Mapping(ctx, m.Object.GroupVersionKind(), true)
 		if err != nil {
 			continue // fails when its turn comes
 		}
-		namespace := ""
+		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
 		if mapping.Namespaced {
-			namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
+			what.Namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
 		}
-		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
-		denied, err := checkAccess(ctx, applier, what)
-		if err != nil {
-			return err
-		}
-		op.denied = errors.Join(op.denied, denied)
+		needed = append(needed, what)
 	}
-	return nil
+	return d.noteDenied(ctx, op, needed)
 }
 
-// checkAccess asks whether the account may make a request. It returns a *verify.PermissionError as
-// denied if it may not.
-func checkAccess(ctx context.Context, a *apply.Applier, what authorizationv1.ResourceAttributes) (denied, err error) {
-	allowed, err := a.MayRequest(ctx, what)
-	if err != nil || allowed {
-		return nil, err
+// noteDenied notes in the operation which requests the account may not make.
+func (d *Deployer) noteDenied(ctx context.Context, op *Operation, needed []authorizationv1.ResourceAttributes) error {
+	applier := d.newApplier(op)
+	denied := make([]error, len(needed))
+	var questions errgroup.Group
+	for i, what := range needed {
+		questions.Go(func() error {
+			allowed, err := applier.MayRequest(ctx, what)
+			if err == nil && !allowed {
+				denied[i] = &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
+			}
+			return err
+		})
 	}
-	return &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}, nil
+	err := questions.Wait()
+	op.denied = errors.Join(append([]error{op.denied}, denied...)...)
+	return err
 }

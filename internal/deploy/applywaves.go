@@ -104,12 +104,7 @@ func (r *run) trackAndMakeRoom(ctx context.Context, targets []track.Target) erro
 	defer cancel()
 	stuck := &stuckObjects{lacks: map[kube.ID]track.Finding{}}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- r.trackBy(ctx, targets, func(e track.Event) {
-			stuck.note(e)
-			r.emit(Event{Event: e})
-		})
-	}()
+	go func() { ended <- r.track(ctx, targets, stuck.note) }()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {

@@ -70,6 +70,16 @@ func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.H
 	return history, err
 }
 
+// latestRecord also reads the latest record of the release.
+func (d *Deployer) latestRecord(ctx context.Context, name string) (*release.History, *release.Record, error) {
+	history, err := d.existingHistory(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	record, err := history.Load(ctx, history.Latest().Revision)
+	return history, record, err
+}
+
 // newRecord returns the record of a new revision.
 func newRecord(content helmrelease.Release, notes, description string) *release.Record {
 	content.Info = &helmrelease.Info{Notes: notes, Description: description}

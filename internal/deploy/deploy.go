@@ -121,7 +121,7 @@ type Operation struct {
 	history       *release.History                   // that was decided on; nil when none was read, and when it is carried out
 	showLogs      bool                               // for a test: report the logs of the pods
 	wait          bool                               // until what was applied is ready, or what was deleted is gone
-	undoes        *failedRun                         // the run that it undoes; nil for every other operation
+	undoes        *Operation                         // the failed one that it undoes; nil for every other operation
 	unrecorded    bool                               // an uninstall whose record admission refuses to write at the beginning: only its end is tried again
 	denied        error                              // permissions that are missing, besides those of Plan; see CheckPermissions
 }

@@ -46,10 +46,8 @@ func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts 
 	switch {
 	case opts.IgnoreMissing && errors.As(err, new(*release.NotFoundError)):
 		l.warn(NothingToUninstall(name))
-		if opts.OnEvent != nil {
-			op := &Operation{Verb: Uninstall, Release: name, Namespace: d.Namespace, Place: d.Place()}
-			opts.OnEvent(Event{Event: track.Event{Kind: Ended}, Operation: op})
-		}
+		op := &Operation{Verb: Uninstall, Release: name, Namespace: d.Namespace, Place: d.Place()}
+		serial(opts.OnEvent)(Event{Event: track.Event{Kind: Ended}, Operation: op})
 		return Outcome{}
 	case err != nil:
 		return Outcome{Err: err}

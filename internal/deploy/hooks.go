@@ -201,7 +201,7 @@ func (r *hookRunner) runOne(ctx context.Context, h *helmrelease.Hook) (ranHook, 
 	began := time.Now()
 	err := r.create(ctx, h, &ran)
 	if err == nil {
-		err = r.track(ctx, r.targets(ran.objects))
+		err = r.track(ctx, r.targets(ran.objects), nil)
 	}
 	h.LastRun.CompletedAt = helmtime.Now()
 	h.LastRun.Phase = helmrelease.HookPhaseSucceeded

@@ -30,10 +30,8 @@ type LiveObject struct {
 // fields, in the order of the manifest. An unreadable object is Waiting, and its message
 // says why. It changes nothing.
 func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]LiveObject, error) {
-	return d.readLiveObjects(ctx, d.newTracker(), record)
+	return d.readLiveObjects(ctx, track.New(d.Cluster, d.Settings.Track), record)
 }
-
-func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.Settings.Track) }
 
 // trackerFor returns a tracker that also knows which objects an operation declares: not all of them are
 // tracked.
@@ -125,7 +123,7 @@ func (d *Deployer) readLiveObject(ctx context.Context, namespace string, object 
 // track.Tracker.Wait, or says which objects are missing.
 func (d *Deployer) TrackRevision(ctx context.Context, record *release.Record, onEvent EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Place: d.Place(), Next: record, Plan: &apply.Plan{}}
-	r := &run{d: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: d.newTracker()}
+	r := &run{d: d, op: op, emit: serial(onEvent), began: time.Now(), tracker: track.New(d.Cluster, d.Settings.Track)}
 	r.tell(Began, Event{Operation: op})
 	err := r.trackRevision(ctx)
 	if err != nil {

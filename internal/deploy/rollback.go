@@ -21,7 +21,7 @@ type RollbackRequest struct {
 	Revision    int
 	Description string
 
-	undoes *failedRun // see Operation
+	undoes *Operation // see Operation
 }
 
 // Rollback decides a rollback. It only reads.

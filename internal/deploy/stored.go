@@ -15,6 +15,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/internal/program"
+	"deployer/track/finding"
 )
 
 // checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
@@ -32,7 +33,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		if err != nil {
 			return err
 		}
-		if len(reaches) > 0 && !op.undoes.hasHook(h) {
+		if len(reaches) > 0 && !op.undoes.rendersHook(h) {
 			refused, objects = append(refused, h), append(objects, reaches...)
 		}
 	}
@@ -101,7 +102,7 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation) error 
 	}
 	var created []kube.ID
 	for c := range op.Plan.Changes() {
-		if c.Action == decide.Create && c.ID.Namespace != d.Namespace && !op.undoes.hasPruned(c.ID) {
+		if c.Action == decide.Create && c.ID.Namespace != d.Namespace && !op.undoes.prunes(c.ID) {
 			created = append(created, c.ID)
 		}
 	}
@@ -115,12 +116,9 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation) error 
 			continue
 		}
 		record, err := op.history.Load(ctx, s.Revision)
-		if err != nil {
-			continue // it proves nothing
-		}
-		manifests, err := parser.Parse(record.Manifest)
-		if err != nil {
-			continue
+		var manifests []kube.Manifest
+		if err == nil {
+			manifests, _ = parser.Parse(record.Manifest) // what can't be read proves nothing
 		}
 		for _, m := range manifests {
 			created = slices.DeleteFunc(created, func(id kube.ID) bool {
@@ -132,10 +130,8 @@ func (d *Deployer) checkStoredObjects(ctx context.Context, op *Operation) error 
 	if len(created) == 0 {
 		return nil
 	}
-	slices.SortFunc(created, func(a, b kube.ID) int { return strings.Compare(a.String(), b.String()) })
-	text := fmt.Sprintf("revision %d of release %s would create objects outside of namespace %s that no other revision has:", op.Target, op.Release, d.Namespace)
-	for _, id := range created {
-		text += "\n  " + id.String()
-	}
-	return refusal(program.WithHint(errors.New(text), fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.OnCluster, op.Release, d.Namespace, op.Target)))
+	names := slices.Sorted(slices.Values(finding.IDs(created).Names()))
+	err := fmt.Errorf("revision %d of release %s would create objects outside of namespace %s that no other revision has:\n  %s",
+		op.Target, op.Release, d.Namespace, strings.Join(names, "\n  "))
+	return refusal(program.WithHint(err, fmt.Sprintf("to look at them: %s get manifest %s -n %s --revision %d; to create them: --allow-stored-hooks", program.OnCluster, op.Release, d.Namespace, op.Target)))
 }

@@ -24,17 +24,12 @@ type TestRequest struct {
 // changes no object of the release and creates no revision; the outcomes are written into
 // the latest record.
 func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error) {
-	history, err := d.existingHistory(ctx, req.Name)
+	history, record, err := d.latestRecord(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
-	latest := history.Latest()
-	if latest.Status == helmrelease.StatusUninstalled {
-		return nil, uninstalledError(history.Namespace, req.Name, latest.Revision)
-	}
-	record, err := history.Load(ctx, latest.Revision)
-	if err != nil {
-		return nil, err
+	if record.Info.Status == helmrelease.StatusUninstalled {
+		return nil, uninstalledError(history.Namespace, req.Name, record.Version)
 	}
 	op := d.newOperation(Test, history)
 	op.Next, op.Plan, op.showLogs = record, &apply.Plan{}, req.Logs

@@ -38,34 +38,19 @@ func (e *RolledBackError) Error() string {
 // Unwrap gives both failures.
 func (e *RolledBackError) Unwrap() error { return errors.Join(e.Cause, e.Rollback) }
 
-// A failedRun is what an undo has to know of the run that it undoes.
-type failedRun struct {
-	hooks  []*helmrelease.Hook // of its chart
-	pruned []kube.ID           // objects of the release that it has deleted, or was going to
+// rendersHook reports whether the operation's chart has this very hook, and prunes whether the operation deletes an object that
+// the release had. Of a nil operation neither is true.
+func (o *Operation) rendersHook(h *helmrelease.Hook) bool {
+	return o != nil && verbs[o.Verb].renders && slices.ContainsFunc(o.Next.Hooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
 }
 
-func newFailedRun(op *Operation) *failedRun {
-	out := &failedRun{}
-	for _, c := range slices.Concat(op.Plan.Orphans()...) {
-		out.pruned = append(out.pruned, c.ID)
-	}
-	if verbs[op.Verb].renders {
-		out.hooks = op.Next.Hooks
-	}
-	return out
+func (o *Operation) prunes(id kube.ID) bool {
+	return o != nil && slices.ContainsFunc(slices.Concat(o.Plan.Orphans()...), func(c apply.Change) bool { return c.ID == id })
 }
 
-// hasHook reports whether the run's chart has this very hook, and hasPruned whether the run has deleted an object, or
-// was going to. Of a nil run neither is true.
-func (f *failedRun) hasHook(h *helmrelease.Hook) bool {
-	return f != nil && slices.ContainsFunc(f.hooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
-}
-
-func (f *failedRun) hasPruned(id kube.ID) bool { return f != nil && slices.Contains(f.pruned, id) }
-
-// undoing makes the operation one that undoes a run: it waits until all is ready. A nil run changes nothing.
-func (o *Operation) undoing(run *failedRun) *Operation {
-	o.undoes, o.wait = run, o.wait || run != nil
+// undoing makes the operation one that undoes a failed one: it waits until all is ready. With nil it changes nothing.
+func (o *Operation) undoing(failed *Operation) *Operation {
+	o.undoes, o.wait = failed, o.wait || failed != nil
 	return o
 }
 
@@ -98,13 +83,13 @@ func (l *lifecycle) decideUndo(ctx context.Context, failed Outcome) (*Operation,
 	}
 	var back *Operation
 	var err error
-	switch op, run := failed.Operation, newFailedRun(failed.Operation); op.Verb {
+	switch op := failed.Operation; op.Verb {
 	case Install:
-		back, err = l.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil, undoes: run})
+		back, err = l.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil, undoes: op})
 	case Uninstall: // back to the revision that was being uninstalled
-		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version, undoes: run})
+		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version, undoes: op})
 	default:
-		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, undoes: run})
+		back, err = l.Rollback(ctx, RollbackRequest{Name: op.Release, undoes: op})
 	}
 	switch {
 	case err != nil:

@@ -24,17 +24,12 @@ type UninstallRequest struct {
 	KeepHistory bool
 	Description string
 
-	undoes *failedRun // see Operation
+	undoes *Operation // see Operation
 }
 
 // Uninstall decides an uninstall. It only reads.
 func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
-	history, err := d.existingHistory(ctx, req.Name)
-	if err != nil {
-		return nil, err
-	}
-	latest := history.Latest()
-	record, err := history.Load(ctx, latest.Revision)
+	history, record, err := d.latestRecord(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +113,7 @@ func (r *run) waitUntilGone(ctx context.Context) error {
 		return errors.Join(unreadable...)
 	}
 	return r.runStep(ctx, StepWait, len(targets), func() error {
-		err := r.track(ctx, targets)
+		err := r.track(ctx, targets, nil)
 		timeout, ok := errors.AsType[*track.TimeoutError](err)
 		waitsForMore := func(s track.Status) bool { return s.ID.IsCRD() || len(apply.ForeignFinalizers(s.Finalizers)) == 0 }
 		if !ok || ctx.Err() != nil || slices.ContainsFunc(timeout.NotReady, waitsForMore) {

@@ -42,24 +42,25 @@ func (r *run) appliedInOrder() []*apply.Change {
 func (r *run) waitFor(ctx context.Context, targets []track.Target) error {
 	return r.runStep(ctx, StepWait, len(targets), func() error {
 		if len(r.op.Plan.Prune) == 0 {
-			return r.track(ctx, targets)
+			return r.track(ctx, targets, nil)
 		}
 		return r.trackAndMakeRoom(ctx, targets)
 	})
 }
 
-// track tracks targets within the timeout of one wait.
-func (r *run) track(ctx context.Context, targets []track.Target) error {
-	return r.trackBy(ctx, targets, func(e track.Event) { r.emit(Event{Event: e}) })
-}
-
-func (r *run) trackBy(ctx context.Context, targets []track.Target, onEvent func(track.Event)) error {
+// track tracks targets within the timeout of one wait. note, which may be nil, takes in what is told of them.
+func (r *run) track(ctx context.Context, targets []track.Target, note func(track.Event)) error {
 	if limit := r.d.Settings.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	return r.tracker.Wait(ctx, targets, onEvent)
+	return r.tracker.Wait(ctx, targets, func(e track.Event) {
+		if note != nil {
+			note(e)
+		}
+		r.emit(Event{Event: e})
+	})
 }
 
 // trackTargets returns the targets to track for changes, except those for which skip returns true.
