@@ -47,7 +47,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := inspect.DriftOf(ctx, d.newApplier(upgradeOperation(history)), req, record.Version)
+	found, err := inspect.DriftOf(ctx, d.newApplier(d.newOperation(Upgrade, history)), req, record.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,6 @@ func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error)
 		}
 	}
 	return &Drift{Release: name, Namespace: d.Namespace, Place: d.Place(), Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
-}
-
-// upgradeOperation returns an upgrade that is never carried out, to ask what it would do.
-func upgradeOperation(history *release.History) *Operation {
-	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
 }
 
 // inspectionRequest returns a request with what a revision has applied: its manifest, and those objects of
@@ -166,7 +161,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if req.Stored, err = d.storedRevisions(ctx, history); err != nil {
 		return nil, err
 	}
-	op := upgradeOperation(history)
+	op := d.newOperation(Upgrade, history) // which is never carried out
 	found, err := inspect.Explain(ctx, d.newApplier(op), req)
 	if err != nil {
 		return nil, err

@@ -25,9 +25,11 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	op.history, op.applier = nil, nil // the records and objects of thousands of objects take megabytes
 	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
 	applier.OnAdoption = journal.recordAdoption
+	tracking := d.Settings.Track
+	tracking.Declares = op.Plan.Declares // also what isn't tracked
 	r := &run{
 		d: d, op: op, lock: lock, emit: serial(onEvent), began: time.Now(), journal: journal,
-		applier: applier, tracker: d.trackerFor(op), wasAwaited: map[kube.ID]bool{},
+		applier: applier, tracker: track.New(d.Cluster, tracking), wasAwaited: map[kube.ID]bool{},
 	}
 	r.tell(Began, Event{Operation: op})
 	if op.MadeNamespace {

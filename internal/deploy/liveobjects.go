@@ -33,14 +33,6 @@ func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]L
 	return d.readLiveObjects(ctx, track.New(d.Cluster, d.Settings.Track), record)
 }
 
-// trackerFor returns a tracker that also knows which objects an operation declares: not all of them are
-// tracked.
-func (d *Deployer) trackerFor(op *Operation) *track.Tracker {
-	opts := d.Settings.Track
-	opts.Declares = op.Plan.Declares
-	return track.New(d.Cluster, opts)
-}
-
 func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, record *release.Record) ([]LiveObject, error) {
 	manifests, err := chart.Parse(record.Manifest)
 	if err != nil {
