@@ -27,17 +27,17 @@ func dependencyList(e *env) *command {
 			{name: "max-col-width", usage: "maximum width of a column, in characters", is: usual | safe, value: count(&width, 80)},
 			outputFlag(e),
 		},
-		action: withFormat(e, 0, 1, "a chart", func(_ context.Context, args []string, format output.Format) error {
+		action: withArguments(0, 1, "a chart", func(_ context.Context, args []string) error {
 			path := chartDirectory(args)
 			found, warnings, err := develop.Dependencies(path)
 			if err != nil {
 				return err
 			}
-			if format != output.FormatTable {
+			if e.format != output.FormatTable {
 				for _, w := range warnings {
 					e.warn(w)
 				}
-				return output.Encode(e.streams.Out, format, append([]develop.Dependency{}, found...))
+				return output.Encode(e.streams.Out, e.format, append([]develop.Dependency{}, found...))
 			}
 			if found == nil {
 				return printTo(e.streams.Out, fmt.Sprintf("WARNING: no dependencies at %s\n", filepath.Join(path, "charts")))

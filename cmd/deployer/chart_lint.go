@@ -32,7 +32,7 @@ deployer lint ./chart --with-subcharts -f values.yaml`,
 			outputFlag(e),
 			{name: "kube-version", usage: "Kubernetes `RELEASE` for capabilities and deprecations", is: usual | safe, value: text(&o.Kubernetes)},
 		}, request.valueFlags()...),
-		action: withFormat(e, 0, -1, "", func(ctx context.Context, paths []string, format output.Format) error {
+		action: withArguments(0, -1, "", func(ctx context.Context, paths []string) error {
 			if len(paths) == 0 {
 				paths = []string{"."}
 			}
@@ -47,13 +47,13 @@ deployer lint ./chart --with-subcharts -f values.yaml`,
 			}
 			e.hideValues(values)
 			o.Namespace, o.AsHelm, o.ValueFiles = e.offlineNamespace(), e.call.asHelm, request.valueFiles()
-			return lint(ctx, e, paths, values, o, quiet, format)
+			return lint(ctx, e, paths, values, o, quiet)
 		}),
 	}
 }
 
 // lint reports on each chart in Helm's words, and at the end how many failed.
-func lint(ctx context.Context, e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool, format output.Format) error {
+func lint(ctx context.Context, e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool) error {
 	text, failed, notable := "", 0, false
 	document := lintDocument{Charts: []lintedChart{}}
 	for _, path := range paths {
@@ -86,8 +86,8 @@ func lint(ctx context.Context, e *env, paths []string, values map[string]any, o 
 	if failed == 0 && (!quiet || notable) {
 		text += summary + "\n"
 	}
-	if format != output.FormatTable {
-		if err := output.Encode(e.streams.Out, format, document); err != nil || failed == 0 {
+	if e.format != output.FormatTable {
+		if err := output.Encode(e.streams.Out, e.format, document); err != nil || failed == 0 {
 			return err
 		}
 		return alreadyShown{errors.New(summary)}

@@ -35,8 +35,8 @@ func showPart(e *env, part develop.Part, usage string) *command {
 		steps:    "CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.",
 		examples: fmt.Sprintf("deployer show %s ./chart\ndeployer show %[1]s bitnami/nginx --version ^18", part),
 		flags:    flags,
-		action: withFormat(e, 1, 1, "a chart", func(ctx context.Context, args []string, format output.Format) error {
-			if format != output.FormatTable && path != "" {
+		action: withArguments(1, 1, "a chart", func(ctx context.Context, args []string) error {
+			if e.format != output.FormatTable && path != "" {
 				return usagef("show values", "--jsonpath and --output can't be combined")
 			}
 			o.ForInspection = true
@@ -47,12 +47,12 @@ func showPart(e *env, part develop.Part, usage string) *command {
 			for _, w := range loaded.Warnings {
 				e.warn(w)
 			}
-			if format != output.FormatTable {
+			if e.format != output.FormatTable {
 				document, err := develop.Document(loaded.Helm, part)
 				if err != nil {
 					return err
 				}
-				return output.Encode(e.streams.Out, format, document)
+				return output.Encode(e.streams.Out, e.format, document)
 			}
 			text, err := develop.Show(loaded.Helm, part, path)
 			if err != nil {

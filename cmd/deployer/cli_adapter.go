@@ -14,9 +14,13 @@ import (
 // flags that are given, in their order. All values that can't be read are reported together.
 func (l commandLine) run(ctx context.Context, e *env) error {
 	path := l.command()
+	e.readingFlags = true
 	problems := e.readEnvironment(l.leaf.flags)
 	e.warnOfMisspelt(os.Environ())
 	c := &cli.Command{Name: l.leaf.name, HideHelp: true, Action: func(c *cli.Context) error {
+		problems = append(problems, checkFlags(l.leaf.flags)...)
+		e.readingFlags = false
+		e.releaseWarnings(e.warn)
 		if err := errors.Join(problems...); err != nil {
 			return &usageError{err: err, command: path}
 		}

@@ -297,6 +297,29 @@ func (e *env) readEnvironment(flags []*flag) []error {
 	return problems
 }
 
+// useFlags gives flags with an attribute what an unfinished or wrong command line and their variables say. What can't be
+// read counts as not there.
+func (e *env) useFlags(flags []*flag, one attribute) {
+	flags = slices.DeleteFunc(slices.Clone(flags), func(f *flag) bool { return !f.is.has(one) || f.isHidden() })
+	_ = e.readEnvironment(flags)
+	for _, given := range e.call.flags {
+		if slices.Contains(flags, given.flag) {
+			_ = given.flag.value.set(given.value)
+		}
+	}
+	_ = checkFlags(flags)
+}
+
+// checkFlags checks what depends on several flags.
+func checkFlags(flags []*flag) (problems []error) {
+	for _, f := range flags {
+		if f.value.check != nil {
+			problems = append(problems, f.value.check())
+		}
+	}
+	return problems
+}
+
 // warnOfMisspelt warns of variables that are one letter away from one of a flag of any command.
 func (e *env) warnOfMisspelt(environment []string) {
 	const prefix = "DEPLOYER_"

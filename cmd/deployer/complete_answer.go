@@ -83,7 +83,8 @@ func answerCompletion(ctx context.Context, e *env, before []string, last string)
 		}
 		before = rest
 	}
-	e.useGlobalFlags(p.flags)
+	e.call.flags = p.flags
+	e.useFlags(e.global, everywhere) // so that the right cluster and files are asked
 	if p.leaf == nil {
 		maps.Copy(p.known, flagTable(e.global))
 	}
@@ -102,18 +103,6 @@ func answerCompletion(ctx context.Context, e *env, before []string, last string)
 		return completion{directive: directiveNoFiles}
 	}
 	return q.argument()
-}
-
-// useGlobalFlags takes over the global flags on an unfinished command line, and their variables, so
-// that the right cluster and files are asked. What can't be read counts as not there.
-func (e *env) useGlobalFlags(given []givenFlag) {
-	e.call.flags = given
-	_ = e.readEnvironment(e.global)
-	for _, g := range given {
-		if g.flag.is.has(everywhere) && !g.flag.isHidden() { // hidden ones would warn that they have no effect
-			_ = g.flag.value.set(g.value)
-		}
-	}
 }
 
 // A completionRequest is one place of a command line to complete.

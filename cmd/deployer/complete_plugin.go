@@ -55,7 +55,8 @@ func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completio
 	if err != nil {
 		return q.flagValue(args[len(args)-1])
 	}
-	q.e.useGlobalFlags(own)
+	q.e.call.flags = own
+	q.e.useFlags(q.e.global, everywhere)
 	words, path, theirs := wordsOf(p).at(theirs)
 	offered, isFlag := completion{directive: directiveFiles}, strings.HasPrefix(q.last, "-")
 	switch {

@@ -3,10 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"deployer/internal/hide"
-	"deployer/internal/program"
 	"deployer/internal/view/output"
 	"deployer/internal/view/run"
 	"deployer/release"
@@ -18,15 +16,32 @@ type console struct {
 	call     call
 	colour   output.Colour
 	debug    bool
-	format   string // -o
-	progress string // auto, plain or none
+	format   output.Format // -o
+	progress string        // auto, plain or none
+
+	resultFile string // the files of the reports on the run; empty for none
+	junitFile  string
 
 	hidden *hide.Texts // what must not be shown; nil for commands that show what Helm shows
 	view   *run.View   // shows the run; nil before it began
 
 	brokenPipes  chan os.Signal // receives SIGPIPE while broken pipes are survived; otherwise nil
+	readingFlags bool           // not all flags have their values yet
 	heldWarnings []string       // to be shown later: by the view, which hasn't begun, or if the command fails, see isQuiet
 	planShown    bool           // standard output has a plan
+}
+
+// reportsEnd reports whether the command tells programs how it ended.
+func (c *console) reportsEnd() bool {
+	return c.call.leaf != nil && c.call.leaf.is.has(reports) && (c.call.leaf.name != "status" || c.call.hasFlag("watch"))
+}
+
+// formatForPrograms returns JSON or YAML if the command reports its end in it; otherwise the table.
+func (c *console) formatForPrograms() output.Format {
+	if c.reportsEnd() && !c.call.asHelm && (c.format == output.FormatJSON || c.format == output.FormatYAML) {
+		return c.format
+	}
+	return output.FormatTable
 }
 
 // hideValues makes the output hide values whose keys are confidential.
@@ -45,7 +60,7 @@ func (c *console) warn(text string) {
 		return
 	}
 	isForView := c.view == nil && c.formatForPrograms() != output.FormatTable
-	if isForView || c.call.asHelm && !c.streams.ErrTTY { // later flags decide whether it is shown
+	if c.readingFlags || isForView || c.call.asHelm && !c.streams.ErrTTY { // later flags decide whether it is shown
 		c.heldWarnings = append(c.heldWarnings, text)
 		return
 	}
@@ -59,10 +74,11 @@ func (c *console) printWarning(text string) {
 
 // releaseWarnings passes on the held warnings.
 func (c *console) releaseWarnings(show func(text string)) {
-	for _, text := range c.heldWarnings {
+	held := c.heldWarnings
+	c.heldWarnings = nil
+	for _, text := range held {
 		show(text)
 	}
-	c.heldWarnings = nil
 }
 
 // warnUnreadable says why some revisions can't be read. The command that shows them doesn't
@@ -87,16 +103,3 @@ func (c *console) outPalette() output.Palette { return c.streams.OutPalette(c.co
 
 // palette is that of standard error.
 func (c *console) palette() output.Palette { return c.streams.ErrPalette(c.colour) }
-
-// outputFormat reads -o of a command.
-func (c *console) outputFormat(parse func(string) (output.Format, error)) (output.Format, error) {
-	f, err := parse(c.format)
-	if err != nil {
-		formats := slices.DeleteFunc(append([]string{"table", "json", "yaml"}, planFormats...), func(name string) bool {
-			_, err := parse(name)
-			return err != nil
-		})
-		return "", &usageError{err: program.Suggest(err, c.format, formats), command: c.call.command()}
-	}
-	return f, nil
-}

@@ -51,6 +51,7 @@ const (
 	risky     // deletes, overrides or skips a check: suggestions are pasted without thought
 	fixed     // a saved plan has decided it, so apply doesn't have it
 	rendering // says what is rendered from which chart, so apply needs it again
+	reporting // says how and where a run reports its end, also one that never began
 	applying  // has an effect only where objects are applied, and none in an uninstall
 
 	everywhere    // of every command

@@ -42,7 +42,7 @@ type call struct {
 func newEnv(streams output.Streams, path string) *env {
 	return &env{
 		console: console{
-			streams: streams, colour: output.ColourAuto,
+			streams: streams, colour: output.ColourAuto, format: output.FormatTable,
 			call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
 		},
 	}
@@ -137,6 +137,32 @@ func (e *env) finish(ctx context.Context, err error) int {
 	return code
 }
 
+// reportEarlyFailure writes the documents of a run that failed before it began.
+func (e *env) reportEarlyFailure(ctx context.Context, failure error) {
+	if e.call.leaf == nil || !e.call.leaf.is.has(reports) {
+		return
+	}
+	format := e.formatForPrograms()
+	if e.view != nil || e.planShown || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)) || format == output.FormatTable && e.resultFile == "" && e.junitFile == "" {
+		return
+	}
+	writable := func(file string) string {
+		if run.CheckWritable(file) != nil {
+			return ""
+		}
+		return file
+	}
+	e.view = run.New(e.streams, run.Options{
+		Format: format, Progress: "none", Colour: e.colour, ResultFile: writable(e.resultFile), JUnitFile: writable(e.junitFile), Hidden: e.hidden,
+		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
+	})
+	e.releaseWarnings(e.view.Warn)
+	if e.cluster != nil {
+		failure = withAccountHint(failure)
+	}
+	_ = e.view.Close(failure) // what can't be written ends with the failure's code
+}
+
 // printError shows an error, unless the report of the run has shown it.
 func (e *env) printError(err error) {
 	if e.view != nil && e.view.Reported(err) {
@@ -158,7 +184,7 @@ func (e *env) printError(err error) {
 
 // errorLine is the line that follows the report of an error; empty for none.
 func (e *env) errorLine(err error) string {
-	if err == nil || !e.call.asHelm && e.format != "" && e.format != string(output.FormatTable) {
+	if err == nil || !e.call.asHelm && e.format != output.FormatTable {
 		return ""
 	}
 	return e.call.helmErrorLine(err)

@@ -47,7 +47,8 @@ func TestGroupWithCommas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.useGlobalFlags(line.flags)
+		e.call.flags = line.flags
+		e.useFlags(e.global, everywhere)
 		if got := e.kube.AuthInfo.ImpersonateGroups; !slices.Equal(got, c.want) {
 			t.Errorf("groups of %q are %q, want %q", c.flags, got, c.want)
 		}

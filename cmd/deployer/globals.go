@@ -6,6 +6,7 @@ import (
 	stdflag "flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,12 +56,31 @@ func (e *env) groups() value {
 	})
 }
 
-// outputFlag is -o of commands with a result. words are the formats beside those that all of them have.
-func outputFlag(e *env, words ...string) *flag {
-	v := text(&e.format, "table")
+// outputFlag is -o of commands with a result.
+func outputFlag(e *env) *flag {
+	return outputFlagWith(e, func() func(string) (output.Format, error) { return output.ParseFormat })
+}
+
+// outputFlagWith is -o of a command where other flags choose what reads the format. words are the formats that help has
+// beside those of all commands.
+func outputFlagWith(e *env, parser func() func(string) (output.Format, error), words ...string) *flag {
+	var asked string
+	v := text(&asked, "table")
 	v.words = append([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format", "yaml\tOutput result in YAML format"}, words...)
-	formats := strings.Join(append([]string{"table", "json", "yaml"}, words...), ", ")
-	return &flag{name: "output", also: "o", usage: "output `FORMAT`: " + formats, is: common | safe, value: v}
+	formats := []string{"table", "json", "yaml"}
+	v.check = func() error {
+		parse := parser()
+		format, err := parse(asked)
+		if err != nil {
+			return program.Suggest(err, asked, slices.DeleteFunc(append(formats, planFormats...), func(name string) bool {
+				_, err := parse(name)
+				return err != nil
+			}))
+		}
+		e.format = format
+		return nil
+	}
+	return &flag{name: "output", also: "o", usage: "output `FORMAT`: " + strings.Join(append(formats, words...), ", "), is: common | safe | reporting, value: v}
 }
 
 // withArguments is the action of a command with at least minArgs and at most maxArgs arguments; -1 is any number. names
@@ -88,17 +108,6 @@ func withShellHint(err error, args []string) error {
 		}
 	}
 	return err
-}
-
-// withFormat is withArguments for a command with -o: do gets the format too.
-func withFormat(e *env, minArgs, maxArgs int, names string, do func(ctx context.Context, args []string, format output.Format) error) action {
-	return withArguments(minArgs, maxArgs, names, func(ctx context.Context, args []string) error {
-		format, err := e.outputFormat(output.ParseFormat)
-		if err != nil {
-			return err
-		}
-		return do(ctx, args, format)
-	})
 }
 
 func printTo(w io.Writer, text string) error {

@@ -23,7 +23,7 @@ func (o *operationFlags) writesAsHelm(e *env) bool { return e.call.asHelm && o.f
 
 // showAsHelm shows what would be deployed: hooks and manifest, and with --debug
 // the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
-func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation, format output.Format) error {
+func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation) error {
 	for _, w := range op.Warnings {
 		e.warn(w)
 	}
@@ -31,7 +31,7 @@ func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation, format output.
 	if o.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
-	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.debug})
+	return o.writeResult(e, op, op.Next, helm.StatusOptions{Manifest: true, Everything: e.debug})
 }
 
 // withManifests returns a copy of a record with other manifests: of the release, and of its hooks.
@@ -57,9 +57,9 @@ func hideSecretsOf(record *release.Record) *release.Record {
 
 // announceInstall says that an upgrade installs a release that doesn't exist yet.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
-func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
+func (o *operationFlags) announceInstall(e *env, op *deploy.Operation) error {
 	isFirstInstall := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
-	if !isFirstInstall || o.failurePrefix != upgradeFailed || format != output.FormatTable {
+	if !isFirstInstall || o.failurePrefix != upgradeFailed || e.format != output.FormatTable {
 		return nil
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))
@@ -67,12 +67,12 @@ func (o *operationFlags) announceInstall(e *env, op *deploy.Operation, format ou
 
 // writeResult writes what Helm writes to standard output after a success, and after
 // tests in any case.
-func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
+func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, show helm.StatusOptions) error {
 	out, logs := e.streams.Out, o.podLogs
-	hides := format == output.FormatTable && !show.Manifest // JSON, YAML and the manifest are whole, as Helm's
-	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
+	hides := e.format == output.FormatTable && !show.Manifest // JSON, YAML and the manifest are whole, as Helm's
+	show.Format, show.HideNotes, show.Chart = e.format, o.hideNotes, true
 	switch {
-	case format != output.FormatTable:
+	case e.format != output.FormatTable:
 		return helm.Status(out, record, show)
 	case !e.call.asHelm && !o.isPlanning() && op.Verb != deploy.Test: // the last line says how it ended
 		if notes := strings.TrimSpace(e.hidden.Hide(record.Info.Notes)); notes != "" && !o.hideNotes && op.Verb != deploy.Rollback && op.Verb != deploy.Uninstall {

@@ -50,6 +50,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	line, err := e.parseCommandLine(args[1:])
 	e.call.commandLine = line
 	switch {
+	case err != nil && line.leaf != nil:
+		e.useFlags(line.leaf.flags, reporting)
 	case err != nil:
 	case line.help != noHelp || line.leaf == nil:
 		err = e.printHelp(line.words, cmp.Or(line.help, usualHelp))

@@ -74,7 +74,7 @@ func pluginList(ps plugins) *command {
 		examples: "deployer plugin list -o json",
 		codes:    "0 done, even if there are none; 1 a plugin is broken",
 		flags:    []*flag{outputFlag(ps.env)},
-		action: withFormat(ps.env, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
 			found, broken := plugin.Find(ps.places().Plugins)
 			rows, list := [][]string{}, []map[string]string{}
 			for _, p := range found {
@@ -83,10 +83,10 @@ func pluginList(ps plugins) *command {
 				list = append(list, map[string]string{"name": p.Name, "version": p.Version, "description": p.Description})
 			}
 			var errs []error
-			if format == output.FormatTable {
+			if ps.format == output.FormatTable {
 				errs = append(errs, output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows))
 			} else {
-				errs = append(errs, output.Encode(ps.streams.Out, format, list))
+				errs = append(errs, output.Encode(ps.streams.Out, ps.format, list))
 			}
 			for _, b := range broken {
 				errs = append(errs, b)

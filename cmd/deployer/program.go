@@ -51,13 +51,9 @@ deployer version --template '{{.Version}}'`,
 }
 
 func (c *console) printVersion() error {
-	format, err := c.outputFormat(output.ParseFormat)
-	if err != nil {
-		return err
-	}
 	info := buildInfo()
-	if format != output.FormatTable {
-		return output.Encode(c.streams.Out, format, info)
+	if c.format != output.FormatTable {
+		return output.Encode(c.streams.Out, c.format, info)
 	}
 	return printTo(c.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
 		info.Version, cmp.Or(info.Commit, "unknown"), info.Go, info.Helm, info.ClientGo))
@@ -143,13 +139,13 @@ func envCommand(e *env) *command {
 		examples: `deployer env
 deployer env HELM_REPOSITORY_CONFIG`,
 		flags: []*flag{outputFlag(e)},
-		action: withFormat(e, 0, 1, "a variable", func(_ context.Context, args []string, format output.Format) error {
+		action: withArguments(0, 1, "a variable", func(_ context.Context, args []string) error {
 			variables := e.helmVariables()
 			switch {
-			case format != output.FormatTable && len(args) == 1:
-				return output.Encode(e.streams.Out, format, variables[args[0]])
-			case format != output.FormatTable:
-				return output.Encode(e.streams.Out, format, variables)
+			case e.format != output.FormatTable && len(args) == 1:
+				return output.Encode(e.streams.Out, e.format, variables[args[0]])
+			case e.format != output.FormatTable:
+				return output.Encode(e.streams.Out, e.format, variables)
 			case len(args) == 1:
 				return printTo(e.streams.Out, variables[args[0]]+"\n")
 			}

@@ -55,17 +55,13 @@ deployer apply web.plan ./chart -f values.yaml
 deployer apply web.plan --dry-run`,
 		codes: "the same as upgrade's, and 4 if the plan no longer fits the cluster",
 		flags: o.flags(e),
-		action: withArguments(1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
+		action: o.action(e, 1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}
 }
 
 func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
-	format, err := o.checkFlags(e)
-	if err != nil {
-		return err
-	}
 	f, err := planfile.Read(args[0])
 	if err != nil {
 		return err
@@ -83,7 +79,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	o.settings.Policies = f.Policies
-	return o.operateChecked(ctx, e, f.Release, format, f.DecideFunc(o.digest, identities, rerender))
+	return o.operate(ctx, e, f.Release, f.DecideFunc(o.digest, identities, rerender))
 }
 
 // rerenderFunc returns what decides from chart and values, for plans that

@@ -10,6 +10,7 @@ import (
 	"deployer/apply/decide"
 	"deployer/chart/retain"
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
 	"deployer/track"
 )
 
@@ -31,8 +32,8 @@ func (o *operationFlags) flags(e *env) []*flag {
 		{name: "field-validation", usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", is: rare | safe | fixed, value: choice(&s.Validation, "warn", "strict", "ignore")},
 		progressFlag(e, ""),
 		{name: "logs", usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", is: rare | safe, value: choiceFunc(func(word string) { s.Track.Logs = logModes[word] }, logWords[0], logWords)},
-		o.resultFlag(""),
-		o.junitFlag(),
+		resultFlag(e, ""),
+		junitFlag(e),
 	}
 	var formats []string
 	if o.plan.only {
@@ -41,7 +42,7 @@ func (o *operationFlags) flags(e *env) []*flag {
 		flags = append(flags, o.confirm.flag())
 	}
 	flags = inGroup("Deploying", append(flags, lockFlags(s, &o.options.LockTimeout, rare)...))
-	return append(append(flags, outputFlag(e, formats...)), trackingFlags(&s.Track)...)
+	return append(append(flags, outputFlagWith(e, func() func(string) (output.Format, error) { return o.formatParser(e) }, formats...)), trackingFlags(&s.Track)...)
 }
 
 // undoFlags say when a run that didn't succeed is undone.
@@ -52,12 +53,12 @@ func (o *operationFlags) undoFlags() []*flag {
 	}
 }
 
-func (o *operationFlags) resultFlag(when string) *flag {
-	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe, value: text(&o.resultFile)}
+func resultFlag(e *env, when string) *flag {
+	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe | reporting, value: text(&e.resultFile)}
 }
 
-func (o *operationFlags) junitFlag() *flag {
-	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe, value: text(&o.junitFile)}
+func junitFlag(e *env) *flag {
+	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe | reporting, value: text(&e.junitFile)}
 }
 
 func hideNotesFlag(hide *bool) *flag {

@@ -10,7 +10,6 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/view/helm"
-	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -40,7 +39,7 @@ func revisionFlag(revision *int) *flag {
 }
 
 // revisionCommand is a command that shows something of one revision. example is what follows its name.
-func revisionCommand(e *env, name, usage, example string, flags []*flag, show func(*release.Record, output.Format) error) *command {
+func revisionCommand(e *env, name, usage, example string, flags []*flag, show func(*release.Record) error) *command {
 	var revision int
 	return &command{
 		name: name, usage: "show " + usage, args: "NAME",
@@ -48,24 +47,24 @@ func revisionCommand(e *env, name, usage, example string, flags []*flag, show fu
 		examples: "deployer get " + name + " " + example,
 		codes:    "0 done; 1 failed, or there is no such release or revision",
 		flags:    append([]*flag{revisionFlag(&revision)}, flags...),
-		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			record, err := e.readRecord(ctx, args[0], revision)
 			if err != nil {
 				return err
 			}
-			return show(record, format)
+			return show(record)
 		}),
 	}
 }
 
 func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *command {
-	return revisionCommand(e, name, usage, "web --revision 3", nil, func(r *release.Record, _ output.Format) error { return printTo(out, part(r)) })
+	return revisionCommand(e, name, usage, "web --revision 3", nil, func(r *release.Record) error { return printTo(out, part(r)) })
 }
 
 func getAll(e *env) *command {
 	var asked string
 	flags := []*flag{{name: "template", usage: "Go `TEMPLATE`, such as {{.Release.Name}}", is: usual | safe, value: text(&asked)}}
-	return revisionCommand(e, "all", "all of a revision: values, hooks, manifest and notes", "web --template '{{.Release.Info.Status}}'", flags, func(r *release.Record, _ output.Format) error {
+	return revisionCommand(e, "all", "all of a revision: values, hooks, manifest and notes", "web --template '{{.Release.Info.Status}}'", flags, func(r *release.Record) error {
 		if asked != "" {
 			return writeByTemplate(e, asked, r)
 		}
@@ -94,7 +93,7 @@ func getValues(e *env) *command {
 		{name: "all", also: "a", usage: "include the chart's default values", is: usual | safe, value: toggle(&all)},
 		outputFlag(e),
 	}
-	return revisionCommand(e, "values", "the values of a revision", "web --all -o json", flags, func(r *release.Record, format output.Format) error {
+	return revisionCommand(e, "values", "the values of a revision", "web --all -o json", flags, func(r *release.Record) error {
 		values := r.Config
 		if all {
 			var err error
@@ -102,12 +101,12 @@ func getValues(e *env) *command {
 				return err
 			}
 		}
-		return helm.Values(e.streams.Data(), values, all, format)
+		return helm.Values(e.streams.Data(), values, all, e.format)
 	})
 }
 
 func getMetadata(e *env) *command {
-	return revisionCommand(e, "metadata", "the chart, versions, status and labels of a revision", "web -o yaml", []*flag{outputFlag(e)}, func(r *release.Record, format output.Format) error {
-		return helm.Metadata(e.streams.Out, r, format)
+	return revisionCommand(e, "metadata", "the chart, versions, status and labels of a revision", "web -o yaml", []*flag{outputFlag(e)}, func(r *release.Record) error {
+		return helm.Metadata(e.streams.Out, r, e.format)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/view/helm"
-	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -52,8 +51,8 @@ release that can't be read is listed as unreadable, and a warning says why.`,
 		examples: `deployer list -A
 deployer list -n prod --pending -o json`,
 		flags: flags,
-		action: withFormat(e, 0, 0, "", func(ctx context.Context, _ []string, format output.Format) error {
-			q.options.Format, q.options.Palette = format, e.outPalette()
+		action: withArguments(0, 0, "", func(ctx context.Context, _ []string) error {
+			q.options.Format, q.options.Palette = e.format, e.outPalette()
 			return q.run(ctx, e)
 		}),
 	}
@@ -108,7 +107,7 @@ func historyCommand(e *env) *command {
 			{name: "max", usage: "maximum number of revisions to list, the newest ones", is: usual | safe, value: number(&limit, 256)},
 			outputFlag(e),
 		},
-		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
+		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			store, err := e.store()
 			if err != nil {
 				return err
@@ -125,7 +124,7 @@ func historyCommand(e *env) *command {
 			}
 			revisions, derr := history.Newest(ctx, limit)
 			e.warnUnreadable(revisions)
-			return errors.Join(helm.History(e.streams.Out, revisions, format, e.outPalette()), derr)
+			return errors.Join(helm.History(e.streams.Out, revisions, e.format, e.outPalette()), derr)
 		}),
 	}
 }

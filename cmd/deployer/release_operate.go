@@ -21,8 +21,6 @@ import (
 type operationFlags struct {
 	settings      deploy.Settings
 	options       deploy.DoOptions
-	resultFile    string // the files of the reports on the run; empty for none
-	junitFile     string
 	wait          string
 	dryRun        string // "", "none", "client" or "server": then the command shows and does nothing
 	hideSecrets   bool   // from what Helm shows with --dry-run
@@ -36,29 +34,39 @@ type operationFlags struct {
 // planFlags are those of plan, and of plan uninstall and plan rollback.
 type planFlags struct {
 	only             bool // the command is plan: show, don't do
+	drift            bool // show how the cluster differs from the last deployment
 	options          page.Options
 	detailedExitCode bool       // 2 when there are changes
 	file             *savedPlan // where the plan is saved; nil for other commands
 }
 
-// checkFlags looks at the flags before anything is read or written, and returns the format of -o.
-func (o *operationFlags) checkFlags(e *env) (output.Format, error) {
-	parse := output.ParseFormat
-	if o.isPlanning() && !o.writesAsHelm(e) {
-		parse = page.ParsePlanFormat
+// formatParser is what reads -o.
+func (o *operationFlags) formatParser(e *env) func(string) (output.Format, error) {
+	switch {
+	case o.plan.drift:
+		return page.ParseDriftFormat
+	case o.isPlanning() && !o.writesAsHelm(e):
+		return page.ParsePlanFormat
 	}
-	format, err := e.outputFormat(parse)
-	if err != nil {
-		return "", err
-	}
-	if o.hideSecrets && !o.isPlanning() {
-		//lint:ignore ST1005 Helm's words
-		return "", withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
-	}
-	if err := o.confirm.check(e); err != nil && !o.isPlanning() {
-		return "", err
-	}
-	return format, errors.Join(run.CheckWritable(o.resultFile), run.CheckWritable(o.junitFile))
+	return output.ParseFormat
+}
+
+// action is the action of a command that changes a release, or shows how it would. It looks at the flags before anything
+// is read or written.
+func (o *operationFlags) action(e *env, minArgs, maxArgs int, names string, do func(ctx context.Context, args []string) error) action {
+	return withArguments(minArgs, maxArgs, names, func(ctx context.Context, args []string) error {
+		if o.hideSecrets && !o.isPlanning() {
+			//lint:ignore ST1005 Helm's words
+			return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
+		}
+		if err := o.confirm.check(e); err != nil && !o.isPlanning() {
+			return err
+		}
+		if err := errors.Join(run.CheckWritable(e.resultFile), run.CheckWritable(e.junitFile)); err != nil {
+			return err
+		}
+		return do(ctx, args)
+	})
 }
 
 func (o *operationFlags) isPlanning() bool {
@@ -68,15 +76,6 @@ func (o *operationFlags) isPlanning() bool {
 // operate runs a command that changes a release: it plans and shows the plan, or carries it
 // out.
 func (o *operationFlags) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
-	format, err := o.checkFlags(e)
-	if err != nil {
-		return err
-	}
-	return o.operateChecked(ctx, e, name, format, decide)
-}
-
-// operateChecked is operate for a command that has called checkFlags, which returned format.
-func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string, format output.Format, decide deploy.DecideFunc) error {
 	o.settings.Wait = o.wait == "true" || o.options.Atomic
 	d, err := e.newDeployer(o.settings)
 	if err != nil {
@@ -90,11 +89,11 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 			return withPrefix(o.failurePrefix, err)
 		}
 		if o.writesAsHelm(e) {
-			return errors.Join(o.announceInstall(e, op, format), o.showAsHelm(e, op, format))
+			return errors.Join(o.announceInstall(e, op), o.showAsHelm(e, op))
 		}
-		return o.showPlan(ctx, e, d, op, format)
+		return o.showPlan(ctx, e, d, op)
 	}
-	shown := format // of events; Helm writes only the result in a format
+	shown := e.format // of events; Helm writes only the result in a format
 	if o.writesAsHelm(e) {
 		shown = output.FormatTable
 	}
@@ -104,7 +103,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 		if done.Operation == nil || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 			return nil // nothing was done, or the report says why
 		}
-		return o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
+		return o.writeResult(e, done.Operation, done.Record, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
 	}
 	if shown == output.FormatTable && !e.call.asHelm {
 		e.view.BeforeReport(write)
@@ -114,7 +113,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 			e.view.Stopping(signalName(signal.signal), o.options.Atomic && o.options.RollbackOnInterrupt)
 		}
 	})()
-	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d, format))
+	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d))
 	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
 	err = errors.Join(err, e.view.Close(err))
 	if shown != output.FormatTable || !e.call.asHelm {
@@ -127,7 +126,7 @@ func (o *operationFlags) operateChecked(ctx context.Context, e *env, name string
 func (o *operationFlags) startView(ctx context.Context, e *env, of page.Subject, format output.Format, quiet bool) {
 	e.view = run.New(e.streams, run.Options{
 		Subject: of, Format: format, Progress: e.progress, Quiet: quiet, Colour: e.colour, Timeout: o.settings.Timeout,
-		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
+		ResultFile: e.resultFile, JUnitFile: e.junitFile, Hidden: e.hidden,
 		ExitCode:     func(err error) int { return e.exitCode(ctx, err) },
 		ErrorFollows: func(err error) bool { return e.errorLine(err) != "" },
 	})
@@ -136,8 +135,8 @@ func (o *operationFlags) startView(ctx context.Context, e *env, of page.Subject,
 	}
 }
 
-func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
-	o.plan.options.Format, o.plan.options.Colour = format, e.colour
+func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation) error {
+	o.plan.options.Format, o.plan.options.Colour = e.format, e.colour
 	if err := d.PrepareToShow(ctx, op); err != nil {
 		return err
 	}
@@ -158,13 +157,13 @@ func (o *operationFlags) showPlan(ctx context.Context, e *env, d *deploy.Deploye
 }
 
 // doOptions is how the operation is carried out.
-func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deployer, format output.Format) deploy.DoOptions {
+func (o *operationFlags) doOptions(ctx context.Context, e *env, d *deploy.Deployer) deploy.DoOptions {
 	options := o.options
 	options.BeforeExecute = func(op *deploy.Operation) error {
 		if err := o.confirm.ask(ctx, e, d, op); err != nil {
 			return err
 		}
-		return o.announceInstall(e, op, format)
+		return o.announceInstall(e, op)
 	}
 	options.OnEvent = func(event deploy.Event) {
 		if event.Kind == deploy.PodLogged { // to be shown at the end

@@ -22,7 +22,7 @@ import (
 
 func planCommand(e *env) *command {
 	o := &upgradeOptions{}
-	var rollback, uninstall, drift bool
+	var rollback, uninstall bool
 	removal := &uninstallOptions{}
 	detailed := &flag{name: "detailed-exitcode", usage: "exit with 2 if there are changes; --drift always does", is: common | safe, value: toggle(&o.plan.detailedExitCode)}
 	o.plan.only, o.plan.file = true, &savedPlan{reuse: &o.request.Reuse}
@@ -43,7 +43,7 @@ deployer drift web`,
 			&flag{name: "install", also: "i", group: "Release", usage: "also plan a release that doesn't exist yet", is: rare | safe, value: toggle(&o.install, true)},
 			&flag{name: "rollback", usage: "plan a rollback to REVISION", is: common | safe, value: toggle(&rollback)},
 			&flag{name: "uninstall", usage: "plan an uninstall", is: common | safe, value: toggle(&uninstall)},
-			&flag{name: "drift", usage: "show how the cluster differs from the last deployment; exit with 2 if it does", is: common | safe, value: toggle(&drift)},
+			&flag{name: "drift", usage: "show how the cluster differs from the last deployment; exit with 2 if it does", is: common | safe, value: toggle(&o.plan.drift)},
 			detailed,
 			&flag{name: "show-unchanged", usage: "also list unchanged objects", is: rare | safe, value: toggle(&o.plan.options.ShowUnchanged)},
 			&flag{name: "full", usage: "show all of a long plan, with nothing grouped or left out", is: rare | safe, value: toggle(&o.plan.options.Full)},
@@ -54,9 +54,9 @@ deployer drift web`,
 				return err
 			}
 			switch {
-			case drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
+			case o.plan.drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
 				return usagef("plan", "--drift can't be combined with --rollback, --uninstall, --show or --out")
-			case drift:
+			case o.plan.drift:
 				return o.driftAction(e, o.plan.detailedExitCode || !detailed.given)(ctx, path, args)
 			case o.plan.file.showPath != "":
 				return o.plan.file.showAction(e, o.plan.options)(ctx, path, args)
@@ -76,7 +76,7 @@ deployer drift web`,
 
 // uninstallAction shows how a release would be uninstalled.
 func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) action {
-	return withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+	return o.action(e, 1, 1, "a release name", func(ctx context.Context, args []string) error {
 		r.request.Description = o.request.Description
 		return o.uninstall(ctx, e, args[0], r)
 	})
@@ -85,11 +85,8 @@ func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) action {
 // driftAction shows how the cluster differs from what a release has deployed. Scripts see it by
 // the exit code, unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) action {
-	return withArguments(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
-		if o.plan.options.Format, err = e.outputFormat(page.ParseDriftFormat); err != nil {
-			return err
-		}
-		o.plan.options.Colour = e.colour
+	return withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		o.plan.options.Format, o.plan.options.Colour = e.format, e.colour
 		d, err := e.newDeployer(o.settings)
 		if err != nil {
 			return err
@@ -197,11 +194,8 @@ func (e *env) shownFlag(given givenFlag) string {
 
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
 func (s *savedPlan) showAction(e *env, o page.Options) action {
-	return withArguments(0, 0, "", func(context.Context, []string) (err error) {
-		if o.Format, err = e.outputFormat(page.ParsePlanFormat); err != nil {
-			return err
-		}
-		o.Colour = e.colour
+	return withArguments(0, 0, "", func(context.Context, []string) error {
+		o.Format, o.Colour = e.format, e.colour
 		f, err := planfile.Read(s.showPath)
 		if err != nil {
 			return err

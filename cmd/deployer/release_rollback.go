@@ -27,7 +27,7 @@ deployer rollback web 3 --dry-run`,
 
 // rollbackAction is the action of rollback, and of plan for one.
 func (o *operationFlags) rollbackAction(e *env, description *string) action {
-	return withArguments(1, 2, "a release name, and maybe a revision", func(ctx context.Context, args []string) error {
+	return o.action(e, 1, 2, "a release name, and maybe a revision", func(ctx context.Context, args []string) error {
 		request := deploy.RollbackRequest{Name: args[0], Description: *description}
 		if len(args) == 2 {
 			var err error

@@ -53,11 +53,11 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			hideNotesFlag(&o.hideNotes),
 			{name: "allow-stored-hooks", usage: "also run tests that are cluster-scoped or in another namespace", is: rare | risky, value: toggle(&o.settings.AllowStoredHooks)},
 			progressFlag(e, ""),
-			o.resultFlag(""),
-			o.junitFlag(),
+			resultFlag(e, ""),
+			junitFlag(e),
 			outputFlag(e),
 		}, lockFlags(&o.settings, &o.options.LockTimeout, rare)...),
-		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: o.action(e, 1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if request.Logs {
 				o.podLogs = []deploy.PodLog{}
 			}

@@ -48,17 +48,17 @@ deployer status web --watch --readiness-rules rules.yaml`,
 			{name: "watch", also: "w", usage: "follow the live objects until they are ready", is: common | safe, value: toggle(&q.watch)},
 			{name: "timeout", usage: "time limit for reading from the cluster; with --watch, for following", is: common | safe, value: duration(&q.settings.Timeout, readTimeout)},
 			progressFlag(e, "with --watch, "),
-			q.resultFlag("with --watch, "),
+			resultFlag(e, "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		action: withFormat(e, 1, 1, "a release name", func(ctx context.Context, args []string, format output.Format) error {
-			return q.run(ctx, e, args[0], format)
+		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+			return q.run(ctx, e, args[0])
 		}),
 	}
 }
 
-func (q *statusQuery) run(ctx context.Context, e *env, name string, format output.Format) error {
-	if err := run.CheckWritable(q.resultFile); err != nil {
+func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
+	if err := run.CheckWritable(e.resultFile); err != nil {
 		return err
 	}
 	readContext, done := limitReading(ctx, q.settings.Timeout)
@@ -71,19 +71,19 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string, format outpu
 		return err
 	}
 	if !q.watch {
-		return q.show(ctx, e, d, record, format)
+		return q.show(ctx, e, d, record)
 	}
-	q.startView(ctx, e, page.Subject{Release: record.Name, Namespace: d.Namespace, Place: d.Place()}, format, false)
+	q.startView(ctx, e, page.Subject{Release: record.Name, Namespace: d.Namespace, Place: d.Place()}, e.format, false)
 	err = d.TrackRevision(ctx, record, e.view.HandleEvent)
 	err = errors.Join(err, e.view.Close(err))
-	if format != output.FormatTable || ctx.Err() != nil {
+	if e.format != output.FormatTable || ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, q.show(ctx, e, d, record, format))
+	return errors.Join(err, q.show(ctx, e, d, record))
 }
 
-func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
-	options := helm.StatusOptions{Format: format, Palette: e.outPalette(), Description: q.description || !e.call.asHelm && record.Info.Status == helmrelease.StatusFailed}
+func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record) error {
+	options := helm.StatusOptions{Format: e.format, Palette: e.outPalette(), Description: q.description || !e.call.asHelm && record.Info.Status == helmrelease.StatusFailed}
 	if q.resources {
 		ctx, done := limitReading(ctx, q.settings.Timeout)
 		var err error
@@ -93,7 +93,7 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 		}
 	}
 	unready := func(l deploy.LiveObject) bool { return l.Status.State != track.Ready && l.Object != nil }
-	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
+	if !q.watch && e.format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
 		e.warn(fmt.Sprintf("the pods weren't read; to see why objects aren't ready: "+program.OnCluster+" status %s -n %s --watch", record.Name, record.Namespace))
 	}
 	return helm.Status(e.streams.Out, record, options)
@@ -116,7 +116,7 @@ deployer explain web Deployment/web '.spec.template.spec.containers[name=app].im
 deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' -o json`,
 		codes: "0 done; 1 failed, or there is no such release, object or field",
 		flags: []*flag{conflictsFlag(&settings), revertFlag(&settings), outputFlag(e)},
-		action: withFormat(e, 2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string, format output.Format) error {
+		action: withArguments(2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err
@@ -129,7 +129,7 @@ deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' 
 			if err != nil {
 				return err
 			}
-			return inspection.ShowExplanation(e.streams, found, page.Options{Format: format, Colour: e.colour})
+			return inspection.ShowExplanation(e.streams, found, page.Options{Format: e.format, Colour: e.colour})
 		}),
 	}
 }

@@ -42,8 +42,8 @@ deployer uninstall web api --keep-history`,
 			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.options.IgnoreMissing)},
 			descriptionFlag(&removal.request.Description),
 		}),
-		action: withArguments(1, -1, "a release name", func(ctx context.Context, names []string) error {
-			if len(names) > 1 && (o.resultFile != "" || o.junitFile != "") {
+		action: o.action(e, 1, -1, "a release name", func(ctx context.Context, names []string) error {
+			if len(names) > 1 && (e.resultFile != "" || e.junitFile != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
 			var errs []error

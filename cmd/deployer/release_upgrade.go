@@ -73,7 +73,7 @@ deployer upgrade web oci://registry.example.com/charts/web --version ^2 --atomic
 
 // upgradeAction is the action of upgrade, and of plan for one.
 func (o *upgradeOptions) upgradeAction(e *env) action {
-	return withArguments(2, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+	return o.action(e, 2, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
 		if o.install {
 			o.request.Install = deploy.InstallIfMissing
 		}
@@ -83,10 +83,6 @@ func (o *upgradeOptions) upgradeAction(e *env) action {
 
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
-	format, err := o.checkFlags(e)
-	if err != nil {
-		return err
-	}
 	o.completeRequest(name)
 	loaded, values, err := o.readInTime(ctx, e, ref, o.settings.Timeout)
 	switch {
@@ -96,7 +92,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 		return err // without "UPGRADE FAILED", as Helm
 	}
 	o.request.Chart, o.request.Values, o.request.Render = loaded, values, o.render
-	return o.operateChecked(ctx, e, name, format, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+	return o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Upgrade(ctx, o.request)
 	})
 }
@@ -130,7 +126,7 @@ deployer install ./chart --generate-name`,
 			&flag{name: "generate-name", also: "g", group: "Release", usage: "generate the release name from the chart's name and the time", is: usual | safe, value: toggle(&o.generateName)},
 			&flag{name: "name-template", group: "Release", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 		),
-		action: withArguments(1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+		action: o.action(e, 1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
 			name, ref, err := nameAndChart(args, o.generateName, o.nameTemplate)
 			if err != nil {
 				return withPrefix(installFailed, &usageError{err: err, command: "install"})

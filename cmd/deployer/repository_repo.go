@@ -77,13 +77,13 @@ func repoList(e *env) *command {
 		examples: "deployer repo list -o json",
 		codes:    "0 done; 1 failed, or there are no repositories",
 		flags:    []*flag{outputFlag(e)},
-		action: withFormat(e, 0, 0, "", func(_ context.Context, _ []string, format output.Format) error {
+		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
 			}
-			if format != output.FormatTable {
-				return output.Encode(e.streams.Out, format, entries)
+			if e.format != output.FormatTable {
+				return output.Encode(e.streams.Out, e.format, entries)
 			}
 			if len(entries) == 0 {
 				return program.WithHint(errors.New("no repositories to show"), program.Name+" repo add NAME URL")

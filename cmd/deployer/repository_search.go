@@ -25,13 +25,13 @@ func (o *searchOptions) flags(e *env) []*flag {
 }
 
 // write shows results as a table or encodes them.
-func (o *searchOptions) write(e *env, format output.Format, results any, rows [][]string) error {
+func (o *searchOptions) write(e *env, results any, rows [][]string) error {
 	empty := len(rows) == 1 // the headings
 	switch {
 	case empty && o.strict:
 		return errors.New("no results found")
-	case format != output.FormatTable:
-		return output.Encode(e.streams.Out, format, results)
+	case e.format != output.FormatTable:
+		return output.Encode(e.streams.Out, e.format, results)
 	case empty:
 		return printTo(e.streams.Out, "No results found\n")
 	}
@@ -60,7 +60,7 @@ deployer search repo nginx --version ^1.0.0 --versions -o json`,
 			{name: "devel", usage: "also list development versions", is: rare | safe, value: toggle(&q.Devel)},
 			{name: "version", usage: "version `CONSTRAINT`, such as ^1.0.0", is: common | safe, value: text(&q.Version)},
 		}, o.flags(e)...),
-		action: withFormat(e, 0, -1, "", func(_ context.Context, words []string, format output.Format) error {
+		action: withArguments(0, -1, "", func(_ context.Context, words []string) error {
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
@@ -73,7 +73,7 @@ deployer search repo nginx --version ^1.0.0 --versions -o json`,
 			for _, f := range found {
 				rows = append(rows, []string{f.Name, f.Version, f.AppVersion, f.Description})
 			}
-			return o.write(e, format, found, rows)
+			return o.write(e, found, rows)
 		}),
 	}
 }
@@ -90,7 +90,7 @@ func searchHub(e *env) *command {
 			{name: "endpoint", usage: "`URL` of the hub", is: usual | safe, value: text(&endpoint, "https://hub.helm.sh")},
 			{name: "list-repo-url", usage: "also show the URLs of the repositories", is: usual | safe, value: toggle(&withRepo)},
 		}, o.flags(e)...),
-		action: withFormat(e, 0, -1, "", func(ctx context.Context, words []string, format output.Format) error {
+		action: withArguments(0, -1, "", func(ctx context.Context, words []string) error {
 			waiting := e.showTransfer("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()
@@ -108,7 +108,7 @@ func searchHub(e *env) *command {
 				}
 				rows = append(rows, row)
 			}
-			return o.write(e, format, found, rows)
+			return o.write(e, found, rows)
 		}),
 	}
 }

@@ -16,11 +16,12 @@ import (
 // A value is what a flag takes.
 type value struct {
 	set     func(string) error
-	kind    string   // its name in help, unless the usage of the flag has one
-	bare    string   // what the flag means without a value; empty if it needs one
-	words   []string // the only values, if not nil
-	initial string   // without the flag; empty if that needs no words
-	lenient bool     // as in Helm, one that can't be read is left out in Helm's variables
+	check   func() error // of what depends on other flags, after all are set; nil for nothing
+	kind    string       // its name in help, unless the usage of the flag has one
+	bare    string       // what the flag means without a value; empty if it needs one
+	words   []string     // the only values, if not nil
+	initial string       // without the flag; empty if that needs no words
+	lenient bool         // as in Helm, one that can't be read is left out in Helm's variables
 }
 
 // initially sets what a flag writes to to its default.
