@@ -20,14 +20,14 @@ func dependencyCommand(e *env) *command {
 func dependencyList(e *env) *command {
 	var width uint
 	return &command{
-		name: "list", also: "ls", usage: "list the dependencies of a chart and whether charts/ has them", args: "[CHART]", complete: "DIR",
+		name: "list", also: "ls", usage: "list the dependencies of a chart and whether charts/ has them", args: "[CHART]", takes: "a chart", complete: "DIR",
 		examples: "deployer dependency list ./chart",
 		codes:    "0 done, even if some are missing; 1 failed",
 		flags: []*flag{
 			{name: "max-col-width", usage: "maximum width of a column, in characters", is: usual | safe, value: count(&width, 80)},
 			outputFlag(e),
 		},
-		action: withArguments(0, 1, "a chart", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			path := chartDirectory(args)
 			found, warnings, err := develop.Dependencies(path)
 			if err != nil {
@@ -54,7 +54,7 @@ func dependencyList(e *env) *command {
 				text += "WARNING: " + w + "\n"
 			}
 			return printTo(e.streams.Out, text)
-		}),
+		},
 	}
 }
 
@@ -80,20 +80,20 @@ func dependencyBuild(e *env) *command {
 
 func dependencyFill(e *env, c *command, fill func(context.Context, string, chart.DependencyOptions) error) *command {
 	var o chart.DependencyOptions
-	c.args, c.complete = "[CHART]", "DIR"
+	c.args, c.takes, c.complete = "[CHART]", "a chart", "DIR"
 	c.flags = append([]*flag{
 		{name: "verify", usage: "verify the signatures of the charts", is: rare | safe, value: toggle(&o.Verify)},
 		keyringFlag(&o.Keyring),
 		allowMismatchFlag(&o.AllowMismatch),
 		{name: "skip-refresh", usage: "don't refresh the repository indexes first", is: usual | safe, value: toggle(&o.SkipRefresh)},
 	}, accessFlags(&o.Access)...)
-	c.action = withArguments(0, 1, "a chart", func(ctx context.Context, args []string) error {
+	c.action = func(ctx context.Context, args []string) error {
 		path := chartDirectory(args)
 		waiting := e.showTransfer("fetching the dependencies of", path)
 		defer waiting.Stop()
 		o.Settings, o.Out, o.Log = e.helmFiles(), waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
 		return fill(ctx, path, o)
-	})
+	}
 	return c
 }
 

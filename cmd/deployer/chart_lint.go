@@ -32,7 +32,7 @@ deployer lint ./chart --with-subcharts -f values.yaml`,
 			outputFlag(e),
 			{name: "kube-version", usage: "Kubernetes `RELEASE` for capabilities and deprecations", is: usual | safe, value: text(&o.Kubernetes)},
 		}, request.valueFlags()...),
-		action: withArguments(0, -1, "", func(ctx context.Context, paths []string) error {
+		action: func(ctx context.Context, paths []string) error {
 			if len(paths) == 0 {
 				paths = []string{"."}
 			}
@@ -48,7 +48,7 @@ deployer lint ./chart --with-subcharts -f values.yaml`,
 			e.hideValues(values)
 			o.Namespace, o.AsHelm, o.ValueFiles = e.offlineNamespace(), e.call.asHelm, request.valueFiles()
 			return lint(ctx, e, paths, values, o, quiet)
-		}),
+		},
 	}
 }
 

@@ -24,7 +24,7 @@ type packageOptions struct {
 func packageCommand(e *env) *command {
 	o := &packageOptions{}
 	return &command{
-		name: "package", is: changes, usage: "package chart directories into archives", args: "CHART...", complete: "PATH...",
+		name: "package", is: changes, usage: "package chart directories into archives", args: "CHART...", takes: "at least one argument, the path to the chart", complete: "PATH...",
 		steps: `Writes NAME-VERSION.tgz for each chart, and with --sign also its signature,
 NAME-VERSION.tgz.prov.`,
 		examples: `deployer package ./chart --version 1.2.0 --app-version 4.5
@@ -40,12 +40,9 @@ deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --pas
 			{name: "keyring", usage: "`FILE` with the secret key (default: GnuPG's keyring)", is: rare | safe, value: text(&o.signer.Keyring)},
 			{name: "passphrase-file", usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", is: usual | safe, value: text(&o.passphrase)},
 		}), accessFlags(&o.fetch.Access)),
-		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error {
-			if len(args) == 0 {
-				return usagef("package", "need at least one argument, the path to the chart")
-			}
+		action: func(ctx context.Context, args []string) error {
 			if o.sign && o.signer.Key == "" {
-				return usagef("package", "--key is required for signing a package")
+				return usagef("--key is required for signing a package")
 			}
 			if o.sign {
 				o.signer.Passphrase = e.passphrases(ctx, o.passphrase)
@@ -60,7 +57,7 @@ deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --pas
 				}
 			}
 			return nil
-		}),
+		},
 	}
 }
 
@@ -96,7 +93,7 @@ func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir str
 func createCommand(e *env) *command {
 	var starter string
 	return &command{
-		name: "create", is: changes, usage: "create a new chart", args: "NAME", complete: "DIR",
+		name: "create", is: changes, usage: "create a new chart", args: "NAME", takes: "the name of the chart", complete: "DIR",
 		steps: `Creates a directory with the files of an example chart that you can deploy as it
 is. It overwrites files of the same names and keeps others.`,
 		examples: `deployer create web
@@ -104,7 +101,7 @@ deployer create charts/web --starter company`,
 		flags: []*flag{
 			{name: "starter", also: "p", usage: "name or absolute `PATH` of the starter to copy", is: usual | safe, value: text(&starter)},
 		},
-		action: withArguments(1, 1, "the name of the chart", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			if err := printTo(e.streams.Out, "Creating "+args[0]+"\n"); err != nil {
 				return err
 			}
@@ -116,6 +113,6 @@ deployer create charts/web --starter company`,
 				}
 			}
 			return err
-		}),
+		},
 	}
 }

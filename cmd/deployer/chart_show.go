@@ -31,13 +31,13 @@ func showPart(e *env, part develop.Part, usage string) *command {
 		flags = append(flags, &flag{name: "jsonpath", usage: "JSONPath `EXPRESSION` that selects from the values", is: usual | safe, value: text(&path)})
 	}
 	return &command{
-		name: string(part), usage: "show " + usage, args: "CHART",
+		name: string(part), usage: "show " + usage, args: "CHART", takes: "a chart",
 		steps:    "CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.",
 		examples: fmt.Sprintf("deployer show %s ./chart\ndeployer show %[1]s bitnami/nginx --version ^18", part),
 		flags:    flags,
-		action: withArguments(1, 1, "a chart", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			if e.format != output.FormatTable && path != "" {
-				return usagef("show values", "--jsonpath and --output can't be combined")
+				return usagef("--jsonpath and --output can't be combined")
 			}
 			o.ForInspection = true
 			loaded, err := e.loadChart(ctx, args[0], o)
@@ -62,24 +62,24 @@ func showPart(e *env, part develop.Part, usage string) *command {
 				return printTo(e.streams.Data(), text)
 			}
 			return printTo(e.streams.Out, text)
-		}),
+		},
 	}
 }
 
 func verifyCommand(e *env) *command {
 	var keyring string
 	return &command{
-		name: "verify", usage: "verify the signature of a chart archive", args: "ARCHIVE",
+		name: "verify", usage: "verify the signature of a chart archive", args: "ARCHIVE", takes: "a chart archive",
 		steps:    `Verifies the archive with the .prov file beside it, and that file with the keys.`,
 		examples: "deployer verify web-1.2.0.tgz --keyring pubring.gpg",
 		codes:    "0 signed by one of the keys; 1 not signed by any, or failed",
 		flags:    []*flag{keyringFlag(&keyring)},
-		action: withArguments(1, 1, "a chart archive", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			signature, err := repository.Verify(args[0], keyring)
 			if err != nil {
 				return err
 			}
 			return printTo(e.streams.Out, signature)
-		}),
+		},
 	}
 }

@@ -61,15 +61,15 @@ func templateCommand(e *env) *command {
 		{name: "name-template", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 	}
 	return &command{
-		name: "template", usage: "render a chart and print the manifests", args: "[NAME] CHART", complete: "CHART CHART",
+		name: "template", usage: "render a chart and print the manifests", args: "[NAME] CHART", takes: "a chart", complete: "CHART CHART",
 		steps: `Prints what helm template prints. It needs no cluster unless you give --validate
 or --dry-run=server.`,
 		examples: `deployer template web ./chart -f values.yaml
 deployer template ./chart --show-only templates/deployment.yaml`,
 		flags: slices.Concat(flags, o.valueFlags(), o.chartFlags(), o.renderFlags(), shared),
-		action: withArguments(1, 2, "a chart", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
-		}),
+		},
 	}
 }
 
@@ -80,7 +80,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	if len(args) == 2 || o.nameTemplate != "" {
 		var err error
 		if name, ref, err = nameAndChart(args, o.generateName, o.nameTemplate); err != nil {
-			return &usageError{err: err, command: "template"}
+			return &usageError{err}
 		}
 	}
 	loaded, values, err := o.read(ctx, e, ref)

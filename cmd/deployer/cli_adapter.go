@@ -13,7 +13,6 @@ import (
 // run has the library run the command of a command line: this is the only place that knows it. The library gets the
 // flags that are given, in their order. All values that can't be read are reported together.
 func (l commandLine) run(ctx context.Context, e *env) error {
-	path := l.command()
 	e.readingFlags = true
 	problems := e.readEnvironment(l.leaf.flags)
 	e.warnOfMisspelt(os.Environ())
@@ -22,9 +21,13 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 		e.readingFlags = false
 		e.releaseWarnings(e.warn)
 		if err := errors.Join(problems...); err != nil {
-			return &usageError{err: err, command: path}
+			return l.withUsageHint(err)
 		}
-		return l.leaf.action(c.Context, path, c.Args().Slice())
+		err := l.leaf.action(c.Context, c.Args().Slice())
+		if errors.As(err, new(*usageError)) {
+			return l.withUsageHint(err)
+		}
+		return err
 	}}
 	args := []string{e.call.name, l.leaf.name}
 	registered := map[string]bool{}

@@ -77,7 +77,7 @@ func parse(commands []*command, words []string) (commandLine, error) {
 		words = rest
 	}
 	if len(problems) > 0 {
-		return p.commandLine, &usageError{err: errors.Join(problems...), command: p.command()}
+		return p.commandLine, p.withUsageHint(errors.Join(problems...))
 	}
 	if p.help == noHelp && p.leaf == nil && len(p.arguments) > 0 {
 		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
@@ -255,7 +255,7 @@ func unknownCommand(words []string, word string, commands []*command) error {
 	if len(words) > 0 {
 		of = " of " + strings.Join(words, " ")
 	}
-	return &usageError{err: program.Suggest(fmt.Errorf("unknown command %q%s", word, of), word, names), command: strings.Join(words, " ")}
+	return commandLine{words: words}.withUsageHint(program.Suggest(fmt.Errorf("unknown command %q%s", word, of), word, names))
 }
 
 // variables are the environment variables of a flag, the first one counts. DEPLOYER_VERSION doesn't stand for a chart's

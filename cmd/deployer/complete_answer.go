@@ -174,7 +174,7 @@ func (q completionRequest) flagValue(written string) completion {
 func completionCommand(e *env) *command {
 	var plain bool
 	return &command{
-		name: "completion", usage: "print a completion script for your shell", args: "bash|zsh|fish|powershell",
+		name: "completion", usage: "print a completion script for your shell", args: "bash|zsh|fish|powershell", takes: "bash, zsh, fish or powershell",
 		steps: `The script completes commands, flags and their values, releases, revisions,
 namespaces, contexts, charts and versions. It waits two seconds at most for the
 cluster.`,
@@ -186,9 +186,9 @@ deployer completion powershell | Out-String | Invoke-Expression`,
 		flags: []*flag{
 			{name: "no-descriptions", usage: "leave out descriptions", is: usual | safe, value: toggle(&plain)},
 		},
-		action: withArguments(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			if !slices.Contains(shells, args[0]) {
-				return program.Suggest(usagef("completion", "no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
+				return program.Suggest(usagef("no completion script for %q; there are %s", args[0], textfmt.List(shells)), args[0], shells)
 			}
 			script, err := completionScripts.ReadFile("completion/" + args[0])
 			if err != nil {
@@ -199,7 +199,7 @@ deployer completion powershell | Out-String | Invoke-Expression`,
 				asks = plainCompletionCommandName
 			}
 			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.call.completedName(), "COMPLETE", asks).Replace(string(script)))
-		}),
+		},
 	}
 }
 

@@ -15,6 +15,7 @@ type command struct {
 	group    string // title in the program's help
 	usage    string // in one line, without a full stop
 	args     string // in the usage, such as NAME [CHART]
+	takes    string // the arguments as errors name them, such as "a release name"
 	complete string // what completes the arguments, where args has other words
 	steps    string // what it does
 	examples string // command lines, one a line
@@ -58,17 +59,18 @@ const (
 	notForPlugins // plugins find it in their environment, and not among their arguments
 	alsoPlugins   // plugins find it in both
 
-	changes    // a command that changes a cluster, files or servers: it goes on when nobody reads its output
-	reads      // a command that only reads the cluster: it has --timeout
-	reports    // a command that tells programs how it ended: as its last event, as YAML, and in files
-	beyondHelm // a command that isn't offered under the name helm
-	yields     // a command whose other names are those of plugins, which come first where they are installed
+	changes      // a command that changes a cluster, files or servers: it goes on when nobody reads its output
+	reads        // a command that only reads the cluster: it has --timeout
+	reports      // a command that tells programs how it ended: as its last event, as YAML, and in files
+	beyondHelm   // a command that isn't offered under the name helm
+	severalForms // a command whose arguments depend on its flags: it checks them by itself
+	yields       // a command whose other names are those of plugins, which come first where they are installed
 )
 
 func (a attribute) has(one attribute) bool { return a&one != 0 }
 
-// An action does what a command is for. path is the command with its group, such as "repo add".
-type action func(ctx context.Context, path string, args []string) error
+// An action does what a command is for.
+type action func(ctx context.Context, args []string) error
 
 func (c *command) names() []string { return append([]string{c.name}, strings.Fields(c.also)...) }
 
@@ -158,11 +160,16 @@ func setUpCommand(e *env, c *command) {
 	c.codes = cmp.Or(c.codes, doneOrFailed)
 	if c.is.has(changes) {
 		c.codes = withUnwritten(c.codes)
-		body := c.action
-		c.action = func(ctx context.Context, path string, args []string) error {
+	}
+	body := c.action
+	c.action = func(ctx context.Context, args []string) error {
+		if c.is.has(changes) {
 			e.surviveBrokenPipes()
-			return body(ctx, path, args)
 		}
+		if err := e.call.checkArguments(c.args, c.takes, args); err != nil && !c.is.has(severalForms) {
+			return err
+		}
+		return body(ctx, args)
 	}
 	c.flags = append(c.flags, e.global...)
 }

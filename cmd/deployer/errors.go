@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,21 +37,18 @@ const (
 var errChanges = errors.New("there are changes")
 
 // A usageError is a command line that can't be understood.
-type usageError struct {
-	err     error
-	command string
-}
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+func (e *usageError) Unwrap() error { return e.error }
 
-// Hint names the page that says how the command is used.
-func (e *usageError) Hint() string {
-	return cmp.Or(output.Hint(e.err), "see "+strings.TrimSpace(program.Name+" "+e.command)+" --help")
-}
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-func usagef(command, format string, args ...any) error {
-	return &usageError{err: fmt.Errorf(format, args...), command: command}
+// withUsageHint names the page that says how the command is used, unless an error says better what to do.
+func (l commandLine) withUsageHint(err error) error {
+	if output.Hint(err) != "" {
+		return err
+	}
+	return program.WithHint(err, "see "+strings.TrimSpace(program.Name+" "+l.command())+" --help")
 }
 
 // alreadyShown is an error that the user has been shown already, for commands that do

@@ -83,18 +83,18 @@ func outputFlagWith(e *env, parser func() func(string) (output.Format, error), w
 	return &flag{name: "output", also: "o", usage: "output `FORMAT`: " + strings.Join(append(formats, words...), ", "), is: common | safe | reporting, value: v}
 }
 
-// withArguments is the action of a command with at least minArgs and at most maxArgs arguments; -1 is any number. names
-// says in errors what they are.
-func withArguments(minArgs, maxArgs int, names string, do func(ctx context.Context, args []string) error) action {
-	return func(ctx context.Context, path string, args []string) error {
-		switch {
-		case len(args) < minArgs:
-			return usagef(path, `"%s %s" needs %s`, program.Name, path, names)
-		case maxArgs >= 0 && len(args) > maxArgs:
-			return withShellHint(usagef(path, `"%s %s" takes %s; unexpected argument %q`, program.Name, path, cmp.Or(names, "no arguments"), args[maxArgs]), args)
-		}
-		return do(ctx, args)
+// checkArguments checks that there are as many arguments as a usage such as "NAME [REVISION]" has. takes says in errors
+// what they are.
+func (c call) checkArguments(usage, takes string, args []string) error {
+	names := strings.Fields(usage)
+	needed := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "[") }))
+	switch {
+	case len(args) < needed:
+		return usagef(`"%s %s" needs %s`, program.Name, c.command(), takes)
+	case len(args) > len(names) && !strings.HasSuffix(strings.TrimRight(usage, "]"), "..."):
+		return withShellHint(usagef(`"%s %s" takes %s; unexpected argument %q`, program.Name, c.command(), cmp.Or(takes, "no arguments"), args[len(names)]), args)
 	}
+	return nil
 }
 
 // withShellHint says where an argument too many may come from.
@@ -155,9 +155,9 @@ func limitByTimeout(c *command) {
 	var limit time.Duration
 	c.flags = append(c.flags, &flag{name: "timeout", usage: "time limit for reading from the cluster; 0 sets none", is: usual | safe, value: duration(&limit, readTimeout)})
 	read := c.action
-	c.action = func(ctx context.Context, path string, args []string) error {
+	c.action = func(ctx context.Context, args []string) error {
 		ctx, done := limitReading(ctx, limit)
-		return done(read(ctx, path, args))
+		return done(read(ctx, args))
 	}
 }
 

@@ -17,7 +17,7 @@ func helpCommand(e *env) *command {
 		name: "help", usage: "show help for a command", args: "[COMMAND...]", complete: "COMMAND",
 		examples: "deployer help\ndeployer help repo add",
 		codes:    "0 done; 1 there is no such command",
-		action: func(_ context.Context, _ string, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			return e.printHelp(args, usualHelp)
 		},
 	}

@@ -45,7 +45,7 @@ func (ps plugins) host() plugin.Host {
 func pluginInstall(ps plugins) *command {
 	var version string
 	return &command{
-		name: "install", is: changes, also: "add", usage: "install a plugin", args: "PATH|URL",
+		name: "install", is: changes, also: "add", usage: "install a plugin", args: "PATH|URL", takes: "a path or URL",
 		steps: `Installs a plugin from a directory (as a link), from a .tgz or .tar.gz archive
 or its URL, or from a repository that git can clone, and runs its install hook.
 A plugin that can't be used is removed again.`,
@@ -55,7 +55,7 @@ deployer plugin install ./helm-mine`,
 		flags: []*flag{
 			{name: "version", usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", is: common | safe, value: text(&version)},
 		},
-		action: withArguments(1, 1, "a path or URL", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			p, err := ps.host().Install(ctx, ps.places(), args[0], version)
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ deployer plugin install ./helm-mine`,
 				ps.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, ps.call.name))
 			}
 			return printTo(ps.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
-		}),
+		},
 	}
 }
 
@@ -74,7 +74,7 @@ func pluginList(ps plugins) *command {
 		examples: "deployer plugin list -o json",
 		codes:    "0 done, even if there are none; 1 a plugin is broken",
 		flags:    []*flag{outputFlag(ps.env)},
-		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
+		action: func(_ context.Context, _ []string) error {
 			found, broken := plugin.Find(ps.places().Plugins)
 			rows, list := [][]string{}, []map[string]string{}
 			for _, p := range found {
@@ -92,36 +92,36 @@ func pluginList(ps plugins) *command {
 				errs = append(errs, b)
 			}
 			return errors.Join(errs...)
-		}),
+		},
 	}
 }
 
 func pluginUpdate(ps plugins) *command {
 	return &command{
-		name: "update", is: changes, also: "up", usage: "update plugins", args: "NAME...", complete: "PLUGIN...",
+		name: "update", is: changes, also: "up", usage: "update plugins", args: "NAME...", takes: "a plugin name", complete: "PLUGIN...",
 		steps: `Updates plugins that were cloned to their newest version, and runs their update
 hooks. A plugin that was installed with --version stays at that version. If an
 update fails, the plugin stays as it was.`,
 		examples: "deployer plugin update diff",
-		action: withArguments(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+		action: func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
 				return ps.host().Update(ctx, ps.places(), p)
 			})
-		}),
+		},
 	}
 }
 
 func pluginUninstall(ps plugins) *command {
 	return &command{
-		name: "uninstall", is: changes, also: "rm remove", usage: "uninstall plugins", args: "NAME...", complete: "PLUGIN...",
+		name: "uninstall", is: changes, also: "rm remove", usage: "uninstall plugins", args: "NAME...", takes: "a plugin name", complete: "PLUGIN...",
 		steps: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
 installed from a directory, it deletes the link only.`,
 		examples: "deployer plugin uninstall diff",
-		action: withArguments(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+		action: func(ctx context.Context, names []string) error {
 			return ps.forEach(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
 				return ps.host().Uninstall(ctx, p)
 			})
-		}),
+		},
 	}
 }
 

@@ -47,7 +47,7 @@ func (e *env) parseCommandLine(words []string) (commandLine, error) {
 	}
 	own, theirs, err := e.splitPluginFlags(append(slices.Clone(words[:at]), words[at+1:]...))
 	if err != nil {
-		return unparsed, &usageError{err: err}
+		return unparsed, commandLine{}.withUsageHint(err)
 	}
 	return commandLine{words: unparsed.words, leaf: e.plugins().command(p), flags: own, arguments: theirs}, nil
 }
@@ -121,7 +121,7 @@ func (ps plugins) command(p *plugin.Plugin) *command {
 	return &command{
 		name: p.Name, usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), group: pluginGroup, args: "[arguments]",
 		steps: p.Description, flags: ps.global,
-		action: withArguments(0, -1, "", func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) }),
+		action: func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) },
 	}
 }
 

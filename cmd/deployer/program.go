@@ -36,7 +36,7 @@ deployer version --template '{{.Version}}'`,
 			noEffect(e, flag{name: "client", also: "c", why: "there is only a client since Helm 3", value: value{bare: "true", words: []string{"true", "false"}}}, "true"),
 			outputFlag(e),
 		},
-		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
+		action: func(_ context.Context, _ []string) error {
 			switch {
 			case format != "":
 				return e.versionTemplate(format)
@@ -46,7 +46,7 @@ deployer version --template '{{.Version}}'`,
 				return printTo(e.streams.Out, buildVersion+"\n")
 			}
 			return e.printVersion()
-		}),
+		},
 	}
 }
 
@@ -62,7 +62,7 @@ func (c *console) printVersion() error {
 func (c *console) versionTemplate(text string) error {
 	t, err := template.New("version").Parse(text)
 	if err != nil {
-		return usagef("version", "--template: %w", err)
+		return usagef("--template: %w", err)
 	}
 	var out strings.Builder
 	if err := t.Execute(&out, c.call.helmVersion()); err != nil {
@@ -135,11 +135,11 @@ func buildInfo() buildFacts {
 
 func envCommand(e *env) *command {
 	return &command{
-		name: "env", usage: "show the Helm files and settings in use", args: "[VARIABLE]",
+		name: "env", usage: "show the Helm files and settings in use", args: "[VARIABLE]", takes: "a variable",
 		examples: `deployer env
 deployer env HELM_REPOSITORY_CONFIG`,
 		flags: []*flag{outputFlag(e)},
-		action: withArguments(0, 1, "a variable", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			variables := e.helmVariables()
 			switch {
 			case e.format != output.FormatTable && len(args) == 1:
@@ -154,7 +154,7 @@ deployer env HELM_REPOSITORY_CONFIG`,
 				text += fmt.Sprintf("%s=\"%s\"\n", name, variables[name])
 			}
 			return printTo(e.streams.Out, text)
-		}),
+		},
 	}
 }
 

@@ -36,7 +36,7 @@ func (o *applyOptions) flags(e *env) []*flag {
 func applyCommand(e *env) *command {
 	o := &applyOptions{operationFlags: operationFlags{confirm: confirmation{byDefault: true}}}
 	return &command{
-		name: "apply", is: changes | reports | beyondHelm, usage: "apply a saved plan exactly as it was shown, or not at all", args: "FILE [CHART]", complete: "FILE",
+		name: "apply", is: changes | reports | beyondHelm, usage: "apply a saved plan exactly as it was shown, or not at all", args: "FILE [CHART]", takes: "the file of a plan, and maybe a chart", complete: "FILE",
 		steps: `Makes the changes that deployer plan --out FILE has saved.
 
 1. Checks that nobody changed the file and that it is for this cluster.
@@ -55,7 +55,7 @@ deployer apply web.plan ./chart -f values.yaml
 deployer apply web.plan --dry-run`,
 		codes: "the same as upgrade's, and 4 if the plan no longer fits the cluster",
 		flags: o.flags(e),
-		action: o.action(e, 1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
+		action: o.action(e, func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}
@@ -67,7 +67,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	if e.kube.Context.Namespace != "" && e.kube.Context.Namespace != f.Namespace {
-		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.kube.Context.Namespace)
+		return usagef("the plan is for namespace %s, not %s", f.Namespace, e.kube.Context.Namespace)
 	}
 	e.kube.Context.Namespace = f.Namespace
 	rerender, err := o.rerenderFunc(ctx, e, f, args)
@@ -90,7 +90,7 @@ func (o *applyOptions) rerenderFunc(ctx context.Context, e *env, f *planfile.Fil
 	case !given && mode != planfile.ContentRerendered:
 		return nil, nil
 	case mode == planfile.ContentStored, mode == planfile.ContentEncrypted, mode == planfile.ContentPlain && len(args) < 2:
-		return nil, usagef("apply", "%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])
+		return nil, usagef("%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])
 	case len(args) < 2:
 		return nil, program.WithHint(fmt.Errorf("%s doesn't hold its confidential values and Secrets: the chart must be rendered again", args[0]),
 			fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]))

@@ -42,18 +42,18 @@ func revisionFlag(revision *int) *flag {
 func revisionCommand(e *env, name, usage, example string, flags []*flag, show func(*release.Record) error) *command {
 	var revision int
 	return &command{
-		name: name, usage: "show " + usage, args: "NAME",
+		name: name, usage: "show " + usage, args: "NAME", takes: "a release name",
 		steps:    "Shows what was recorded when the revision was deployed, not the live objects.",
 		examples: "deployer get " + name + " " + example,
 		codes:    "0 done; 1 failed, or there is no such release or revision",
 		flags:    append([]*flag{revisionFlag(&revision)}, flags...),
-		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			record, err := e.readRecord(ctx, args[0], revision)
 			if err != nil {
 				return err
 			}
 			return show(record)
-		}),
+		},
 	}
 }
 
@@ -79,7 +79,7 @@ func getAll(e *env) *command {
 func writeByTemplate(e *env, text string, r *release.Record) error {
 	t, err := template.New("--template").Funcs(sprig.TxtFuncMap()).Parse(text)
 	if err != nil {
-		return usagef("get all", "--template: %w", err)
+		return usagef("--template: %w", err)
 	}
 	if err := t.Execute(e.streams.Data(), map[string]any{"Release": r}); err != nil {
 		return fmt.Errorf("--template: %w", err)

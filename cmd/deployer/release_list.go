@@ -51,17 +51,17 @@ release that can't be read is listed as unreadable, and a warning says why.`,
 		examples: `deployer list -A
 deployer list -n prod --pending -o json`,
 		flags: flags,
-		action: withArguments(0, 0, "", func(ctx context.Context, _ []string) error {
+		action: func(ctx context.Context, _ []string) error {
 			q.options.Format, q.options.Palette = e.format, e.outPalette()
 			return q.run(ctx, e)
-		}),
+		},
 	}
 }
 
 func (q *listQuery) run(ctx context.Context, e *env) (err error) {
 	if q.filter != "" {
 		if q.Filter, err = regexp.Compile(q.filter); err != nil {
-			return usagef("list", "--filter %q is not a regular expression: %w", q.filter, err)
+			return usagef("--filter %q is not a regular expression: %w", q.filter, err)
 		}
 	}
 	q.Statuses = q.wanted()
@@ -100,14 +100,14 @@ func (q *listQuery) wanted() []helmrelease.Status {
 func historyCommand(e *env) *command {
 	var limit int
 	return &command{
-		name: "history", is: reads, also: "hist", usage: "list the revisions of a release", args: "NAME",
+		name: "history", is: reads, also: "hist", usage: "list the revisions of a release", args: "NAME", takes: "a release name",
 		steps:    `A revision that can't be read is listed as unreadable, and a warning says why.`,
 		examples: "deployer history web -o json",
 		flags: []*flag{
 			{name: "max", usage: "maximum number of revisions to list, the newest ones", is: usual | safe, value: number(&limit, 256)},
 			outputFlag(e),
 		},
-		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			store, err := e.store()
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ func historyCommand(e *env) *command {
 			revisions, derr := history.Newest(ctx, limit)
 			e.warnUnreadable(revisions)
 			return errors.Join(helm.History(e.streams.Out, revisions, e.format, e.outPalette()), derr)
-		}),
+		},
 	}
 }
 

@@ -53,8 +53,8 @@ func (o *operationFlags) formatParser(e *env) func(string) (output.Format, error
 
 // action is the action of a command that changes a release, or shows how it would. It looks at the flags before anything
 // is read or written.
-func (o *operationFlags) action(e *env, minArgs, maxArgs int, names string, do func(ctx context.Context, args []string) error) action {
-	return withArguments(minArgs, maxArgs, names, func(ctx context.Context, args []string) error {
+func (o *operationFlags) action(e *env, do action) action {
+	return func(ctx context.Context, args []string) error {
 		if o.hideSecrets && !o.isPlanning() {
 			//lint:ignore ST1005 Helm's words
 			return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
@@ -66,7 +66,7 @@ func (o *operationFlags) action(e *env, minArgs, maxArgs int, names string, do f
 			return err
 		}
 		return do(ctx, args)
-	})
+	}
 }
 
 func (o *operationFlags) isPlanning() bool {

@@ -24,10 +24,11 @@ func planCommand(e *env) *command {
 	o := &upgradeOptions{}
 	var rollback, uninstall bool
 	removal := &uninstallOptions{}
+	ofRemoval := removal.flags("with --uninstall: ")
 	detailed := &flag{name: "detailed-exitcode", usage: "exit with 2 if there are changes; --drift always does", is: common | safe, value: toggle(&o.plan.detailedExitCode)}
 	o.plan.only, o.plan.file = true, &savedPlan{reuse: &o.request.Reuse}
 	return &command{
-		name: "plan", also: "diff drift", is: reports | beyondHelm | yields, usage: "show what upgrade, rollback or uninstall would do, field by field", args: "NAME [CHART | REVISION]", complete: "NAME CHART",
+		name: "plan", also: "diff drift", is: reports | beyondHelm | yields | severalForms, usage: "show what upgrade, rollback or uninstall would do, field by field", args: "NAME [CHART | REVISION]", complete: "NAME CHART",
 		steps: `Does everything that upgrade does before its first change, and shows the
 changes that would follow. It writes nothing to the cluster.
 
@@ -39,7 +40,7 @@ deployer plan --uninstall web
 deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
 deployer drift web`,
 		codes: "0 done; 1 failed; 2 there are changes (with --detailed-exitcode or --drift); 3 the API server would reject the release",
-		flags: append(o.flags(e), inGroup("Plan", append(slices.Concat(o.plan.file.flags(), removal.flags("with --uninstall: ")),
+		flags: append(o.flags(e), inGroup("Plan", append(slices.Concat(o.plan.file.flags(), ofRemoval),
 			&flag{name: "install", also: "i", group: "Release", usage: "also plan a release that doesn't exist yet", is: rare | safe, value: toggle(&o.install, true)},
 			&flag{name: "rollback", usage: "plan a rollback to REVISION", is: common | safe, value: toggle(&rollback)},
 			&flag{name: "uninstall", usage: "plan an uninstall", is: common | safe, value: toggle(&uninstall)},
@@ -49,43 +50,42 @@ deployer drift web`,
 			&flag{name: "full", usage: "show all of a long plan, with nothing grouped or left out", is: rare | safe, value: toggle(&o.plan.options.Full)},
 			&flag{name: "context", usage: "unchanged lines to show around each change in a text", is: rare | safe, value: number(&o.plan.options.Context, 3)},
 		))...),
-		action: func(ctx context.Context, path string, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			if err := o.plan.file.check(); err != nil {
 				return err
 			}
+			form, takes, do := "NAME CHART", "a release name and a chart", o.upgradeAction(e)
 			switch {
 			case o.plan.drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
-				return usagef("plan", "--drift can't be combined with --rollback, --uninstall, --show or --out")
+				return usagef("--drift can't be combined with --rollback, --uninstall, --show or --out")
 			case o.plan.drift:
-				return o.driftAction(e, o.plan.detailedExitCode || !detailed.given)(ctx, path, args)
+				form, takes, do = "NAME", "a release name", o.driftAction(e, o.plan.detailedExitCode || !detailed.given)
 			case o.plan.file.showPath != "":
-				return o.plan.file.showAction(e, o.plan.options)(ctx, path, args)
+				form, takes, do = "", "", o.plan.file.showAction(e, o.plan.options)
 			case rollback && uninstall:
-				return usagef("plan", "--rollback and --uninstall can't be combined")
+				return usagef("--rollback and --uninstall can't be combined")
 			case uninstall:
-				return o.uninstallAction(e, removal)(ctx, path, args)
-			case e.call.hasFlag("keep-history") || e.call.hasFlag("cascade"): // in the environment they are for uninstall
-				return usagef("plan", "--keep-history and --cascade need --uninstall")
+				form, takes, do = "NAME", "a release name", o.action(e, func(ctx context.Context, args []string) error {
+					removal.request.Description = o.request.Description
+					return o.uninstall(ctx, e, args[0], removal)
+				})
+			case slices.ContainsFunc(ofRemoval, func(f *flag) bool { return e.call.hasFlag(f.name) }): // in the environment they are for uninstall
+				return usagef("--keep-history and --cascade need --uninstall")
 			case rollback:
-				return o.rollbackAction(e, &o.request.Description)(ctx, path, args)
+				form, takes, do = rollbackForm, rollbackTakes, o.rollbackAction(e, &o.request.Description)
 			}
-			return o.upgradeAction(e)(ctx, path, args)
+			if err := e.call.checkArguments(form, takes, args); err != nil {
+				return err
+			}
+			return do(ctx, args)
 		},
 	}
-}
-
-// uninstallAction shows how a release would be uninstalled.
-func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) action {
-	return o.action(e, 1, 1, "a release name", func(ctx context.Context, args []string) error {
-		r.request.Description = o.request.Description
-		return o.uninstall(ctx, e, args[0], r)
-	})
 }
 
 // driftAction shows how the cluster differs from what a release has deployed. Scripts see it by
 // the exit code, unless --detailed-exitcode=false.
 func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) action {
-	return withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+	return func(ctx context.Context, args []string) error {
 		o.plan.options.Format, o.plan.options.Colour = e.format, e.colour
 		d, err := e.newDeployer(o.settings)
 		if err != nil {
@@ -102,7 +102,7 @@ func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) action {
 			return errChanges
 		}
 		return drift.Unverified()
-	})
+	}
 }
 
 // savedPlan is what plan does with files.
@@ -128,11 +128,11 @@ func (s *savedPlan) check() error {
 	var err error
 	switch s.recipients, err = planfile.Recipients(s.encryptTo); {
 	case err != nil:
-		return &usageError{err: err, command: "plan"}
+		return &usageError{err}
 	case len(s.recipients) > 0 && s.path == "":
-		return usagef("plan", "--encrypt-to needs --out")
+		return usagef("--encrypt-to needs --out")
 	case s.showPath != "" && s.path != "":
-		return usagef("plan", "--show and --out can't be combined")
+		return usagef("--show and --out can't be combined")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (e *env) shownFlag(given givenFlag) string {
 
 // showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
 func (s *savedPlan) showAction(e *env, o page.Options) action {
-	return withArguments(0, 0, "", func(context.Context, []string) error {
+	return func(context.Context, []string) error {
 		o.Format, o.Colour = e.format, e.colour
 		f, err := planfile.Read(s.showPath)
 		if err != nil {
@@ -205,5 +205,5 @@ func (s *savedPlan) showAction(e *env, o page.Options) action {
 		}
 		return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nTo apply it, run: %s\n",
 			f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), e.applyCommandLine(f, s.showPath)))
-	})
+	}
 }

@@ -13,7 +13,7 @@ func recoverCommand(e *env) *command {
 	var settings deploy.Settings
 	var lockTimeout time.Duration
 	return &command{
-		name: "recover", is: changes | beyondHelm, usage: "record as failed what a killed run left pending", args: "NAME",
+		name: "recover", is: changes | beyondHelm, usage: "record as failed what a killed run left pending", args: "NAME", takes: "a release name",
 		steps: `Records as failed every revision that a killed run left pending, and says who
 ran it and how far it got. You rarely need it: upgrade, rollback and uninstall
 do the same first. With --takeover-pending it also records revisions that
@@ -24,7 +24,7 @@ deployer recover web --takeover-pending`,
 		flags: append([]*flag{
 			{name: "timeout", usage: "age at which a revision that another tool left pending is recorded as failed; at least 1h", is: common | safe, value: duration(&settings.Timeout, time.Hour)},
 		}, lockFlags(&settings, &lockTimeout, usual)...), // other commands recover by the way
-		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err
@@ -38,6 +38,6 @@ deployer recover web --takeover-pending`,
 				text = fmt.Sprintf("release %q needs no recovery\n", args[0])
 			}
 			return errors.Join(err, printTo(e.streams.Out, text))
-		}),
+		},
 	}
 }

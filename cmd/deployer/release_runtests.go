@@ -39,7 +39,7 @@ func testCommand(e *env) *command {
 	o := &operationFlags{}
 	var request deploy.TestRequest
 	return &command{
-		name: "test", is: changes | reports, usage: "run the tests of a release", args: "NAME",
+		name: "test", is: changes | reports, usage: "run the tests of a release", args: "NAME", takes: "a release name",
 		steps: `Runs the test hooks of the latest revision one after the other, and records how
 they ended: status shows it. It creates no revision. With -o json it writes the
 events of the run, one per line.`,
@@ -57,7 +57,7 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			junitFlag(e),
 			outputFlag(e),
 		}, lockFlags(&o.settings, &o.options.LockTimeout, rare)...),
-		action: o.action(e, 1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: o.action(e, func(ctx context.Context, args []string) error {
 			if request.Logs {
 				o.podLogs = []deploy.PodLog{}
 			}

@@ -31,7 +31,7 @@ type statusQuery struct {
 func statusCommand(e *env) *command {
 	q := &statusQuery{}
 	return &command{
-		name: "status", is: reports, usage: "show the state of a release", args: "NAME",
+		name: "status", is: reports, usage: "show the state of a release", args: "NAME", takes: "a release name",
 		steps: `With --show-resources it also reads every live object of the release and shows
 its state: ready, progressing, failed, or gone. With --watch it follows the
 objects and their pods as upgrade does, until all are ready, one has failed, or
@@ -51,9 +51,9 @@ deployer status web --watch --readiness-rules rules.yaml`,
 			resultFlag(e, "with --watch, "),
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		action: withArguments(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			return q.run(ctx, e, args[0])
-		}),
+		},
 	}
 }
 
@@ -102,7 +102,7 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 func explainCommand(e *env) *command {
 	var settings deploy.Settings
 	return &command{
-		name: "explain", is: reads | beyondHelm, usage: "show who owns each field of an object, and where its value comes from", args: "NAME KIND/NAME [FIELD]",
+		name: "explain", is: reads | beyondHelm, usage: "show who owns each field of an object, and where its value comes from", args: "NAME KIND/NAME [FIELD]", takes: "a release name and KIND/NAME",
 		steps: `For each live field of an object it shows the field manager that owns it and
 since when, the revision and template that set its value, and what the next
 upgrade with the same chart and values would do to it. It writes nothing.
@@ -116,7 +116,7 @@ deployer explain web Deployment/web '.spec.template.spec.containers[name=app].im
 deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' -o json`,
 		codes: "0 done; 1 failed, or there is no such release, object or field",
 		flags: []*flag{conflictsFlag(&settings), revertFlag(&settings), outputFlag(e)},
-		action: withArguments(2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			d, err := e.newDeployer(settings)
 			if err != nil {
 				return err
@@ -130,6 +130,6 @@ deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' 
 				return err
 			}
 			return inspection.ShowExplanation(e.streams, found, page.Options{Format: e.format, Colour: e.colour})
-		}),
+		},
 	}
 }

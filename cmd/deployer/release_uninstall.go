@@ -26,7 +26,7 @@ func uninstallCommand(e *env) *command {
 		}
 	}
 	return &command{
-		name: "uninstall", is: changes | reports, also: "del delete un", usage: "uninstall releases and delete their objects", args: "NAME...",
+		name: "uninstall", is: changes | reports, also: "del delete un", usage: "uninstall releases and delete their objects", args: "NAME...", takes: "a release name",
 		steps: `1. Runs the pre-delete hooks.
 2. Deletes every object that a revision of the release created, except objects
    that are annotated helm.sh/resource-policy: keep or now belong to another
@@ -42,9 +42,9 @@ deployer uninstall web api --keep-history`,
 			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.options.IgnoreMissing)},
 			descriptionFlag(&removal.request.Description),
 		}),
-		action: o.action(e, 1, -1, "a release name", func(ctx context.Context, names []string) error {
+		action: o.action(e, func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (e.resultFile != "" || e.junitFile != "") {
-				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
+				return usagef("--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
 			var errs []error
 			for i, name := range names {

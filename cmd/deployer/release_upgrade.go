@@ -54,7 +54,7 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 func upgradeCommand(e *env) *command {
 	o := &upgradeOptions{operationFlags: operationFlags{failurePrefix: upgradeFailed}}
 	return &command{
-		name: "upgrade", is: changes | reports, usage: "deploy a chart as the next revision of a release", args: "NAME CHART",
+		name: "upgrade", is: changes | reports, usage: "deploy a chart as the next revision of a release", args: "NAME CHART", takes: "a release name and a chart",
 		steps: `1. Renders the chart with the values.
 2. Asks the API server whether it accepts every object (dry run). If it rejects
    any, the run ends before it changes anything.
@@ -73,7 +73,7 @@ deployer upgrade web oci://registry.example.com/charts/web --version ^2 --atomic
 
 // upgradeAction is the action of upgrade, and of plan for one.
 func (o *upgradeOptions) upgradeAction(e *env) action {
-	return o.action(e, 2, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+	return o.action(e, func(ctx context.Context, args []string) error {
 		if o.install {
 			o.request.Install = deploy.InstallIfMissing
 		}
@@ -116,7 +116,7 @@ func (o *upgradeOptions) completeRequest(name string) {
 func installCommand(e *env) *command {
 	o := &upgradeOptions{operationFlags: operationFlags{failurePrefix: installFailed}}
 	return &command{
-		name: "install", is: changes | reports, usage: "deploy a chart as a new release", args: "[NAME] CHART", complete: "NEW CHART",
+		name: "install", is: changes | reports, usage: "deploy a chart as a new release", args: "[NAME] CHART", takes: "a release name and a chart", complete: "NEW CHART",
 		steps: `Does the same as upgrade --install, but fails if the name is in use.`,
 		examples: `deployer install web ./chart -n prod --create-namespace
 deployer install ./chart --generate-name`,
@@ -126,10 +126,10 @@ deployer install ./chart --generate-name`,
 			&flag{name: "generate-name", also: "g", group: "Release", usage: "generate the release name from the chart's name and the time", is: usual | safe, value: toggle(&o.generateName)},
 			&flag{name: "name-template", group: "Release", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 		),
-		action: o.action(e, 1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+		action: o.action(e, func(ctx context.Context, args []string) error {
 			name, ref, err := nameAndChart(args, o.generateName, o.nameTemplate)
 			if err != nil {
-				return withPrefix(installFailed, &usageError{err: err, command: "install"})
+				return withPrefix(installFailed, &usageError{err})
 			}
 			o.request.Install = deploy.InstallOnly
 			return o.run(ctx, e, name, ref)

@@ -20,7 +20,7 @@ func registryLogin(e *env) *command {
 	var stdin bool
 	a := &o.Access
 	return &command{
-		name: "login", is: changes, usage: "log in to a registry", args: "HOST",
+		name: "login", is: changes, usage: "log in to a registry", args: "HOST", takes: "the host of a registry",
 		steps:    `Checks the credentials and stores them where Helm also finds them.`,
 		examples: "echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin",
 		flags: append([]*flag{
@@ -30,13 +30,13 @@ func registryLogin(e *env) *command {
 			{name: "insecure", usage: "don't verify the registry's certificate", is: usual | risky, value: toggle(&a.InsecureSkipTLS)},
 			{name: "plain-http", usage: "use HTTP instead of HTTPS for the registry", is: rare | risky, value: toggle(&a.PlainHTTP)},
 		}, certificateFlags(a)...),
-		action: withArguments(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err
 			}
 			o.Settings, o.Log = e.helmFiles(), e.streams.Err
 			return repository.Login(ctx, args[0], o)
-		}),
+		},
 	}
 }
 
@@ -68,18 +68,18 @@ func (c *console) readCredentials(ctx context.Context, user, password *string, s
 
 func registryLogout(e *env) *command {
 	return &command{
-		name: "logout", is: changes, usage: "log out of a registry", args: "HOST",
+		name: "logout", is: changes, usage: "log out of a registry", args: "HOST", takes: "the host of a registry",
 		examples: "deployer registry logout registry.example.com",
-		action: withArguments(1, 1, "the host of a registry", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
-		}),
+		},
 	}
 }
 
 func pullCommand(e *env) *command {
 	var o repository.PullOptions
 	return &command{
-		name: "pull", is: changes, also: "fetch", usage: "download charts", args: "CHART...", complete: "REFERENCE",
+		name: "pull", is: changes, also: "fetch", usage: "download charts", args: "CHART...", takes: "a chart", complete: "REFERENCE",
 		steps: `CHART is a URL, REPO/NAME or oci://REGISTRY/NAME.`,
 		examples: `deployer pull podinfo/podinfo --version ^6 --untar
 deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives`,
@@ -89,7 +89,7 @@ deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archive
 			{name: "untardir", usage: "`DIR` to unpack into, below --destination", is: usual | safe, value: text(&o.UntarDir, ".")},
 			{name: "prov", usage: "also download the .prov file, without verifying it", is: usual | safe, value: toggle(&o.Provenance)},
 		}, locateFlags(&o.LoadOptions)...),
-		action: withArguments(1, -1, "a chart", func(ctx context.Context, refs []string) error {
+		action: func(ctx context.Context, refs []string) error {
 			o.Settings = e.helmFiles()
 			for _, ref := range refs {
 				waiting := e.showTransfer("fetching", ref)
@@ -107,23 +107,23 @@ deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archive
 				}
 			}
 			return nil
-		}),
+		},
 	}
 }
 
 func pushCommand(e *env) *command {
 	var o repository.PushOptions
 	return &command{
-		name: "push", is: changes, usage: "upload a chart archive to a registry", args: "ARCHIVE REMOTE",
+		name: "push", is: changes, usage: "upload a chart archive to a registry", args: "ARCHIVE REMOTE", takes: "a chart archive and a registry",
 		steps:    `If there is a .prov file beside the archive, it is uploaded too.`,
 		examples: "deployer push web-1.2.0.tgz oci://registry.example.com/charts",
 		flags:    accessFlags(&o.Access),
-		action: withArguments(2, 2, "a chart archive and a registry", func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			waiting := e.showTransfer("pushing", args[0])
 			defer waiting.Stop()
 			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)
 			return repository.Push(ctx, args[0], args[1], o)
-		}),
+		},
 	}
 }
 

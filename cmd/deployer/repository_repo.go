@@ -31,7 +31,7 @@ func repoAdd(e *env) *command {
 	var stdin bool
 	var timeout time.Duration
 	return &command{
-		name: "add", is: changes, usage: "add a chart repository", args: "NAME URL", complete: "NEW URL",
+		name: "add", is: changes, usage: "add a chart repository", args: "NAME URL", takes: "a name and a URL", complete: "NEW URL",
 		steps: `Downloads the index of the repository and adds it to the list that Helm also
 uses. Adding the same repository again succeeds.`,
 		examples: `deployer repo add podinfo https://stefanprodan.github.io/podinfo
@@ -48,7 +48,7 @@ echo $TOKEN | deployer repo add private https://charts.example.com --username ci
 		}), tlsFlags(&a.Access), []*flag{
 			noEffectToggle(e, "no-update", "only the index of a new or replaced repository is downloaded"),
 		}),
-		action: withArguments(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
+		action: func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
 				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
@@ -67,7 +67,7 @@ echo $TOKEN | deployer repo add private https://charts.example.com --username ci
 				return printTo(e.streams.Out, fmt.Sprintf("%q has been added to your repositories\n", a.Name))
 			}
 			return printTo(e.streams.Out, fmt.Sprintf("%q already exists with the same configuration, skipping\n", a.Name))
-		}),
+		},
 	}
 }
 
@@ -77,7 +77,7 @@ func repoList(e *env) *command {
 		examples: "deployer repo list -o json",
 		codes:    "0 done; 1 failed, or there are no repositories",
 		flags:    []*flag{outputFlag(e)},
-		action: withArguments(0, 0, "", func(_ context.Context, _ []string) error {
+		action: func(_ context.Context, _ []string) error {
 			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func repoList(e *env) *command {
 				rows = append(rows, []string{r.Name, r.URL})
 			}
 			return output.Table(e.streams.Out, []string{"NAME", "URL"}, rows)
-		}),
+		},
 	}
 }
 
@@ -109,7 +109,7 @@ deployer repo update podinfo --fail-on-repo-update-fail`,
 			{name: "timeout", usage: "time limit for the download of each index", is: common | safe, value: duration(&timeout, indexTimeout)},
 			{name: "fail-on-repo-update-fail", usage: "fail if any index can't be refreshed", is: usual | safe, value: toggle(&strict)},
 		},
-		action: withArguments(0, -1, "", func(ctx context.Context, names []string) error {
+		action: func(ctx context.Context, names []string) error {
 			list := e.repositoryList()
 			list.Timeout = timeout
 			var failed []string
@@ -139,29 +139,29 @@ deployer repo update podinfo --fail-on-repo-update-fail`,
 			}
 			waiting.Stop()
 			return printTo(e.streams.Out, "Update Complete. ⎈Happy Helming!⎈\n")
-		}),
+		},
 	}
 }
 
 func repoRemove(e *env) *command {
 	return &command{
-		name: "remove", is: changes, also: "rm", usage: "remove chart repositories", args: "NAME...", complete: "REPOSITORY...",
+		name: "remove", is: changes, also: "rm", usage: "remove chart repositories", args: "NAME...", takes: "the name of a repository", complete: "REPOSITORY...",
 		examples: "deployer repo remove podinfo",
 		codes:    "0 done; 1 there is no such repository",
-		action: withArguments(1, -1, "the name of a repository", func(ctx context.Context, names []string) error {
+		action: func(ctx context.Context, names []string) error {
 			var written error
 			err := e.repositoryList().Remove(ctx, names, func(name string) {
 				written = errors.Join(written, printTo(e.streams.Out, fmt.Sprintf("%q has been removed from your repositories\n", name)))
 			})
 			return errors.Join(err, written)
-		}),
+		},
 	}
 }
 
 func repoIndex() *command {
 	var o repository.IndexOptions
 	return &command{
-		name: "index", is: changes, usage: "write the index file of a directory of chart archives", args: "DIR",
+		name: "index", is: changes, usage: "write the index file of a directory of chart archives", args: "DIR", takes: "a directory",
 		steps:    `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.`,
 		examples: "deployer repo index ./public --url https://charts.example.com --merge old-index.yaml",
 		flags: []*flag{
@@ -169,8 +169,8 @@ func repoIndex() *command {
 			{name: "merge", usage: "index `FILE` to merge in", is: usual | safe, value: text(&o.Merge)},
 			{name: "json", usage: "write the index as JSON", is: usual | safe, value: toggle(&o.JSON)},
 		},
-		action: withArguments(1, 1, "a directory", func(_ context.Context, args []string) error {
+		action: func(_ context.Context, args []string) error {
 			return repository.Index(args[0], o)
-		}),
+		},
 	}
 }

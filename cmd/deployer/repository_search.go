@@ -60,7 +60,7 @@ deployer search repo nginx --version ^1.0.0 --versions -o json`,
 			{name: "devel", usage: "also list development versions", is: rare | safe, value: toggle(&q.Devel)},
 			{name: "version", usage: "version `CONSTRAINT`, such as ^1.0.0", is: common | safe, value: text(&q.Version)},
 		}, o.flags(e)...),
-		action: withArguments(0, -1, "", func(_ context.Context, words []string) error {
+		action: func(_ context.Context, words []string) error {
 			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
@@ -74,7 +74,7 @@ deployer search repo nginx --version ^1.0.0 --versions -o json`,
 				rows = append(rows, []string{f.Name, f.Version, f.AppVersion, f.Description})
 			}
 			return o.write(e, found, rows)
-		}),
+		},
 	}
 }
 
@@ -90,7 +90,7 @@ func searchHub(e *env) *command {
 			{name: "endpoint", usage: "`URL` of the hub", is: usual | safe, value: text(&endpoint, "https://hub.helm.sh")},
 			{name: "list-repo-url", usage: "also show the URLs of the repositories", is: usual | safe, value: toggle(&withRepo)},
 		}, o.flags(e)...),
-		action: withArguments(0, -1, "", func(ctx context.Context, words []string) error {
+		action: func(ctx context.Context, words []string) error {
 			waiting := e.showTransfer("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()
@@ -109,6 +109,6 @@ func searchHub(e *env) *command {
 				rows = append(rows, row)
 			}
 			return o.write(e, found, rows)
-		}),
+		},
 	}
 }
