@@ -30,7 +30,7 @@ NAME-VERSION.tgz.prov.`,
 		examples: `deployer package ./chart --version 1.2.0 --app-version 4.5
 deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -`,
 		flags: slices.Concat([]*flag{
-			{name: "version", usage: "set the `VERSION` of the chart", is: common | safe, value: text(&o.Version)},
+			{name: "version", usage: "set the `VERSION` of the chart", is: common | safe | noVariable, value: text(&o.Version)},
 			{name: "app-version", usage: "set the appVersion of the chart", is: usual | safe, value: text(&o.AppVersion)},
 			{name: "destination", also: "d", usage: "`DIR` to write the archive to", is: usual | safe, value: text(&o.Destination, ".")},
 			{name: "dependency-update", also: "u", usage: "download the dependencies into charts/ first", is: rare | safe, value: toggle(&o.update)},

@@ -61,7 +61,7 @@ const chartGroup = "Chart"
 // locateFlags say where a chart comes from.
 func locateFlags(o *chart.LoadOptions) []*flag {
 	flags := inGroup(chartGroup, []*flag{
-		{name: "version", usage: "`VERSION` or constraint such as ^2.0.0 (default: newest)", is: common | safe | rendering, value: text(&o.Version)},
+		{name: "version", usage: "`VERSION` or constraint such as ^2.0.0 (default: newest)", is: common | safe | noVariable | rendering, value: text(&o.Version)},
 		{name: "devel", usage: "also consider development versions, same as --version '>0.0.0-0'", is: rare | safe | rendering, value: toggle(&o.Devel)},
 		{name: "repo", usage: "`URL` of the chart repository", is: usual | safe | rendering, value: text(&o.Repo)},
 		{name: "verify", usage: "verify the chart's signature first", is: rare | safe | rendering, value: toggle(&o.Verify)},

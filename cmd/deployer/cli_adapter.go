@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -20,10 +19,10 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 		problems = append(problems, checkFlags(l.leaf.flags)...)
 		e.readingFlags = false
 		e.releaseWarnings(e.warn)
-		if err := errors.Join(problems...); err != nil {
-			return l.withUsageHint(err)
+		err := errors.Join(problems...)
+		if err == nil {
+			err = l.leaf.action(c.Context, c.Args().Slice())
 		}
-		err := l.leaf.action(c.Context, c.Args().Slice())
 		if errors.As(err, new(*usageError)) {
 			return l.withUsageHint(err)
 		}
@@ -55,7 +54,7 @@ type adaptedValue struct {
 func (a *adaptedValue) Set(text string) error {
 	a.flag.given = true
 	if err := a.flag.value.set(text); err != nil {
-		*a.problems = append(*a.problems, fmt.Errorf("--%s: %w", a.flag.name, err))
+		*a.problems = append(*a.problems, usagef("--%s: %w", a.flag.name, err))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -195,20 +196,27 @@ func (p *parser) find(name, written string, rest []string) (*flag, error) {
 	return nil, p.unknownFlag(written)
 }
 
+// plainWords are the words up to "--", with their places, that are neither flags nor values of the known ones.
+func plainWords(words []string, known map[string]*flag) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i := 0; i < len(words) && words[i] != "--"; i++ {
+			name := strings.TrimLeft(words[i], "-")
+			if name == words[i] || name == "" {
+				if !yield(i, words[i]) {
+					return
+				}
+			} else if f := known[name]; f != nil && f.value.bare == "" {
+				i++
+			}
+		}
+	}
+}
+
 // upcomingCommand returns the command that the following words name; nil when there is none. Values of flags that every
 // command has are skipped, because they may look like commands.
 func upcomingCommand(commands []*command, rest []string) *command {
-	for i := 0; i < len(rest); i++ {
-		word := rest[i]
-		if word == "--" {
-			return nil
-		}
-		if strings.HasPrefix(word, "-") && len(word) > 1 {
-			if f := flagTable(allFlags(commands))[strings.TrimLeft(word, "-")]; f != nil && f.is.has(everywhere) && f.value.bare == "" {
-				i++
-			}
-			continue
-		}
+	global := flagTable(slices.DeleteFunc(allFlags(commands), func(f *flag) bool { return !f.is.has(everywhere) }))
+	for _, word := range plainWords(rest, global) {
 		if c := commandNamed(commands, word); c != nil {
 			if c.action != nil {
 				return c
@@ -263,7 +271,7 @@ func unknownCommand(words []string, word string, commands []*command) error {
 // without effect have none.
 func (f *flag) variables() []string {
 	names := strings.Fields(f.env)
-	if f.name == "version" || f.isHidden() {
+	if f.is.has(noVariable) || f.isHidden() {
 		return names
 	}
 	return append([]string{"DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))}, names...)
@@ -282,13 +290,17 @@ func (e *env) readEnvironment(flags []*flag) []error {
 			if text == "" {
 				continue
 			}
-			err := f.value.set(text)
+			set := f.value.set
+			if f.value.fromEnv != nil {
+				set = f.value.fromEnv
+			}
+			err := set(text)
 			if err != nil && f.value.lenient && strings.HasPrefix(name, "HELM_") {
 				e.warn(fmt.Sprintf("%s=%s is not a valid value and has no effect", name, text))
 				continue
 			}
 			if err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+				problems = append(problems, usagef("%s: %w", name, err))
 			}
 			f.given = true
 			break

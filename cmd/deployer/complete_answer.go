@@ -67,7 +67,7 @@ func complete(ctx context.Context, e *env, typed []string, described bool) error
 func answerCompletion(ctx context.Context, e *env, before []string, last string) completion {
 	p := newParser(e.commands)
 	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
-	if plug, at := e.plugins().called(before); plug != nil {
+	if plug, at, _ := e.plugins().called(before); plug != nil && !pluginsDisabled() {
 		p.known = flagTable(e.global)
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
 	}

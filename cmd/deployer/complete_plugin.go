@@ -30,23 +30,6 @@ type pluginWords struct {
 	Commands  []pluginWords `json:"commands"`
 }
 
-// called is the installed plugin that a command line calls, and the place
-// of its name; nil when it calls none.
-func (ps plugins) called(before []string) (*plugin.Plugin, int) {
-	if pluginsDisabled() {
-		return nil, 0
-	}
-	at := ps.firstWord(before)
-	if at < 0 || reservedCommand(ps.commands, before[at]) != nil {
-		return nil, 0
-	}
-	p, err := plugin.FindByName(ps.places().Plugins, before[at])
-	if err != nil {
-		return nil, 0
-	}
-	return p, at
-}
-
 // pluginWord completes a word of a plugin's command line: with the commands, words and
 // flags in completion.yaml, and with what its program answers, by cobra's rules.
 // (github.com/spf13/cobra/completions.go, getCompletions)

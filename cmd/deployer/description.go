@@ -28,14 +28,15 @@ type command struct {
 
 // A flag is one flag of a command.
 type flag struct {
-	name  string
-	also  string // other names, separated by blanks
-	group string // title in help
-	usage string // in help; the name of its value is in backquotes
-	env   string // Helm's variables for it, separated by blanks; ours has the flag's name
-	is    attribute
-	why   string // why a flag of Helm has no effect here; such a flag isn't shown
-	value value
+	name    string
+	also    string // other names, separated by blanks
+	group   string // title in help
+	usage   string // in help; the name of its value is in backquotes
+	env     string // Helm's variables for it, separated by blanks; ours has the flag's name
+	kubectl string // kubectl's flag that chooses the same cluster
+	is      attribute
+	why     string // why a flag of Helm has no effect here; such a flag isn't shown
+	value   value
 
 	given bool // on the command line or in the environment
 }
@@ -56,6 +57,8 @@ const (
 	applying  // has an effect only where objects are applied, and none in an uninstall
 
 	everywhere    // of every command
+	ofThisRun     // of every command, but not to be repeated in a command line that carries this run's plan out
+	noVariable    // has no variable of ours
 	notForPlugins // plugins find it in their environment, and not among their arguments
 	alsoPlugins   // plugins find it in both
 

@@ -57,8 +57,13 @@ func (e *env) connect() (*kube.Cluster, error) {
 	if err := release.ValidateDriver(os.Getenv("HELM_DRIVER")); err != nil {
 		return nil, err
 	}
-	e.streams.ChooseCluster([]output.ClusterFlag{{Own: "kubeconfig", Kubectl: "kubeconfig", Value: e.kube.Kubeconfig},
-		{Own: "kube-context", Kubectl: "context", Value: e.kube.CurrentContext}, {Own: "kube-apiserver", Kubectl: "server", Value: e.kube.ClusterInfo.Server}})
+	var chosen []output.ClusterFlag
+	for _, f := range e.global {
+		if f.kubectl != "" {
+			chosen = append(chosen, output.ClusterFlag{Own: f.name, Kubectl: f.kubectl, Value: f.value.current()})
+		}
+	}
+	e.streams.ChooseCluster(chosen)
 	opts := e.kube
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
 	opts.Warn = e.warn

@@ -21,14 +21,14 @@ import (
 func globalFlags(e *env) []*flag {
 	k := &e.kube
 	return inGroup(globalGroup, append([]*flag{
-		{name: "namespace", also: "n", usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins, value: text(&k.Context.Namespace)},
-		{name: "kubeconfig", usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
-		{name: "kube-context", usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.CurrentContext)},
+		{name: "namespace", also: "n", usage: "`NAMESPACE` of the release (default: the context's)", env: "HELM_NAMESPACE", is: common | safe | everywhere | notForPlugins | ofThisRun, value: text(&k.Context.Namespace)},
+		{name: "kubeconfig", kubectl: "kubeconfig", usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", is: usual | safe | everywhere | notForPlugins, value: text(&k.Kubeconfig)},
+		{name: "kube-context", kubectl: "context", usage: "`CONTEXT` of the kubeconfig", env: "HELM_KUBECONTEXT", is: usual | safe | everywhere | notForPlugins, value: text(&k.CurrentContext)},
 		{name: "expect-context", usage: "refuse any other context than `CONTEXT`", is: usual | safe | everywhere, value: text(&k.ExpectContext)},
-		{name: "kube-apiserver", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.Server)},
+		{name: "kube-apiserver", kubectl: "server", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.Server)},
 		{name: "kube-token", usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Token)},
 		{name: "kube-as-user", usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Impersonate)},
-		{name: "kube-as-group", usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: e.groups()},
+		{name: "kube-as-group", usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: groups(&k.AuthInfo.ImpersonateGroups)},
 		{name: "kube-ca-file", usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.CertificateAuthority)},
 		{name: "kube-tls-server-name", usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.TLSServerName)},
 		{name: "kube-insecure-skip-tls-verify", usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.ClusterInfo.InsecureSkipTLSVerify)},
@@ -37,45 +37,39 @@ func globalFlags(e *env) []*flag {
 		{name: "registry-config", usage: "`FILE` with registry credentials", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RegistryConfig)},
 		{name: "repository-config", usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
 		{name: "repository-cache", usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
-		{name: "color", also: "colour", usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere, value: choice(&e.colour, "auto", "always", "never")},
-		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins, value: toggle(&e.debug)},
+		{name: "color", also: "colour", usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere | ofThisRun, value: choice(&e.colour, "auto", "always", "never")},
+		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins | ofThisRun, value: toggle(&e.debug)},
 		noEffect(e, flag{name: "content-cache", is: everywhere, why: "charts are not cached"}),
 	}, klogFlags(e)...))
 }
 
 // groups is --kube-as-group. Only its variables separate groups by commas, as in Helm: the name of a group, such as that
 // of a directory, may have commas in it. (helm.sh/helm/v3/pkg/cli/environment.go, envCSV)
-func (e *env) groups() value {
-	return taken(func(s string) error {
-		groups := []string{s}
-		if !e.call.hasFlag("kube-as-group") {
-			groups = splitList(strings.Trim(s, ", "))
-		}
-		e.kube.AuthInfo.ImpersonateGroups = append(e.kube.AuthInfo.ImpersonateGroups, groups...)
-		return nil
-	})
+func groups(to *[]string) value {
+	v, separated := verbatimList(to), list(to)
+	v.current = func() string { return strings.Join(*to, ",") }
+	v.fromEnv = func(s string) error { return separated.set(strings.Trim(s, ", ")) }
+	return v
 }
 
 // outputFlag is -o of commands with a result.
 func outputFlag(e *env) *flag {
-	return outputFlagWith(e, func() func(string) (output.Format, error) { return output.ParseFormat })
+	return outputFlagWith(e, output.ParseFormat)
 }
 
-// outputFlagWith is -o of a command where other flags choose what reads the format. words are the formats that help has
-// beside those of all commands.
-func outputFlagWith(e *env, parser func() func(string) (output.Format, error), words ...string) *flag {
+// outputFlagWith is -o of a command with formats of its own, of which help has words.
+func outputFlagWith(e *env, parse func(string) (output.Format, error), words ...string) *flag {
 	var asked string
 	v := text(&asked, "table")
 	v.words = append([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format", "yaml\tOutput result in YAML format"}, words...)
 	formats := []string{"table", "json", "yaml"}
 	v.check = func() error {
-		parse := parser()
 		format, err := parse(asked)
 		if err != nil {
-			return program.Suggest(err, asked, slices.DeleteFunc(append(formats, planFormats...), func(name string) bool {
+			return &usageError{program.Suggest(err, asked, slices.DeleteFunc(append(formats, planFormats...), func(name string) bool {
 				_, err := parse(name)
 				return err != nil
-			}))
+			}))}
 		}
 		e.format = format
 		return nil

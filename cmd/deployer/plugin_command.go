@@ -53,7 +53,7 @@ A plugin that can't be used is removed again.`,
 deployer plugin install ./helm-mine`,
 		codes: "0 done; 1 failed, nothing is installed",
 		flags: []*flag{
-			{name: "version", usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", is: common | safe, value: text(&version)},
+			{name: "version", usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", is: common | safe | noVariable, value: text(&version)},
 		},
 		action: func(ctx context.Context, args []string) error {
 			p, err := ps.host().Install(ctx, ps.places(), args[0], version)

@@ -25,13 +25,12 @@ func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
 
 // parseCommandLine reads a command line: that of a plugin when its first word is one, and no command of ours.
 func (e *env) parseCommandLine(words []string) (commandLine, error) {
-	at := e.firstWord(words)
-	if at < 0 || reservedCommand(e.commands, words[at]) != nil {
+	p, at, err := e.plugins().called(words)
+	if at < 0 {
 		return parse(e.commands, words)
 	}
 	word := words[at]
 	unparsed := commandLine{words: []string{word}}
-	p, err := plugin.FindByName(e.plugins().places().Plugins, word)
 	switch {
 	case err != nil && !pluginsDisabled():
 		return unparsed, err
@@ -57,25 +56,17 @@ func isForHelmDiff(words []string) bool {
 	return len(words) > 0 && slices.Contains([]string{"upgrade", "release", "revision", "rollback", "version"}, words[0])
 }
 
-// firstWord is the place of the first word of a command line that is neither a flag nor the value of one; -1 without one.
-func (e *env) firstWord(words []string) int {
-	var known map[string]*flag
-	for i := 0; i < len(words); i++ {
-		name := strings.TrimLeft(words[i], "-")
-		switch {
-		case words[i] == "--":
-			return -1
-		case name == words[i], name == "":
-			return i
+// called is the place of the first word of a command line that is neither a flag nor the value of one, and the plugin of
+// that name, if there is one. Where a command of ours comes first, or nothing, the place is -1.
+func (ps plugins) called(words []string) (p *plugin.Plugin, at int, err error) {
+	for at, word := range plainWords(words, flagTable(allFlags(ps.commands))) {
+		if reservedCommand(ps.commands, word) != nil {
+			break
 		}
-		if known == nil {
-			known = flagTable(allFlags(e.commands))
-		}
-		if f := known[name]; f != nil && f.value.bare == "" {
-			i++
-		}
+		p, err = plugin.FindByName(ps.places().Plugins, word)
+		return p, at, err
 	}
-	return -1
+	return nil, -1, nil
 }
 
 // splitPluginFlags takes the flags that a plugin doesn't get, but finds in its environment, out of its arguments,

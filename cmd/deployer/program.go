@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
 
 	"deployer/chart"
 	"deployer/internal/view/output"
@@ -39,7 +42,7 @@ deployer version --template '{{.Version}}'`,
 		action: func(_ context.Context, _ []string) error {
 			switch {
 			case format != "":
-				return e.versionTemplate(format)
+				return e.printTemplate(e.streams.Out, format, e.call.helmVersion())
 			case e.call.asHelm:
 				return printTo(e.streams.Out, e.call.helmVersion().text(short)+"\n")
 			case short:
@@ -59,16 +62,17 @@ func (c *console) printVersion() error {
 		info.Version, cmp.Or(info.Commit, "unknown"), info.Go, info.Helm, info.ClientGo))
 }
 
-func (c *console) versionTemplate(text string) error {
-	t, err := template.New("version").Parse(text)
+// printTemplate is --template: a Go template for data.
+func (c *console) printTemplate(to io.Writer, text string, data any) error {
+	t, err := template.New("--template").Funcs(sprig.TxtFuncMap()).Parse(text)
 	if err != nil {
 		return usagef("--template: %w", err)
 	}
 	var out strings.Builder
-	if err := t.Execute(&out, c.call.helmVersion()); err != nil {
+	if err := t.Execute(&out, data); err != nil {
 		return fmt.Errorf("--template: %w", err)
 	}
-	return printTo(c.streams.Out, out.String())
+	return printTo(to, out.String())
 }
 
 // helmBuild is what helm version tells, with Helm's field names.
@@ -161,29 +165,19 @@ deployer env HELM_REPOSITORY_CONFIG`,
 // helmVariables are what helm env shows, as this run has them.
 func (e *env) helmVariables() map[string]string {
 	out := e.helmFiles().EnvSettings().EnvVars()
-	k := e.kube
-	out["HELM_NAMESPACE"] = e.offlineNamespace()
-	out["HELM_DEBUG"] = fmt.Sprint(e.debug)
-	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.ClusterInfo.InsecureSkipTLSVerify)
-	if k.QPS != 0 {
-		out["HELM_QPS"] = fmt.Sprintf("%.2f", k.QPS)
-	}
-	if k.Burst != 0 {
-		out["HELM_BURST_LIMIT"] = fmt.Sprint(k.Burst)
-	}
-	for name, value := range map[string]string{
-		"HELM_KUBECONTEXT":         k.CurrentContext,
-		"HELM_KUBETOKEN":           k.AuthInfo.Token,
-		"HELM_KUBEASUSER":          k.AuthInfo.Impersonate,
-		"HELM_KUBEASGROUPS":        strings.Join(k.AuthInfo.ImpersonateGroups, ","),
-		"HELM_KUBEAPISERVER":       k.ClusterInfo.Server,
-		"HELM_KUBECAFILE":          k.ClusterInfo.CertificateAuthority,
-		"HELM_KUBETLS_SERVER_NAME": k.ClusterInfo.TLSServerName,
-		"KUBECONFIG":               k.Kubeconfig,
-	} {
-		if value != "" {
-			out[name] = value
+	for _, f := range e.global {
+		for _, name := range strings.Fields(f.env) {
+			if f.value.current == nil {
+				continue
+			}
+			if value := f.value.current(); value != "" && strings.Trim(value, "0.") != "" {
+				out[name] = value
+			}
 		}
+	}
+	out["HELM_NAMESPACE"] = e.offlineNamespace()
+	if e.kube.Kubeconfig != "" {
+		out["KUBECONFIG"] = e.kube.Kubeconfig
 	}
 	return out
 }

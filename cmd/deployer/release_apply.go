@@ -55,9 +55,9 @@ deployer apply web.plan ./chart -f values.yaml
 deployer apply web.plan --dry-run`,
 		codes: "the same as upgrade's, and 4 if the plan no longer fits the cluster",
 		flags: o.flags(e),
-		action: o.action(e, func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
-		}),
+		},
 	}
 }
 

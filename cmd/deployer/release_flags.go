@@ -11,6 +11,7 @@ import (
 	"deployer/chart/retain"
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
+	"deployer/internal/view/run"
 	"deployer/track"
 )
 
@@ -39,10 +40,10 @@ func (o *operationFlags) flags(e *env) []*flag {
 	if o.plan.only {
 		formats = planFormats
 	} else {
-		flags = append(flags, o.confirm.flag())
+		flags = append(flags, o.confirmFlag(e))
 	}
 	flags = inGroup("Deploying", append(flags, lockFlags(s, &o.options.LockTimeout, rare)...))
-	return append(append(flags, outputFlagWith(e, func() func(string) (output.Format, error) { return o.formatParser(e) }, formats...)), trackingFlags(&s.Track)...)
+	return append(append(flags, outputFlagWith(e, func(text string) (output.Format, error) { return o.parseFormat(e, text) }, formats...)), trackingFlags(&s.Track)...)
 }
 
 // undoFlags say when a run that didn't succeed is undone.
@@ -54,11 +55,16 @@ func (o *operationFlags) undoFlags() []*flag {
 }
 
 func resultFlag(e *env, when string) *flag {
-	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe | reporting, value: text(&e.resultFile)}
+	return &flag{name: "result-file", usage: when + "write the outcome to this `FILE` as JSON", is: rare | safe | reporting, value: reportFile(&e.resultFile)}
 }
 
 func junitFlag(e *env) *flag {
-	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe | reporting, value: text(&e.junitFile)}
+	return &flag{name: "report-junit", usage: "write a JUnit report to this `FILE`", is: rare | safe | reporting, value: reportFile(&e.junitFile)}
+}
+
+// reportFile is a file that is written at the end of a run, which doesn't begin if that can't be.
+func reportFile(path *string) value {
+	return text(path).checked(func() error { return run.CheckWritable(*path) })
 }
 
 func hideNotesFlag(hide *bool) *flag {

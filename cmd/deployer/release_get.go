@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/template"
-
-	"github.com/Masterminds/sprig/v3"
 
 	"deployer/chart"
 	"deployer/internal/view/helm"
@@ -66,7 +63,7 @@ func getAll(e *env) *command {
 	flags := []*flag{{name: "template", usage: "Go `TEMPLATE`, such as {{.Release.Name}}", is: usual | safe, value: text(&asked)}}
 	return revisionCommand(e, "all", "all of a revision: values, hooks, manifest and notes", "web --template '{{.Release.Info.Status}}'", flags, func(r *release.Record) error {
 		if asked != "" {
-			return writeByTemplate(e, asked, r)
+			return e.printTemplate(e.streams.Data(), asked, map[string]any{"Release": r})
 		}
 		computed, err := chart.AllValues(r.Chart, r.Config)
 		if err != nil {
@@ -74,17 +71,6 @@ func getAll(e *env) *command {
 		}
 		return helm.Status(e.streams.Out, r, helm.StatusOptions{Metadata: true, Everything: true, Computed: computed})
 	})
-}
-
-func writeByTemplate(e *env, text string, r *release.Record) error {
-	t, err := template.New("--template").Funcs(sprig.TxtFuncMap()).Parse(text)
-	if err != nil {
-		return usagef("--template: %w", err)
-	}
-	if err := t.Execute(e.streams.Data(), map[string]any{"Release": r}); err != nil {
-		return fmt.Errorf("--template: %w", err)
-	}
-	return nil
 }
 
 func getValues(e *env) *command {

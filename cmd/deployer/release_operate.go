@@ -40,33 +40,15 @@ type planFlags struct {
 	file             *savedPlan // where the plan is saved; nil for other commands
 }
 
-// formatParser is what reads -o.
-func (o *operationFlags) formatParser(e *env) func(string) (output.Format, error) {
+// parseFormat reads -o.
+func (o *operationFlags) parseFormat(e *env, text string) (output.Format, error) {
 	switch {
 	case o.plan.drift:
-		return page.ParseDriftFormat
+		return page.ParseDriftFormat(text)
 	case o.isPlanning() && !o.writesAsHelm(e):
-		return page.ParsePlanFormat
+		return page.ParsePlanFormat(text)
 	}
-	return output.ParseFormat
-}
-
-// action is the action of a command that changes a release, or shows how it would. It looks at the flags before anything
-// is read or written.
-func (o *operationFlags) action(e *env, do action) action {
-	return func(ctx context.Context, args []string) error {
-		if o.hideSecrets && !o.isPlanning() {
-			//lint:ignore ST1005 Helm's words
-			return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
-		}
-		if err := o.confirm.check(e); err != nil && !o.isPlanning() {
-			return err
-		}
-		if err := errors.Join(run.CheckWritable(e.resultFile), run.CheckWritable(e.junitFile)); err != nil {
-			return err
-		}
-		return do(ctx, args)
-	}
+	return output.ParseFormat(text)
 }
 
 func (o *operationFlags) isPlanning() bool {
@@ -180,27 +162,26 @@ type confirmation struct {
 	byDefault bool   // on a terminal, where a person sits
 }
 
-func (c *confirmation) flag() *flag {
-	when := ""
+// confirmFlag is --confirm, which is refused before anything is read if there is nobody to ask.
+func (o *operationFlags) confirmFlag(e *env) *flag {
+	c, when := &o.confirm, ""
 	if c.byDefault {
 		when = " (default on a terminal)"
 	}
-	return &flag{name: "confirm", usage: "show the plan and ask before the first change" + when, is: common | safe, value: choice(&c.given, "false", "true").orBare("true", nil)}
+	v := choice(&c.given, "false", "true").orBare("true", nil).checked(func() error {
+		if c.given != "true" || o.isPlanning() || canAsk(e) {
+			return nil
+		}
+		return program.WithHint(errors.New("--confirm asks on a terminal: standard input and standard error have to be one"),
+			"without a terminal, have a saved plan approved: "+program.Name+" plan --out FILE, then "+program.Name+" apply FILE")
+	})
+	return &flag{name: "confirm", usage: "show the plan and ask before the first change" + when, is: common | safe, value: v}
 }
 
 // errUnconfirmed ends a run whose plan somebody has refused.
 var errUnconfirmed = errors.New("not confirmed: nothing was changed")
 
 func canAsk(e *env) bool { return output.IsTerminal(e.streams.In) && e.streams.ErrTTY }
-
-// check refuses --confirm before anything is read, if there is nobody to ask.
-func (c *confirmation) check(e *env) error {
-	if c.given == "true" && !canAsk(e) {
-		return program.WithHint(errors.New("--confirm asks on a terminal: standard input and standard error have to be one"),
-			"without a terminal, have a saved plan approved: "+program.Name+" plan --out FILE, then "+program.Name+" apply FILE")
-	}
-	return nil
-}
 
 // ask shows the plan that is about to be carried out, and returns errUnconfirmed unless the answer is yes. The lock of
 // the release is held meanwhile, so that what was shown is what is done.

@@ -65,10 +65,10 @@ deployer drift web`,
 			case rollback && uninstall:
 				return usagef("--rollback and --uninstall can't be combined")
 			case uninstall:
-				form, takes, do = "NAME", "a release name", o.action(e, func(ctx context.Context, args []string) error {
+				form, takes, do = "NAME", "a release name", func(ctx context.Context, args []string) error {
 					removal.request.Description = o.request.Description
 					return o.uninstall(ctx, e, args[0], removal)
-				})
+				}
 			case slices.ContainsFunc(ofRemoval, func(f *flag) bool { return e.call.hasFlag(f.name) }): // in the environment they are for uninstall
 				return usagef("--keep-history and --cascade need --uninstall")
 			case rollback:
@@ -171,7 +171,7 @@ func (e *env) applyCommandLine(f *planfile.File, path string) string {
 		words = append(words, "--identity FILE")
 	}
 	for _, given := range e.call.flags {
-		if given.flag.is.has(everywhere) && !slices.Contains([]string{"namespace", "color", "debug"}, given.flag.name) ||
+		if given.flag.is.has(everywhere) && !given.flag.is.has(ofThisRun) ||
 			f.Content.Mode == planfile.ContentRerendered && given.flag.is.has(rendering) {
 			words = append(words, e.shownFlag(given))
 		}

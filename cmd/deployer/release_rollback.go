@@ -33,7 +33,7 @@ deployer rollback web 3 --dry-run`,
 
 // rollbackAction is the action of rollback, and of plan for one.
 func (o *operationFlags) rollbackAction(e *env, description *string) action {
-	return o.action(e, func(ctx context.Context, args []string) error {
+	return func(ctx context.Context, args []string) error {
 		request := deploy.RollbackRequest{Name: args[0], Description: *description}
 		if len(args) == 2 {
 			var err error
@@ -44,5 +44,5 @@ func (o *operationFlags) rollbackAction(e *env, description *string) action {
 		return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 			return d.Rollback(ctx, request)
 		})
-	})
+	}
 }

@@ -57,7 +57,7 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			junitFlag(e),
 			outputFlag(e),
 		}, lockFlags(&o.settings, &o.options.LockTimeout, rare)...),
-		action: o.action(e, func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			if request.Logs {
 				o.podLogs = []deploy.PodLog{}
 			}
@@ -65,6 +65,6 @@ deployer test web --filter name=web-smoke,name=web-load --logs`,
 			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 				return d.Test(ctx, request)
 			})
-		}),
+		},
 	}
 }

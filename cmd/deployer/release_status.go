@@ -14,7 +14,6 @@ import (
 	"deployer/internal/view/inspection"
 	"deployer/internal/view/output"
 	"deployer/internal/view/page"
-	"deployer/internal/view/run"
 	"deployer/release"
 	"deployer/track"
 )
@@ -58,9 +57,6 @@ deployer status web --watch --readiness-rules rules.yaml`,
 }
 
 func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
-	if err := run.CheckWritable(e.resultFile); err != nil {
-		return err
-	}
 	readContext, done := limitReading(ctx, q.settings.Timeout)
 	record, err := e.readRecord(readContext, name, q.revision)
 	if err := done(err); err != nil {

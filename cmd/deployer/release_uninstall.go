@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/textfmt"
 	"deployer/release"
 )
 
@@ -42,7 +43,7 @@ deployer uninstall web api --keep-history`,
 			{name: "ignore-not-found", usage: "succeed if the release doesn't exist", is: usual | safe, value: toggle(&o.options.IgnoreMissing)},
 			descriptionFlag(&removal.request.Description),
 		}),
-		action: o.action(e, func(ctx context.Context, names []string) error {
+		action: func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (e.resultFile != "" || e.junitFile != "") {
 				return usagef("--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
@@ -65,13 +66,13 @@ deployer uninstall web api --keep-history`,
 				}
 			}
 			return errors.Join(errs...)
-		}),
+		},
 	}
 }
 
 // uninstall uninstalls a release, or shows how it would.
 func (o *operationFlags) uninstall(ctx context.Context, e *env, name string, r *uninstallOptions) error {
-	o.settings.Propagation = propagationPolicies[r.cascade]
+	o.settings.Propagation = metav1.DeletionPropagation(textfmt.Capitalized(r.cascade)) // Kubernetes' word
 	r.request.Name = name
 	return o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Uninstall(ctx, r.request)
@@ -94,12 +95,4 @@ func (r *uninstallOptions) flags(when string) []*flag {
 		{name: "keep-history", usage: when + "keep the release records, so that you can roll back", is: level | safe, value: toggle(&r.request.KeepHistory)},
 		{name: "cascade", usage: when + "how to delete dependents: background, foreground or orphan", is: level | safe, value: choice(&r.cascade, "background", "foreground", "orphan")},
 	}
-}
-
-// propagationPolicies are the words of --cascade.
-// https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
-var propagationPolicies = map[string]metav1.DeletionPropagation{
-	"background": metav1.DeletePropagationBackground,
-	"foreground": metav1.DeletePropagationForeground,
-	"orphan":     metav1.DeletePropagationOrphan,
 }

@@ -39,7 +39,7 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "allow-partial-discovery", usage: "prune even if an API group doesn't answer and the chart may have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
 		{name: "skip-crds", usage: "same as --crds skip", is: rare | safe, value: toggle(&o.skipCRDs)},
 		hideNotesFlag(&o.hideNotes),
-		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.hideSecrets)},
+		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.hideSecrets).checked(o.checkHideSecrets)},
 	})
 	ofValues := []*flag{
 		{name: "reset-values", usage: "use the chart's values and those given here only", is: usual | risky, value: toggle(&o.resetValues)},
@@ -49,6 +49,15 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 	return slices.Concat(inGroup("Release", ofRelease), inGroup("Values", ofValues), o.operationFlags.flags(e), revisionFlags(&o.settings), []*flag{generatedFlag(e, &o.settings)},
 		o.valueFlags(), o.chartFlags(), o.renderFlags(), deployingFlagsOfHelm(e),
 		[]*flag{noEffectToggle(e, "disable-openapi-validation", "objects are validated by the API server; see --field-validation")})
+}
+
+// checkHideSecrets refuses --hide-secret where nothing is shown.
+func (o *upgradeOptions) checkHideSecrets() error {
+	if !o.hideSecrets || o.isPlanning() {
+		return nil
+	}
+	//lint:ignore ST1005 Helm's words
+	return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 }
 
 func upgradeCommand(e *env) *command {
@@ -73,12 +82,12 @@ deployer upgrade web oci://registry.example.com/charts/web --version ^2 --atomic
 
 // upgradeAction is the action of upgrade, and of plan for one.
 func (o *upgradeOptions) upgradeAction(e *env) action {
-	return o.action(e, func(ctx context.Context, args []string) error {
+	return func(ctx context.Context, args []string) error {
 		if o.install {
 			o.request.Install = deploy.InstallIfMissing
 		}
 		return o.run(ctx, e, args[0], args[1])
-	})
+	}
 }
 
 // run deploys the chart, or shows how it would.
@@ -126,14 +135,14 @@ deployer install ./chart --generate-name`,
 			&flag{name: "generate-name", also: "g", group: "Release", usage: "generate the release name from the chart's name and the time", is: usual | safe, value: toggle(&o.generateName)},
 			&flag{name: "name-template", group: "Release", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 		),
-		action: o.action(e, func(ctx context.Context, args []string) error {
+		action: func(ctx context.Context, args []string) error {
 			name, ref, err := nameAndChart(args, o.generateName, o.nameTemplate)
 			if err != nil {
 				return withPrefix(installFailed, &usageError{err})
 			}
 			o.request.Install = deploy.InstallOnly
 			return o.run(ctx, e, name, ref)
-		}),
+		},
 	}
 }
 

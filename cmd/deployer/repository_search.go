@@ -58,7 +58,7 @@ deployer search repo nginx --version ^1.0.0 --versions -o json`,
 			{name: "regexp", also: "r", usage: "treat WORD as a regular expression", is: usual | safe, value: toggle(&q.Regexp)},
 			{name: "versions", also: "l", usage: "list all versions of each chart", is: usual | safe, value: toggle(&q.Versions)},
 			{name: "devel", usage: "also list development versions", is: rare | safe, value: toggle(&q.Devel)},
-			{name: "version", usage: "version `CONSTRAINT`, such as ^1.0.0", is: common | safe, value: text(&q.Version)},
+			{name: "version", usage: "version `CONSTRAINT`, such as ^1.0.0", is: common | safe | noVariable, value: text(&q.Version)},
 		}, o.flags(e)...),
 		action: func(_ context.Context, words []string) error {
 			q.Text = strings.Join(words, " ")

@@ -16,12 +16,14 @@ import (
 // A value is what a flag takes.
 type value struct {
 	set     func(string) error
-	check   func() error // of what depends on other flags, after all are set; nil for nothing
-	kind    string       // its name in help, unless the usage of the flag has one
-	bare    string       // what the flag means without a value; empty if it needs one
-	words   []string     // the only values, if not nil
-	initial string       // without the flag; empty if that needs no words
-	lenient bool         // as in Helm, one that can't be read is left out in Helm's variables
+	check   func() error       // of what depends on other flags, after all are set; nil for nothing
+	current func() string      // what is set now; nil for flags of which nobody asks for it
+	fromEnv func(string) error // what its variables mean, if not the same as the flag; nil for most
+	kind    string             // its name in help, unless the usage of the flag has one
+	bare    string             // what the flag means without a value; empty if it needs one
+	words   []string           // the only values, if not nil
+	initial string             // without the flag; empty if that needs no words
+	lenient bool               // as in Helm, one that can't be read is left out in Helm's variables
 }
 
 // initially sets what a flag writes to to its default.
@@ -35,7 +37,7 @@ func initially[T any](to *T, initial []T) (shown string) {
 
 // parsed is a value that a function reads. what says what it needs to be.
 func parsed[T any](to *T, parse func(string) (T, error), what string, initial []T) value {
-	return value{initial: initially(to, initial), set: func(s string) error {
+	return value{initial: initially(to, initial), current: func() string { return fmt.Sprint(*to) }, set: func(s string) error {
 		v, err := parse(s)
 		if err != nil {
 			return fmt.Errorf("%q is not %s", s, what)
@@ -46,7 +48,7 @@ func parsed[T any](to *T, parse func(string) (T, error), what string, initial []
 }
 
 func text(to *string, initial ...string) value {
-	return value{kind: "TEXT", initial: initially(to, initial), set: func(s string) error {
+	return value{kind: "TEXT", initial: initially(to, initial), current: func() string { return *to }, set: func(s string) error {
 		*to = s
 		return nil
 	}}
@@ -92,7 +94,7 @@ func rate(to *float32) value {
 		f, err := strconv.ParseFloat(s, 32)
 		return float32(f), err
 	}, "a number", nil)
-	v.kind, v.lenient = "N", true
+	v.kind, v.lenient, v.current = "N", true, func() string { return fmt.Sprintf("%.2f", *to) }
 	return v
 }
 
@@ -220,6 +222,12 @@ func valueSource(kind chart.ValuesSourceKind, to *[]chart.ValuesSource) value {
 		*to = append(*to, chart.ValuesSource{Kind: kind, Value: s})
 		return nil
 	})
+}
+
+// checked is a value that check looks at when all flags have theirs.
+func (v value) checked(check func() error) value {
+	v.check = check
+	return v
 }
 
 // idle is a flag that a command accepts for scripts, though it has no effect there.
