@@ -91,7 +91,7 @@ func dependencyFill(e *env, c *command, fill func(context.Context, string, chart
 		path := chartDirectory(args)
 		waiting := e.showTransfer("fetching the dependencies of", path)
 		defer waiting.Stop()
-		o.Settings, o.Out, o.Log = e.helmFiles(), waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
+		o.Settings, o.Out, o.Log = e.files, waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
 		return fill(ctx, path, o)
 	}
 	return c

@@ -41,7 +41,7 @@ deployer lint ./chart --with-subcharts -f values.yaml`,
 					paths = append(paths, develop.Subcharts(p)...)
 				}
 			}
-			values, err := chart.Values(ctx, request.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles()})
+			values, err := chart.Values(ctx, request.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.files})
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func (o *packageOptions) run(ctx context.Context, e *env, dir string) error {
 func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir string) error {
 	waiting := e.showTransfer("fetching the dependencies of", dir)
 	defer waiting.Stop()
-	o.fetch.Settings = e.helmFiles()
+	o.fetch.Settings = e.files
 	return chart.UpdateDependencies(ctx, dir, chart.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
 }
 

@@ -134,7 +134,7 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
 		e.hideValues(map[string]any{"post-renderer": strings.Join(r.render.PostRenderer, " ")}) // it is in errors
 	}
-	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles(), Warn: e.warn})
+	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.files, Warn: e.warn})
 	loaded, lerr := e.loadChart(ctx, ref, r.load)
 	e.hideValues(values)
 	if err := errors.Join(lerr, verr); err != nil {
@@ -164,6 +164,6 @@ func (e *env) loadChart(ctx context.Context, ref string, o chart.LoadOptions) (*
 	waiting := e.showTransfer("fetching", ref)
 	defer waiting.Stop()
 	out := waiting.Through(e.streams.Err)
-	o.Settings, o.Progress = e.helmFiles(), func(line string) { fmt.Fprintln(out, line) } // a failed write is no failure of the command
+	o.Settings, o.Progress = e.files, func(line string) { fmt.Fprintln(out, line) } // a failed write is no failure of the command
 	return chart.Load(ctx, ref, o)
 }

@@ -98,7 +98,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
 	in.Lookup.OnRead = e.hidden.AddObject
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
-	if err != nil && e.debug && rendered != nil {
+	if err != nil && e.files.Debug && rendered != nil {
 		// So that one sees where the YAML goes wrong, as with Helm's --debug.
 		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
 	}

@@ -22,7 +22,7 @@ import (
 type env struct {
 	console
 	kube  kube.Options
-	files chart.Settings // where Helm's own files are
+	files chart.Settings // where Helm's own files are, and on a terminal, where fetching shows it, what counts transfers
 
 	cluster     *kube.Cluster // nil before it is asked for
 	transferred chart.TransferStats
@@ -40,12 +40,15 @@ type call struct {
 }
 
 func newEnv(streams output.Streams, path string) *env {
-	return &env{
-		console: console{
-			streams: streams, colour: output.ColourAuto, format: output.FormatTable,
-			call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
-		},
+	e := &env{console: console{
+		streams: streams, colour: output.ColourAuto, format: output.FormatTable,
+		call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
+	}}
+	if streams.ErrTTY {
+		e.files.TransferStats = &e.transferred
 	}
+	e.kube.UserAgent, e.kube.Warn = "deployer/"+strings.TrimPrefix(buildVersion, "v"), e.warn
+	return e
 }
 
 // connect returns the connection of this run. The API server's warnings go to
@@ -64,10 +67,7 @@ func (e *env) connect() (*kube.Cluster, error) {
 		}
 	}
 	e.streams.ChooseCluster(chosen)
-	opts := e.kube
-	opts.UserAgent = "deployer/" + strings.TrimPrefix(buildVersion, "v")
-	opts.Warn = e.warn
-	cluster, err := kube.Connect(opts)
+	cluster, err := kube.Connect(e.kube)
 	if errors.As(err, new(*kube.ContextError)) {
 		return nil, err
 	}
@@ -195,15 +195,11 @@ func (e *env) errorLine(err error) string {
 	return e.call.helmErrorLine(err)
 }
 
-// helmFiles are Helm's own files as flags and environment have them. On a
-// terminal, where fetching shows it, what is transferred is counted.
-func (e *env) helmFiles() chart.Settings {
-	files := e.files
-	files.Debug = e.debug
-	if e.streams.ErrTTY {
-		files.TransferStats = &e.transferred
-	}
-	return files
+// isQuiet reports whether nothing is written to standard error unless something
+// fails: under the name helm where no person reads, for tasks of CI that take any
+// such output for a failure. --debug and --progress plain ask for it.
+func (e *env) isQuiet() bool {
+	return e.call.asHelm && !e.streams.ErrTTY && !e.files.Debug && e.progress != "plain"
 }
 
 // isCalledHelm reports whether the program was started under the name helm, by a

@@ -38,7 +38,7 @@ func globalFlags(e *env) []*flag {
 		{name: "repository-config", usage: "`FILE` with the list of chart repositories", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryConfig)},
 		{name: "repository-cache", usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
 		{name: "color", also: "colour", usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere | ofThisRun, value: choice(&e.colour, "auto", "always", "never")},
-		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins | ofThisRun, value: toggle(&e.debug)},
+		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins | ofThisRun, value: toggle(&e.files.Debug)},
 		noEffect(e, flag{name: "content-cache", is: everywhere, why: "charts are not cached"}),
 	}, klogFlags(e)...))
 }

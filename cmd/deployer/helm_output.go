@@ -31,7 +31,7 @@ func (o *operationFlags) showAsHelm(e *env, op *deploy.Operation) error {
 	if o.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
-	return o.writeResult(e, op, op.Next, helm.StatusOptions{Manifest: true, Everything: e.debug})
+	return o.writeResult(e, op, op.Next, helm.StatusOptions{Manifest: true, Everything: e.files.Debug})
 }
 
 // withManifests returns a copy of a record with other manifests: of the release, and of its hooks.

@@ -26,7 +26,7 @@ func (e *env) plugins() plugins { return plugins{e} }
 
 // places are where Helm keeps plugins.
 func (ps plugins) places() plugin.Places {
-	variables := ps.helmFiles().EnvSettings().EnvVars()
+	variables := ps.files.EnvSettings().EnvVars()
 	return plugin.Places{Plugins: variables["HELM_PLUGINS"], Cache: variables["HELM_CACHE_HOME"]}
 }
 
@@ -36,7 +36,7 @@ func (ps plugins) host() plugin.Host {
 	variables["HELM_BIN"] = ps.helmBinary(variables["HELM_CACHE_HOME"])
 	h := plugin.Host{Env: variables, In: ps.streams.In}
 	h.Out, h.Err = ps.streams.Unfiltered()
-	if ps.debug {
+	if ps.files.Debug {
 		h.Verbose = func(text string) { fmt.Fprintf(ps.streams.Err, "[debug] %s\n", output.WithoutPasswords(text)) }
 	}
 	return h

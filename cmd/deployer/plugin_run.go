@@ -127,7 +127,7 @@ func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with
 // run runs a plugin in place of this program: it inherits our streams, gets our signals,
 // and its exit code is ours.
 func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) error {
-	if p.UseTunnelDeprecated && (!ps.call.asHelm || ps.debug) { // helm-diff has it, and scripts look at its standard error
+	if p.UseTunnelDeprecated && (!ps.call.asHelm || ps.files.Debug) { // helm-diff has it, and scripts look at its standard error
 		ps.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
 	}
 	ps.warnOfBothCommands(p)

@@ -164,7 +164,7 @@ deployer env HELM_REPOSITORY_CONFIG`,
 
 // helmVariables are what helm env shows, as this run has them.
 func (e *env) helmVariables() map[string]string {
-	out := e.helmFiles().EnvSettings().EnvVars()
+	out := e.files.EnvSettings().EnvVars()
 	for _, f := range e.global {
 		for _, name := range strings.Fields(f.env) {
 			if f.value.current == nil {

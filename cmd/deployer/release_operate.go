@@ -85,7 +85,7 @@ func (o *operationFlags) operate(ctx context.Context, e *env, name string, decid
 		if done.Operation == nil || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 			return nil // nothing was done, or the report says why
 		}
-		return o.writeResult(e, done.Operation, done.Record, helm.StatusOptions{Everything: e.debug && o.writesAsHelm(e)})
+		return o.writeResult(e, done.Operation, done.Record, helm.StatusOptions{Everything: e.files.Debug && o.writesAsHelm(e)})
 	}
 	if shown == output.FormatTable && !e.call.asHelm {
 		e.view.BeforeReport(write)

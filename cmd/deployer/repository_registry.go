@@ -34,7 +34,7 @@ func registryLogin(e *env) *command {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err
 			}
-			o.Settings, o.Log = e.helmFiles(), e.streams.Err
+			o.Settings, o.Log = e.files, e.streams.Err
 			return repository.Login(ctx, args[0], o)
 		},
 	}
@@ -71,7 +71,7 @@ func registryLogout(e *env) *command {
 		name: "logout", is: changes, usage: "log out of a registry", args: "HOST", takes: "the host of a registry",
 		examples: "deployer registry logout registry.example.com",
 		action: func(_ context.Context, args []string) error {
-			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
+			return repository.Logout(args[0], repository.PushOptions{Settings: e.files, Log: e.streams.Err})
 		},
 	}
 }
@@ -90,7 +90,7 @@ deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archive
 			{name: "prov", usage: "also download the .prov file, without verifying it", is: usual | safe, value: toggle(&o.Provenance)},
 		}, locateFlags(&o.LoadOptions)...),
 		action: func(ctx context.Context, refs []string) error {
-			o.Settings = e.helmFiles()
+			o.Settings = e.files
 			for _, ref := range refs {
 				waiting := e.showTransfer("fetching", ref)
 				o.Log = waiting.Through(e.streams.Err)
@@ -121,7 +121,7 @@ func pushCommand(e *env) *command {
 		action: func(ctx context.Context, args []string) error {
 			waiting := e.showTransfer("pushing", args[0])
 			defer waiting.Stop()
-			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)
+			o.Settings, o.Log = e.files, waiting.Through(e.streams.Err)
 			return repository.Push(ctx, args[0], args[1], o)
 		},
 	}

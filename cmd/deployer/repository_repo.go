@@ -23,7 +23,7 @@ func repoCommand(e *env) *command {
 }
 
 func (e *env) repositoryList() repository.RepositoryList {
-	return repository.RepositoryList{Settings: e.helmFiles()}
+	return repository.RepositoryList{Settings: e.files}
 }
 
 func repoAdd(e *env) *command {
