@@ -37,10 +37,9 @@ func templateCommand(e *env) *command {
 	const why = "template only renders"
 	shared := []*flag{ // with install in Helm, where they do nothing either
 		noEffect(e, flag{name: "description", why: why}), noEffect(e, flag{name: "labels", also: "l", why: why}),
-		noEffectToggle(e, "wait", why, slices.Sorted(maps.Keys(waitSynonyms))...),
-	}
-	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "wait-for-jobs"} {
-		shared = append(shared, noEffectToggle(e, name, why))
+		noEffectToggle(e, "wait", why, slices.Sorted(maps.Keys(waitSynonyms))...), noEffectToggle(e, "wait-for-jobs", why),
+		noEffectToggle(e, "atomic", why), noEffectToggle(e, "create-namespace", why), noEffectToggle(e, "disable-openapi-validation", why),
+		noEffectToggle(e, "force", why), noEffectToggle(e, "hide-notes", why), noEffectToggle(e, "replace", why),
 	}
 	flags := []*flag{
 		{name: "show-only", also: "s", usage: "only show the manifests of this `TEMPLATE` (may be repeated)", is: common | safe, value: verbatimList(&o.options.ShowOnly)},

@@ -67,7 +67,7 @@ func complete(ctx context.Context, e *env, typed []string, described bool) error
 func answerCompletion(ctx context.Context, e *env, before []string, last string) completion {
 	p := newParser(e.commands)
 	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
-	if plug, at, _ := e.plugins().called(before); plug != nil && !pluginsDisabled() {
+	if plug, at, _ := e.calledPlugin(before); plug != nil && !pluginsDisabled() {
 		p.known = flagTable(e.global)
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
 	}
@@ -133,7 +133,7 @@ func (q completionRequest) commandNames() completion {
 		}
 	}
 	if len(q.parsed.words) == 0 {
-		for _, p := range q.e.plugins().callable(q.parsed.commands) {
+		for _, p := range q.e.callablePlugins(q.parsed.commands) {
 			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
 	}

@@ -129,7 +129,7 @@ func writtenFlags(flags []string) []string {
 func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion {
 	answer := completion{directive: directiveFiles}
 	var out bytes.Buffer
-	host := q.e.plugins().host()
+	host := q.e.pluginHost()
 	host.In, host.Out, host.Err = nil, &out, nil
 	cmd, err := host.Program(q.ctx, p, filepath.Join(p.Dir, dynamicCompletion), args)
 	if err != nil || cmd.Run() != nil || context.Cause(q.ctx) != nil {

@@ -115,7 +115,7 @@ func (q completionRequest) chart(local bool) completion {
 
 func (q completionRequest) plugins() []string {
 	var out []string
-	for _, p := range q.e.plugins().callable(nil) {
+	for _, p := range q.e.callablePlugins(nil) {
 		out = append(out, p.Name+"\t"+p.Usage)
 	}
 	return out

@@ -26,9 +26,8 @@ func helpCommand(e *env) *command {
 // printHelp writes the help of the command that words name.
 func (e *env) printHelp(words []string, level helpLevel) error {
 	commands := e.commands
-	ps := e.plugins()
-	for _, p := range ps.callable(commands) {
-		commands = append(commands, ps.command(p))
+	for _, p := range e.callablePlugins(commands) {
+		commands = append(commands, e.commandOfPlugin(p))
 	}
 	text, err := e.call.helpText(commands, words, min(e.streams.Width, 100), level)
 	if err != nil {

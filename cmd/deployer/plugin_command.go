@@ -12,37 +12,31 @@ import (
 )
 
 func pluginCommand(e *env) *command {
-	ps := e.plugins()
 	return &command{
 		name: "plugin", usage: "manage Helm's plugins",
-		commands: []*command{pluginInstall(ps), pluginList(ps), pluginUpdate(ps), pluginUninstall(ps)},
+		commands: []*command{pluginInstall(e), pluginList(e), pluginUpdate(e), pluginUninstall(e)},
 	}
 }
 
-// plugins are Helm's plugins, as this run finds and runs them.
-type plugins struct{ *env }
-
-func (e *env) plugins() plugins { return plugins{e} }
-
-// places are where Helm keeps plugins.
-func (ps plugins) places() plugin.Places {
-	variables := ps.files.EnvSettings().EnvVars()
+// pluginPlaces are where Helm keeps plugins.
+func (e *env) pluginPlaces() plugin.Places {
+	variables := e.files.EnvSettings().EnvVars()
 	return plugin.Places{Plugins: variables["HELM_PLUGINS"], Cache: variables["HELM_CACHE_HOME"]}
 }
 
-// host is what plugins and their hooks inherit.
-func (ps plugins) host() plugin.Host {
-	variables := ps.helmVariables()
-	variables["HELM_BIN"] = ps.helmBinary(variables["HELM_CACHE_HOME"])
-	h := plugin.Host{Env: variables, In: ps.streams.In}
-	h.Out, h.Err = ps.streams.Unfiltered()
-	if ps.files.Debug {
-		h.Verbose = func(text string) { fmt.Fprintf(ps.streams.Err, "[debug] %s\n", output.WithoutPasswords(text)) }
+// pluginHost is what plugins and their hooks inherit.
+func (e *env) pluginHost() plugin.Host {
+	variables := e.helmVariables()
+	variables["HELM_BIN"] = e.helmBinary(variables["HELM_CACHE_HOME"])
+	h := plugin.Host{Env: variables, In: e.streams.In}
+	h.Out, h.Err = e.streams.Unfiltered()
+	if e.files.Debug {
+		h.Verbose = func(text string) { fmt.Fprintf(e.streams.Err, "[debug] %s\n", output.WithoutPasswords(text)) }
 	}
 	return h
 }
 
-func pluginInstall(ps plugins) *command {
+func pluginInstall(e *env) *command {
 	var version string
 	return &command{
 		name: "install", is: changes, also: "add", usage: "install a plugin", args: "PATH|URL", takes: "a path or URL",
@@ -56,37 +50,37 @@ deployer plugin install ./helm-mine`,
 			{name: "version", usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", is: common | safe | noVariable, value: text(&version)},
 		},
 		action: func(ctx context.Context, args []string) error {
-			p, err := ps.host().Install(ctx, ps.places(), args[0], version)
+			p, err := e.pluginHost().Install(ctx, e.pluginPlaces(), args[0], version)
 			if err != nil {
 				return err
 			}
-			if reservedCommand(ps.commands, p.Name) != nil {
-				ps.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, ps.call.name))
+			if reservedCommand(e.commands, p.Name) != nil {
+				e.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, e.call.name))
 			}
-			return printTo(ps.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
+			return printTo(e.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
 		},
 	}
 }
 
-func pluginList(ps plugins) *command {
+func pluginList(e *env) *command {
 	return &command{
 		name: "list", also: "ls", usage: "list installed plugins",
 		examples: "deployer plugin list -o json",
 		codes:    "0 done, even if there are none; 1 a plugin is broken",
-		flags:    []*flag{outputFlag(ps.env)},
+		flags:    []*flag{outputFlag(e)},
 		action: func(_ context.Context, _ []string) error {
-			found, broken := plugin.Find(ps.places().Plugins)
+			found, broken := plugin.Find(e.pluginPlaces().Plugins)
 			rows, list := [][]string{}, []map[string]string{}
 			for _, p := range found {
-				ps.warnOfBothCommands(p)
+				e.warnOfBothCommands(p)
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 				list = append(list, map[string]string{"name": p.Name, "version": p.Version, "description": p.Description})
 			}
 			var errs []error
-			if ps.format == output.FormatTable {
-				errs = append(errs, output.Table(ps.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows))
+			if e.format == output.FormatTable {
+				errs = append(errs, output.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows))
 			} else {
-				errs = append(errs, output.Encode(ps.streams.Out, ps.format, list))
+				errs = append(errs, output.Encode(e.streams.Out, e.format, list))
 			}
 			for _, b := range broken {
 				errs = append(errs, b)
@@ -96,7 +90,7 @@ func pluginList(ps plugins) *command {
 	}
 }
 
-func pluginUpdate(ps plugins) *command {
+func pluginUpdate(e *env) *command {
 	return &command{
 		name: "update", is: changes, also: "up", usage: "update plugins", args: "NAME...", takes: "a plugin name", complete: "PLUGIN...",
 		steps: `Updates plugins that were cloned to their newest version, and runs their update
@@ -104,30 +98,30 @@ hooks. A plugin that was installed with --version stays at that version. If an
 update fails, the plugin stays as it was.`,
 		examples: "deployer plugin update diff",
 		action: func(ctx context.Context, names []string) error {
-			return ps.forEach(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
-				return ps.host().Update(ctx, ps.places(), p)
+			return e.forEachPlugin(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
+				return e.pluginHost().Update(ctx, e.pluginPlaces(), p)
 			})
 		},
 	}
 }
 
-func pluginUninstall(ps plugins) *command {
+func pluginUninstall(e *env) *command {
 	return &command{
 		name: "uninstall", is: changes, also: "rm remove", usage: "uninstall plugins", args: "NAME...", takes: "a plugin name", complete: "PLUGIN...",
 		steps: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
 installed from a directory, it deletes the link only.`,
 		examples: "deployer plugin uninstall diff",
 		action: func(ctx context.Context, names []string) error {
-			return ps.forEach(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
-				return ps.host().Uninstall(ctx, p)
+			return e.forEachPlugin(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
+				return e.pluginHost().Uninstall(ctx, p)
 			})
 		},
 	}
 }
 
-// forEach does the same with each plugin that a command line names, once. One that
+// forEachPlugin does the same with each plugin that a command line names, once. One that
 // fails doesn't keep the others from it.
-func (ps plugins) forEach(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
+func (e *env) forEachPlugin(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
 	var failed []error
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -136,7 +130,7 @@ func (ps plugins) forEach(ctx context.Context, names []string, verb, done string
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
-		p, err := plugin.FindByName(ps.places().Plugins, name)
+		p, err := plugin.FindByName(e.pluginPlaces().Plugins, name)
 		if broken, ok := errors.AsType[*plugin.BrokenError](err); ok && verb == "uninstall" {
 			p, err = &plugin.Plugin{Dir: broken.Dir}, nil // without its hook, which nobody can read
 		}
@@ -154,20 +148,20 @@ func (ps plugins) forEach(ctx context.Context, names []string, verb, done string
 			failed = append(failed, fmt.Errorf("Failed to %s plugin %s, got error (%w)", verb, name, err))
 			continue
 		}
-		if err := printTo(ps.streams.Out, fmt.Sprintf("%s plugin: %s\n", done, name)); err != nil {
+		if err := printTo(e.streams.Out, fmt.Sprintf("%s plugin: %s\n", done, name)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// callable are those that can be called: none with HELM_NO_PLUGINS=1, as
+// callablePlugins are those that can be called: none with HELM_NO_PLUGINS=1, as
 // in Helm, and none that has the name of a command.
-func (ps plugins) callable(commands []*command) []*plugin.Plugin {
+func (e *env) callablePlugins(commands []*command) []*plugin.Plugin {
 	if pluginsDisabled() {
 		return nil
 	}
-	found, _ := plugin.Find(ps.places().Plugins)
+	found, _ := plugin.Find(e.pluginPlaces().Plugins)
 	return slices.DeleteFunc(found, func(p *plugin.Plugin) bool { return reservedCommand(commands, p.Name) != nil })
 }
 

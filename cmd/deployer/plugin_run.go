@@ -25,7 +25,7 @@ func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
 
 // parseCommandLine reads a command line: that of a plugin when its first word is one, and no command of ours.
 func (e *env) parseCommandLine(words []string) (commandLine, error) {
-	p, at, err := e.plugins().called(words)
+	p, at, err := e.calledPlugin(words)
 	if at < 0 {
 		return parse(e.commands, words)
 	}
@@ -48,7 +48,7 @@ func (e *env) parseCommandLine(words []string) (commandLine, error) {
 	if err != nil {
 		return unparsed, commandLine{}.withUsageHint(err)
 	}
-	return commandLine{words: unparsed.words, leaf: e.plugins().command(p), flags: own, arguments: theirs}, nil
+	return commandLine{words: unparsed.words, leaf: e.commandOfPlugin(p), flags: own, arguments: theirs}, nil
 }
 
 // isForHelmDiff reports whether words are a command of the plugin diff.
@@ -56,14 +56,14 @@ func isForHelmDiff(words []string) bool {
 	return len(words) > 0 && slices.Contains([]string{"upgrade", "release", "revision", "rollback", "version"}, words[0])
 }
 
-// called is the place of the first word of a command line that is neither a flag nor the value of one, and the plugin of
+// calledPlugin is the place of the first word of a command line that is neither a flag nor the value of one, and the plugin of
 // that name, if there is one. Where a command of ours comes first, or nothing, the place is -1.
-func (ps plugins) called(words []string) (p *plugin.Plugin, at int, err error) {
-	for at, word := range plainWords(words, flagTable(allFlags(ps.commands))) {
-		if reservedCommand(ps.commands, word) != nil {
+func (e *env) calledPlugin(words []string) (p *plugin.Plugin, at int, err error) {
+	for at, word := range plainWords(words, flagTable(allFlags(e.commands))) {
+		if reservedCommand(e.commands, word) != nil {
 			break
 		}
-		p, err = plugin.FindByName(ps.places().Plugins, word)
+		p, err = plugin.FindByName(e.pluginPlaces().Plugins, word)
 		return p, at, err
 	}
 	return nil, -1, nil
@@ -107,12 +107,12 @@ func (e *env) splitPluginFlags(args []string) (own []givenFlag, theirs []string,
 	return own, theirs, nil
 }
 
-// command is a plugin as a command.
-func (ps plugins) command(p *plugin.Plugin) *command {
+// commandOfPlugin is a plugin as a command.
+func (e *env) commandOfPlugin(p *plugin.Plugin) *command {
 	return &command{
 		name: p.Name, usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), group: pluginGroup, args: "[arguments]",
-		steps: p.Description, flags: ps.global,
-		action: func(ctx context.Context, args []string) error { return ps.run(ctx, p, args) },
+		steps: p.Description, flags: e.global,
+		action: func(ctx context.Context, args []string) error { return e.runPlugin(ctx, p, args) },
 	}
 }
 
@@ -124,31 +124,31 @@ type pluginError struct {
 
 func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with error", p.name) }
 
-// run runs a plugin in place of this program: it inherits our streams, gets our signals,
+// runPlugin runs a plugin in place of this program: it inherits our streams, gets our signals,
 // and its exit code is ours.
-func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) error {
-	if p.UseTunnelDeprecated && (!ps.call.asHelm || ps.files.Debug) { // helm-diff has it, and scripts look at its standard error
-		ps.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
+func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
+	if p.UseTunnelDeprecated && (!e.call.asHelm || e.files.Debug) { // helm-diff has it, and scripts look at its standard error
+		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
 	}
-	ps.warnOfBothCommands(p)
-	if ps.kube.ExpectContext != "" { // a plugin connects by itself
-		if _, err := ps.connect(); err != nil {
+	e.warnOfBothCommands(p)
+	if e.kube.ExpectContext != "" { // a plugin connects by itself
+		if _, err := e.connect(); err != nil {
 			return err
 		}
 	}
-	cmd, err := ps.host().Command(context.WithoutCancel(ctx), p, args)
+	cmd, err := e.pluginHost().Command(context.WithoutCancel(ctx), p, args)
 	if err != nil {
 		return err
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	ps.stopSignals()
+	e.stopSignals()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	ended := make(chan struct{})
-	go forwardSignals(signals, cmd.Process, ended, ps.streams.OutTTY || ps.streams.ErrTTY || output.IsTerminal(ps.streams.In))
+	go forwardSignals(signals, cmd.Process, ended, e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In))
 	err = cmd.Wait()
 	close(ended)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -161,9 +161,9 @@ func (ps plugins) run(ctx context.Context, p *plugin.Plugin, args []string) erro
 }
 
 // warnOfBothCommands warns, as Helm does, of a plugin.yaml of which only one part counts.
-func (ps plugins) warnOfBothCommands(p *plugin.Plugin) {
+func (e *env) warnOfBothCommands(p *plugin.Plugin) {
 	if len(p.PlatformCommand) > 0 && p.Metadata.Command != "" {
-		ps.printWarning(fmt.Sprintf("both 'platformCommand' and 'command' are set in %q (this will become an error in a future Helm version)", filepath.Join(p.Dir, "plugin.yaml")))
+		e.printWarning(fmt.Sprintf("both 'platformCommand' and 'command' are set in %q (this will become an error in a future Helm version)", filepath.Join(p.Dir, "plugin.yaml")))
 	}
 }
 
@@ -195,20 +195,20 @@ func processExitCode(exit *exec.ExitError) int {
 // helmBinary is what plugins find in HELM_BIN: this program under the name helm,
 // so that what they run has Helm's flags, defaults and answers. When it was
 // called by another name, a link is made in the cache.
-func (ps plugins) helmBinary(cache string) string {
-	if ps.call.asHelm {
-		if path, err := exec.LookPath(ps.call.path); err == nil {
+func (e *env) helmBinary(cache string) string {
+	if e.call.asHelm {
+		if path, err := exec.LookPath(e.call.path); err == nil {
 			return absolutePath(path)
 		}
-		return ps.call.path
+		return e.call.path
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return ps.call.path
+		return e.call.path
 	}
 	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(self)))[:12], "helm")
 	if err := linkTo(self, link); err != nil {
-		ps.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
+		e.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
 		return self
 	}
 	return absolutePath(link)

@@ -42,9 +42,9 @@ deployer version --template '{{.Version}}'`,
 		action: func(_ context.Context, _ []string) error {
 			switch {
 			case format != "":
-				return e.printTemplate(e.streams.Out, format, e.call.helmVersion())
+				return e.printTemplate(e.streams.Out, format, e.call.build())
 			case e.call.asHelm:
-				return printTo(e.streams.Out, e.call.helmVersion().text(short)+"\n")
+				return printTo(e.streams.Out, e.call.build().text(short)+"\n")
 			case short:
 				return printTo(e.streams.Out, buildVersion+"\n")
 			}
@@ -54,12 +54,12 @@ deployer version --template '{{.Version}}'`,
 }
 
 func (c *console) printVersion() error {
-	info := buildInfo()
+	info := c.call.build()
 	if c.format != output.FormatTable {
 		return output.Encode(c.streams.Out, c.format, info)
 	}
 	return printTo(c.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
-		info.Version, cmp.Or(info.Commit, "unknown"), info.Go, info.Helm, info.ClientGo))
+		info.Version, cmp.Or(info.GitCommit, "unknown"), info.GoVersion, info.Helm, info.ClientGo))
 }
 
 // printTemplate is --template: a Go template for data.
@@ -75,55 +75,30 @@ func (c *console) printTemplate(to io.Writer, text string, data any) error {
 	return printTo(to, out.String())
 }
 
-// helmBuild is what helm version tells, with Helm's field names.
-type helmBuild struct {
-	Version      string
-	GitCommit    string
-	GitTreeState string
-	GoVersion    string
+// buildFacts say what this binary was made of. --template has Helm's field names.
+type buildFacts struct {
+	Version      string `json:"version"`
+	GitCommit    string `json:"commit"`
+	GitTreeState string `json:"-"`
+	GoVersion    string `json:"go"`
+	Platform     string `json:"platform"`
+	Helm         string `json:"helm"`
+	ClientGo     string `json:"client_go"`
 }
 
-// helmVersion is our version under our own name, and Helm's when called helm.
-// The commit is that of this program either way.
-func (c call) helmVersion() helmBuild {
-	b := helmBuild{Version: buildVersion, GitCommit: buildInfo().Commit, GitTreeState: "clean", GoVersion: runtime.Version()}
+// build is this binary, with Helm's version when called helm. The commit is that of this program either way.
+func (c call) build() buildFacts {
+	b := buildFacts{Version: buildVersion, GitCommit: buildCommit, GitTreeState: "clean", GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if c.asHelm {
 		b.Version = chart.HelmVersion
 	}
-	return b
-}
-
-// text is what helm version prints.
-func (b helmBuild) text(short bool) string {
-	switch {
-	case !short:
-		return fmt.Sprintf("version.BuildInfo{Version:%q, GitCommit:%q, GitTreeState:%q, GoVersion:%q}",
-			b.Version, b.GitCommit, b.GitTreeState, b.GoVersion)
-	case len(b.GitCommit) >= 7:
-		return b.Version + "+g" + b.GitCommit[:7]
-	}
-	return b.Version
-}
-
-// buildFacts say what this binary was made of.
-type buildFacts struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Helm     string `json:"helm"`
-	ClientGo string `json:"client_go"`
-}
-
-func buildInfo() buildFacts {
-	b := buildFacts{Version: buildVersion, Commit: buildCommit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && b.Commit == "" {
-			b.Commit = s.Value
+		if s.Key == "vcs.revision" && b.GitCommit == "" {
+			b.GitCommit = s.Value
 		}
 	}
 	for _, m := range info.Deps {
@@ -137,6 +112,18 @@ func buildInfo() buildFacts {
 	return b
 }
 
+// text is what helm version prints.
+func (b buildFacts) text(short bool) string {
+	switch {
+	case !short:
+		return fmt.Sprintf("version.BuildInfo{Version:%q, GitCommit:%q, GitTreeState:%q, GoVersion:%q}",
+			b.Version, b.GitCommit, b.GitTreeState, b.GoVersion)
+	case len(b.GitCommit) >= 7:
+		return b.Version + "+g" + b.GitCommit[:7]
+	}
+	return b.Version
+}
+
 func envCommand(e *env) *command {
 	return &command{
 		name: "env", usage: "show the Helm files and settings in use", args: "[VARIABLE]", takes: "a variable",
@@ -145,17 +132,16 @@ deployer env HELM_REPOSITORY_CONFIG`,
 		flags: []*flag{outputFlag(e)},
 		action: func(_ context.Context, args []string) error {
 			variables := e.helmVariables()
-			switch {
-			case e.format != output.FormatTable && len(args) == 1:
-				return output.Encode(e.streams.Out, e.format, variables[args[0]])
-			case e.format != output.FormatTable:
-				return output.Encode(e.streams.Out, e.format, variables)
-			case len(args) == 1:
-				return printTo(e.streams.Out, variables[args[0]]+"\n")
-			}
+			var document any = variables
 			text := ""
 			for _, name := range slices.Sorted(maps.Keys(variables)) {
 				text += fmt.Sprintf("%s=\"%s\"\n", name, variables[name])
+			}
+			if len(args) == 1 {
+				document, text = variables[args[0]], variables[args[0]]+"\n"
+			}
+			if e.format != output.FormatTable {
+				return output.Encode(e.streams.Out, e.format, document)
 			}
 			return printTo(e.streams.Out, text)
 		},
