@@ -174,10 +174,11 @@ func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, 
 }
 
 func writeFile(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o644)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -52,15 +51,18 @@ const (
 var helpFlags = map[string]helpLevel{"h": briefHelp, "help": usualHelp, "help-all": allHelp}
 
 // A parser reads a command line as Helm's users mean it: flags may stand before the command, before and after arguments,
-// and short flags may be joined (-nprod, -Aq). Everything after "--" is an argument.
+// and short flags may be joined (-nprod, -Aq). Everything after "--" is an argument. A flag before its command belongs to
+// that command, so the command is found first: -r and -l take values with some commands only.
 type parser struct {
 	commandLine
-	commands []*command // that may come next
-	known    map[string]*flag
+	commands []*command       // that may come next
+	path     string           // of the command that the line names; empty if it names none
+	known    map[string]*flag // those of that command, else of all that may come
 }
 
-func newParser(commands []*command) *parser {
-	return &parser{commands: commands, known: map[string]*flag{}}
+func newParser(commands []*command, words []string) *parser {
+	path, flags := findCommand(commands, words)
+	return &parser{commands: commands, path: path, known: flagTable(flags)}
 }
 
 // parse reads the words after the program's name.
@@ -68,7 +70,7 @@ func parse(commands []*command, words []string) (commandLine, error) {
 	if len(words) == 1 && (words[0] == "--version" || words[0] == "-v") {
 		words = []string{"version"} // as many programs do
 	}
-	p := newParser(commands)
+	p := newParser(commands, words)
 	var problems []error
 	for len(words) > 0 {
 		rest, err := p.next(words)
@@ -111,7 +113,6 @@ func (p *parser) word(word string) {
 	}
 	p.words = append(p.words, c.name)
 	p.commands = c.commands
-	maps.Copy(p.known, flagTable(c.flags))
 	if f := p.known[word]; f != nil && word != c.name { // drift: a name for the command with that switch
 		p.flags = append(p.flags, givenFlag{f, f.value.bare})
 	}
@@ -128,10 +129,10 @@ func (p *parser) long(body string, rest []string) ([]string, error) {
 		}
 		return rest, nil
 	}
-	f, err := p.find(name, "--"+name, rest)
+	f := p.known[name]
 	switch {
-	case err != nil:
-		return nil, err
+	case f == nil:
+		return nil, p.unknownFlag("--" + name)
 	case !hasValue && f.value.bare == "":
 		return p.withValue("--"+name, f, rest)
 	case !hasValue:
@@ -152,11 +153,11 @@ func (p *parser) short(body string, rest []string) ([]string, error) {
 			p.help = helpFlags[name]
 			continue
 		}
-		f, err := p.find(name, "-"+name, rest)
+		f := p.known[name]
 		attached, isAttached := strings.CutPrefix(value, "=")
 		switch {
-		case err != nil:
-			return nil, err
+		case f == nil:
+			return nil, p.unknownFlag("-" + name)
 		case f.value.bare != "" && !isAttached:
 			p.flags = append(p.flags, givenFlag{f, "true"})
 			continue
@@ -177,25 +178,6 @@ func (p *parser) withValue(written string, f *flag, rest []string) ([]string, er
 	return rest[1:], nil
 }
 
-// find finds a flag by name. A flag before its command belongs to that command, so the command is found first: -r and -l
-// take values with some commands only.
-func (p *parser) find(name, written string, rest []string) (*flag, error) {
-	if f, ok := p.known[name]; ok {
-		return f, nil
-	}
-	if p.leaf == nil && len(p.commands) > 0 {
-		if ahead := upcomingCommand(p.commands, rest); ahead != nil {
-			p = &parser{commandLine: commandLine{leaf: ahead, words: []string{ahead.name}}, known: flagTable(ahead.flags)}
-			if f, ok := p.known[name]; ok {
-				return f, nil
-			}
-		} else if f := flagTable(allFlags(p.commands))[name]; f != nil {
-			return f, nil
-		}
-	}
-	return nil, p.unknownFlag(written)
-}
-
 // plainWords are the words up to "--", with their places, that are neither flags nor values of the known ones.
 func plainWords(words []string, known map[string]*flag) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
@@ -212,35 +194,32 @@ func plainWords(words []string, known map[string]*flag) iter.Seq2[int, string] {
 	}
 }
 
-// upcomingCommand returns the command that the following words name; nil when there is none. Values of flags that every
-// command has are skipped, because they may look like commands.
-func upcomingCommand(commands []*command, rest []string) *command {
+// findCommand returns the path of the command that words name, such as "repo add", and its flags; without one no path, and
+// the flags of all that may follow. Values of flags that every command has are skipped, because they may look like commands.
+func findCommand(commands []*command, words []string) (path string, flags []*flag) {
 	global := flagTable(slices.DeleteFunc(allFlags(commands), func(f *flag) bool { return !f.is.has(everywhere) }))
-	for _, word := range plainWords(rest, global) {
+	for _, word := range plainWords(words, global) {
 		if c := commandNamed(commands, word); c != nil {
+			path = strings.TrimSpace(path + " " + c.name)
 			if c.action != nil {
-				return c
+				return path, c.flags
 			}
 			commands = c.commands
 		}
 	}
-	return nil
+	return "", allFlags(commands)
 }
 
 func (p *parser) unknownFlag(written string) error {
 	err := fmt.Errorf("unknown flag %s", written)
-	if p.leaf != nil {
-		err = fmt.Errorf("unknown flag %s of %s", written, p.command())
+	if p.path != "" {
+		err = fmt.Errorf("unknown flag %s of %s", written, p.path)
 	}
-	known := maps.Clone(p.known)
-	if p.leaf == nil {
-		maps.Copy(known, flagTable(allFlags(p.commands)))
-	}
-	if name, negated := strings.CutPrefix(written, "--no-"); negated && known[name] != nil && known[name].value.bare != "" {
+	if name, negated := strings.CutPrefix(written, "--no-"); negated && p.known[name] != nil && p.known[name].value.bare != "" {
 		return program.WithHint(err, "did you mean --"+name+"=false?")
 	}
 	candidates, rarely := []string{"--help-all"}, []string{}
-	for name, f := range known {
+	for name, f := range p.known {
 		switch {
 		case len(name) == 1 || f.is.has(risky):
 		case f.isHidden():

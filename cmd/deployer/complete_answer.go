@@ -5,7 +5,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ func complete(ctx context.Context, e *env, typed []string, described bool) error
 }
 
 func answerCompletion(ctx context.Context, e *env, before []string, last string) completion {
-	p := newParser(e.commands)
+	p := newParser(e.commands, before)
 	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 	if plug, at, _ := e.calledPlugin(before); plug != nil && !pluginsDisabled() {
 		p.known = flagTable(e.global)
@@ -85,9 +84,6 @@ func answerCompletion(ctx context.Context, e *env, before []string, last string)
 	}
 	e.call.flags = p.flags
 	e.useFlags(e.global, everywhere) // so that the right cluster and files are asked
-	if p.leaf == nil {
-		maps.Copy(p.known, flagTable(e.global))
-	}
 	switch {
 	case pending != "":
 		return q.flagValue(pending)
@@ -95,6 +91,9 @@ func answerCompletion(ctx context.Context, e *env, before []string, last string)
 		if written, value, ok := strings.Cut(last, "="); ok {
 			q.last, q.prefix = value, written+"="
 			return q.flagValue(written)
+		}
+		if p.leaf == nil {
+			p.known = flagTable(e.global)
 		}
 		return q.flagNames()
 	case p.leaf == nil && len(p.arguments) == 0:
@@ -157,12 +156,8 @@ func (q completionRequest) flagValue(written string) completion {
 	if !strings.HasPrefix(written, "--") && len(name) > 1 {
 		name = name[len(name)-1:] // -Aq: the last letter takes the value
 	}
-	f, ok := q.parsed.known[name]
-	if !ok {
-		f, ok = flagTable(allFlags(q.parsed.commands))[name]
-	}
-	switch {
-	case !ok:
+	switch f := q.parsed.known[name]; {
+	case f == nil:
 	case f.value.words != nil:
 		return q.pick(f.value.words)
 	case kinds()[f.kind()] != nil:

@@ -61,7 +61,7 @@ func (q completionRequest) files() completion { return completion{directive: dir
 
 // helpTopics are the commands that help explains.
 func (q completionRequest) helpTopics() completion {
-	q.parsed = newParser(q.e.commands)
+	q.parsed = newParser(q.e.commands, nil)
 	return q.commandNames()
 }
 

@@ -169,8 +169,10 @@ func setUpCommand(e *env, c *command) {
 		if c.is.has(changes) {
 			e.surviveBrokenPipes()
 		}
-		if err := e.call.checkArguments(c.args, c.takes, args); err != nil && !c.is.has(severalForms) {
-			return err
+		if !c.is.has(severalForms) {
+			if err := e.call.checkArguments(c.args, c.takes, args); err != nil {
+				return err
+			}
 		}
 		return body(ctx, args)
 	}

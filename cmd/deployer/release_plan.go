@@ -51,9 +51,6 @@ deployer drift web`,
 			&flag{name: "context", usage: "unchanged lines to show around each change in a text", is: rare | safe, value: number(&o.plan.options.Context, 3)},
 		))...),
 		action: func(ctx context.Context, args []string) error {
-			if err := o.plan.file.check(); err != nil {
-				return err
-			}
 			form, takes, do := "NAME CHART", "a release name and a chart", o.upgradeAction(e)
 			switch {
 			case o.plan.drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
@@ -119,11 +116,11 @@ func (s *savedPlan) flags() []*flag {
 	return []*flag{
 		{name: "out", usage: "also save the plan in this `FILE`, for deployer apply", is: common | safe, value: text(&s.path)},
 		{name: "show", usage: "print the plan saved in this `FILE`; needs no cluster", is: usual | safe, value: text(&s.showPath)},
-		{name: "encrypt-to", usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo)},
+		{name: "encrypt-to", usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo).checked(s.check)},
 	}
 }
 
-// check looks at the flags before anything is done.
+// check looks at the flags about files before anything is done.
 func (s *savedPlan) check() error {
 	var err error
 	switch s.recipients, err = planfile.Recipients(s.encryptTo); {

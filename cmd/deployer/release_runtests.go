@@ -19,14 +19,12 @@ func addTestFilters(to *deploy.TestRequest, text string) error {
 	for _, condition := range conditions {
 		condition = strings.TrimSpace(condition)
 		test, not := strings.CutPrefix(condition, "!")
-		key, name, ok := strings.Cut(strings.TrimSpace(test), "=")
-		if !ok || key != "name" {
+		name, ok := strings.CutPrefix(strings.TrimSpace(test), "name=")
+		if !ok {
 			return fmt.Errorf("%q: use name=TEST or !name=TEST", condition)
 		}
-		if !not {
-			name, not = strings.CutPrefix(name, "!")
-		}
-		if not {
+		name, differs := strings.CutPrefix(name, "!") // also name=!TEST
+		if not || differs {
 			to.Except = append(to.Except, name)
 		} else {
 			to.Only = append(to.Only, name)
