@@ -15,7 +15,6 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/view/page"
-	"deployer/internal/view/viewtest"
 )
 
 // requireTools makes tests fail instead of skip where the programs that they
@@ -120,7 +119,7 @@ func htmlOf(t *testing.T, op *deploy.Operation) string {
 
 // TestBrowserPlan drives the page of a plan: search, folding, links, keys.
 func TestBrowserPlan(t *testing.T) {
-	s := browse(t, htmlOf(t, viewtest.UpgradePlan(t)), `
+	s := browse(t, htmlOf(t, upgradePlan(t)), `
   var out = {all: names().length, unfolded: unfolded(), found: at("found").textContent};
   type("search", "LISTEN 8080"); out.searched = names().join();
   type("search", "deployment sidecar"); out.words = names().join();
@@ -149,7 +148,7 @@ func TestBrowserPlan(t *testing.T) {
 
 // TestBrowserNarrow holds that nothing sticks out of a telephone's screen.
 func TestBrowserNarrow(t *testing.T) {
-	s := browse(t, htmlOf(t, viewtest.UpgradePlan(t)), `
+	s := browse(t, htmlOf(t, upgradePlan(t)), `
   var boxes = [...page.querySelectorAll(".step")].map(b => b.getBoundingClientRect());
   return {
     fits: page.documentElement.scrollWidth <= view.innerWidth, width: view.innerWidth,
@@ -161,7 +160,7 @@ func TestBrowserNarrow(t *testing.T) {
 
 // TestBrowserHostile holds that nothing of what a cluster or a chart says is run.
 func TestBrowserHostile(t *testing.T) {
-	op := viewtest.HostileOperation(t)
+	op := hostileOperation(t)
 	op.Warnings = append(op.Warnings, `<img src="https://evil.example/x.png" onerror="document.title='owned'">`)
 	s := browse(t, htmlOf(t, op), `return {title: page.title, images: page.images.length, scripts: page.scripts.length};`, 1200)
 	s.check(t, map[string]any{"title": "Upgrade of web in prod, revision 6 → 7, chart web-1.3.0, context prod-eu (https://k8s.example.com)", "images": 0, "scripts": 1})
@@ -170,7 +169,7 @@ func TestBrowserHostile(t *testing.T) {
 
 // TestBrowserManyChanges holds that a thousand objects are folded and found.
 func TestBrowserManyChanges(t *testing.T) {
-	s := browse(t, htmlOf(t, viewtest.ManyChanges(t)), `
+	s := browse(t, htmlOf(t, manyChanges(t)), `
   var out = {all: names().length, unfolded: unfolded()}, began = performance.now();
   for (var text of ["o", "ot", "oth", "other-500"]) { type("search", text); }
   out.searched = names().join();
@@ -184,7 +183,7 @@ func TestBrowserManyChanges(t *testing.T) {
 // TestGraphviz holds that the order of work as a graph can be drawn.
 func TestGraphviz(t *testing.T) {
 	dot := tool(t, "dot")
-	for name, op := range map[string]*deploy.Operation{"plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t), "nothing": {Verb: deploy.Uninstall, Release: "web"}} {
+	for name, op := range map[string]*deploy.Operation{"plan": upgradePlan(t), "hostile": hostileOperation(t), "many": manyChanges(t), "nothing": {Verb: deploy.Uninstall, Release: "web"}} {
 		cmd := exec.CommandContext(t.Context(), dot, "-Tsvg")
 		cmd.Stdin = strings.NewReader(planOf(t, op, page.Options{Format: page.FormatDot}))
 		var complaints strings.Builder

@@ -30,7 +30,7 @@ func TestMermaid(t *testing.T) {
 	label := regexp.MustCompile(`\["((?:[^"#<>&;\x60\\*_~\[\](){}|%$+-]|#\d+;)(?:[^"#<>&;\x60\\*_~\[\](){}|%$]|#\d+;)*)"\]$`)
 	entity := regexp.MustCompile(`#(\d+);`)
 	var labels []string
-	for name, op := range map[string]*deploy.Operation{"odd": op, "plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t)} {
+	for name, op := range map[string]*deploy.Operation{"odd": op, "plan": upgradePlan(t), "hostile": hostileOperation(t), "many": manyChanges(t)} {
 		for _, l := range strings.Split(strings.TrimSuffix(planOf(t, op, page.Options{Format: page.FormatMermaid}), "\n"), "\n") {
 			if m := label.FindStringSubmatch(l); m != nil {
 				labels = append(labels, html.UnescapeString(entity.ReplaceAllString(m[1], "&#$1;")))

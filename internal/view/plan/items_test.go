@@ -14,12 +14,12 @@ import (
 // TestPlanOfManyChanges holds that a long plan can be read, that it says where
 // the rest is, and that what is deleted or made anew is named all the same.
 func TestPlanOfManyChanges(t *testing.T) {
-	text := planOf(t, viewtest.ManyChanges(t), page.Options{Context: 3})
+	text := planOf(t, manyChanges(t), page.Options{Context: 3})
 	viewtest.Golden(t, "plan-many.txt.golden", []byte(text))
 	if n := strings.Count(text, "\n"); n > longPlan+50 {
 		t.Errorf("the plan has %d lines", n)
 	}
-	markdown := planOf(t, viewtest.ManyChanges(t), page.Options{Format: page.FormatMarkdown, Context: 3})
+	markdown := planOf(t, manyChanges(t), page.Options{Format: page.FormatMarkdown, Context: 3})
 	if len(markdown) > page.MaxMarkdown {
 		t.Errorf("the Markdown has %d bytes", len(markdown))
 	}
@@ -30,8 +30,8 @@ func TestPlanOfManyChanges(t *testing.T) {
 			}
 		}
 	}
-	full := planOf(t, viewtest.ManyChanges(t), page.Options{Context: 3, Full: true})
-	html := planOf(t, viewtest.ManyChanges(t), page.Options{Format: page.FormatHTML, Context: 3})
+	full := planOf(t, manyChanges(t), page.Options{Context: 3, Full: true})
+	html := planOf(t, manyChanges(t), page.Options{Format: page.FormatHTML, Context: 3})
 	for i := range 1000 {
 		name := fmt.Sprintf("ConfigMap/prod/same-%03d", i)
 		if i%4 == 0 {
@@ -46,7 +46,7 @@ func TestPlanOfManyChanges(t *testing.T) {
 // TestMarkdownFits holds that no plan is too long for a comment, and that it is
 // cut between entries.
 func TestMarkdownFits(t *testing.T) {
-	op := viewtest.ManyChanges(t)
+	op := manyChanges(t)
 	for i := range 3000 {
 		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: viewtest.ID("", "Service", fmt.Sprintf("gone-%d", i)), Action: decide.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
 		op.Warnings = append(op.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("long ", 30)))

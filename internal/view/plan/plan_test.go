@@ -44,7 +44,7 @@ var planFormats = map[output.Format]string{
 func TestPlanFormats(t *testing.T) {
 	for format, file := range planFormats {
 		t.Run(string(format), func(t *testing.T) {
-			got := planOf(t, viewtest.UpgradePlan(t), page.Options{Format: format, Context: 1})
+			got := planOf(t, upgradePlan(t), page.Options{Format: format, Context: 1})
 			viewtest.CheckSecrets(t, got)
 			if format == output.FormatJSON {
 				var b bytes.Buffer
@@ -59,9 +59,9 @@ func TestPlanFormats(t *testing.T) {
 }
 
 func TestPlanColours(t *testing.T) {
-	got := planOf(t, viewtest.UpgradePlan(t), page.Options{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
+	got := planOf(t, upgradePlan(t), page.Options{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
 	viewtest.Golden(t, "plan-colour.txt.golden", []byte(got))
-	plain := planOf(t, viewtest.UpgradePlan(t), page.Options{ShowUnchanged: true, Context: 1})
+	plain := planOf(t, upgradePlan(t), page.Options{ShowUnchanged: true, Context: 1})
 	if textfmt.CleanText(got) != plain {
 		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.CleanText(got), plain)
 	}
@@ -160,7 +160,7 @@ func TestPlanHTML(t *testing.T) {
 
 func TestPlanInjection(t *testing.T) {
 	for format := range planFormats {
-		got := planOf(t, viewtest.HostileOperation(t), page.Options{Format: format})
+		got := planOf(t, hostileOperation(t), page.Options{Format: format})
 		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), textfmt.IsControl) && format != output.FormatJSON && format != output.FormatYAML {
 			t.Errorf("%s: control characters in the output: %q", format, got)
 		}

@@ -535,7 +535,11 @@ func TestEventsInjection(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment(map[string]string{"GITHUB_ACTIONS": "true", "CI": "1"})} {
 			s := newStudio(Options{Getenv: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
-			op := viewtest.HostileOperation(t)
+			op := viewtest.Upgrade(t)
+			op.Warnings = []string{viewtest.Hostile}
+			op.Plan.Prune[0].ID.Name = viewtest.Hostile
+			c := &op.Plan.Waves[1].Changes[0]
+			c.Reason, c.Unverified, c.Source, c.Conflicts[0].Manager = viewtest.Hostile, viewtest.Hostile, viewtest.Hostile, viewtest.Hostile
 			s.HandleEvent(told(deploy.Began, deploy.Event{Operation: op}))
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
 			p := track.Finding{

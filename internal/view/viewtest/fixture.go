@@ -6,13 +6,14 @@ import (
 	"bytes"
 	_ "embed"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/rivo/uniseg"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,6 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
-	"deployer/apply/decide"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -116,30 +116,6 @@ func ID(group, kind, name string) kube.ID {
 	return kube.ID{Group: group, Kind: kind, Namespace: "prod", Name: name}
 }
 
-func config(t testing.TB, text string) *unstructured.Unstructured {
-	obj := Object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: prod}")
-	_ = unstructured.SetNestedField(obj.Object, text, "data", "nginx.conf")
-	return obj
-}
-
-// UpgradePlan is upgrade, with what only plans tell of.
-func UpgradePlan(t testing.TB) *deploy.Operation {
-	op := Upgrade(t)
-	op.Rendered.Nondeterminism = map[kube.ID]deploy.Nondeterminism{
-		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Others: []*unstructured.Unstructured{seed(t, "ccc3")}},
-	}
-	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
-		ID: ID("", "ConfigMap", "seed"), Action: decide.Update, Source: "web/templates/seed.yaml",
-		Live: seed(t, "aaa1"), Desired: seed(t, "bbb2"), Predicted: seed(t, "bbb2"),
-	})
-	return Compare(t, op, 6)
-}
-
-// seed is an object whose template makes a value up.
-func seed(t testing.TB, value string) *unstructured.Unstructured {
-	return Object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: seed, namespace: prod}\ndata: {seed: "+value+", long: \"a\\n"+value+"\\nb\\n\"}")
-}
-
 func SecretObject(t testing.TB, data string) *unstructured.Unstructured {
 	return Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: prod, annotations: {kubectl.kubernetes.io/last-applied-configuration: "+
 		Planted+", copy: "+Planted+"}}\ndata: {"+data+"}")
@@ -176,38 +152,30 @@ func Web(t testing.TB) apply.Change { return Upgrade(t).Plan.Waves[1].Changes[0]
 // Hostile is what a cluster or chart may send to a terminal or a page.
 const Hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
 
-func HostileOperation(t *testing.T) *deploy.Operation {
-	op := Upgrade(t)
-	op.Warnings = []string{Hostile}
-	c := &op.Plan.Waves[1].Changes[0]
-	c.Reason, c.Unverified, c.Source, c.TakenFrom = Hostile, Hostile, Hostile, []string{Hostile}
-	c.Conflicts[0].Manager, c.Conflicts[0].Before = Hostile, Hostile
-	c.Predicted.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
-	op.Plan.Prune[0].ID.Name = Hostile
-	op.Plan.Waves[1].Changes[2].Desired.SetLabels(map[string]string{"a": Hostile})
-	return Compare(t, op, 6)
-}
-
-// ManyChanges is an upgrade that changes a thousand objects: most the same way,
-// some each its own way, and a few that nobody may miss.
-func ManyChanges(t testing.TB) *deploy.Operation {
-	op := Upgrade(t)
-	op.Plan.Waves[0].Changes = nil
-	for i := range 1000 {
-		c := apply.Change{ID: ID("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: decide.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
-		before, after := "blue", "red"
-		if i%4 == 0 {
-			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
-		}
-		c.Live, c.Desired = config(t, before), config(t, after)
-		c.Predicted = c.Desired
-		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
-		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
-	}
-	for i := range 30 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: ID("", "Service", fmt.Sprintf("old-%d", i)), Action: decide.Delete, Reason: "removed from the chart"})
-	}
-	return Compare(t, op, 6)
-}
-
 func WebID() kube.ID { return ID("apps", "Deployment", "web") }
+
+// CheckNarrow holds that what is shown fits a terminal of 80 columns, or of fewer, that shows neither colours nor
+// UTF-8, and says there what it says elsewhere. It returns what is shown on 80 columns without either.
+func CheckNarrow(t *testing.T, show func(columns int, coloured bool, env func(string) string) string) string {
+	t.Helper()
+	posix, utf8 := Environment(map[string]string{"LANG": "C"}), Environment(map[string]string{"LANG": "C.UTF-8"})
+	plain, narrow := show(80, false, posix), show(80, false, utf8)
+	if i := strings.IndexFunc(plain, func(r rune) bool { return r > 0x7e }); i >= 0 {
+		t.Errorf("without UTF-8 it shows %q", plain[i:min(i+20, len(plain))])
+	}
+	for columns, text := range map[int]string{80: narrow, 41: show(41, false, utf8)} {
+		for l := range strings.SplitSeq(text, "\n") {
+			if uniseg.StringWidth(l) > columns {
+				t.Errorf("a line of more than %d cells: %s", columns, l)
+			}
+		}
+	}
+	if coloured := show(80, true, utf8); regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured, "") != narrow {
+		t.Errorf("colours break lines elsewhere:\n%s", coloured)
+	}
+	words := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	if words(show(100000, false, utf8)) != words(narrow) {
+		t.Error("something is lost on 80 columns")
+	}
+	return plain
+}
