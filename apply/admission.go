@@ -279,14 +279,18 @@ func namedWebhooks(configuration *unstructured.Unstructured, o refusedObject) []
 	return slices.DeleteFunc(webhooksOf(configuration), func(w map[string]any) bool { return !slices.Contains(o.blames, fields.AsString(w["name"])) })
 }
 
-// Refused reports whether a change deletes what has refused a request: the policy, its binding or the webhook that the refusal
-// names.
+// Refused reports whether a change makes, changes or deletes what has refused a request: the policy, its binding or the webhook that the
+// refusal names.
 func (c Change) Refused(refusal error) bool {
-	if c.Action != decide.Delete || !c.isAdmission() {
+	if !c.isAdmission() || c.Action == decide.Unchanged || c.Action == decide.Keep {
 		return false
 	}
+	obj := c.object()
+	if c.orphan != nil {
+		obj = c.orphan.Declared
+	}
 	o := refusedObject{err: refusal, blames: verify.Read(refusal).Blames()}
-	return o.names(c.ID) || len(namedWebhooks(c.orphan.Declared, o)) > 0
+	return o.names(c.ID) || len(namedWebhooks(obj, o)) > 0
 }
 
 // mayBeBehindWebhook reports whether an object is of a kind that a webhook can be served by.

@@ -194,12 +194,12 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	case verb.running == "": // also when one failed or the run was stopped: the last run of each test is what status shows
 		record, ferr = r.lock.Amend(ctx, record, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
 	case err != nil:
-		ferr = r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
+		ferr = r.untilHeeded(ctx, func() error { return r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err)) })
 	case !verb.creates:
 		ferr = r.untilHeeded(ctx, func() error { return r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil)) })
 	default:
 		r.journal.confirmAdoptions()
-		ferr = r.lock.Finish(ctx, record, helmrelease.StatusDeployed, r.description(nil))
+		ferr = r.untilHeeded(ctx, func() error { return r.lock.Finish(ctx, record, helmrelease.StatusDeployed, r.description(nil)) })
 		if ferr != nil && !errors.As(ferr, new(*release.LockLostError)) {
 			ferr = fmt.Errorf("everything was deployed, but that couldn't be recorded: %w", ferr)
 		}

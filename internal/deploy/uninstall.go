@@ -70,10 +70,20 @@ func (o *Operation) removesOnlyRecords() bool {
 
 // endsRefusal reports whether the operation uninstalls what has refused to write the lock or the record.
 func (o *Operation) endsRefusal(err error) bool {
-	if o == nil || o.Verb != Uninstall || errors.As(err, new(*release.HistoryChangedError)) {
+	return o != nil && o.Verb == Uninstall && o.changesRefuser(err)
+}
+
+// changesRefuser reports whether the operation makes, changes or deletes what has refused to write the lock or the record.
+func (o *Operation) changesRefuser(err error) bool {
+	if !kube.IsRefused(err) || errors.As(err, new(*release.HistoryChangedError)) {
 		return false
 	}
-	return kube.IsRefused(err) && slices.ContainsFunc(o.Plan.Prune, func(c apply.Change) bool { return c.Refused(err) })
+	for c := range o.Plan.Changes() {
+		if c.Refused(err) {
+			return true
+		}
+	}
+	return false
 }
 
 // goUnrecorded lets an uninstall go on although admission refuses to record that it begins, or that the run before it has ended.
@@ -83,11 +93,12 @@ func (o *Operation) goUnrecorded() {
 	o.unrecorded = true
 }
 
-// untilHeeded writes a record, again where the API server refuses that by what the uninstall has just deleted.
+// untilHeeded writes a record, again where what refuses that is of the release itself: the API server takes its time to heed that it is
+// deleted, or to see the parameters of a policy.
 func (r *run) untilHeeded(ctx context.Context, write func() error) error {
 	for began := time.Now(); ; {
 		err := write()
-		if err == nil || !r.op.endsRefusal(err) || time.Since(began) > apply.AdmissionLag || kube.Sleep(ctx, time.Second/2) != nil {
+		if err == nil || !r.op.changesRefuser(err) || time.Since(began) > apply.AdmissionLag || kube.Sleep(ctx, time.Second/2) != nil {
 			return err
 		}
 	}
