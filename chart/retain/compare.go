@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"deployer/internal/kube"
+	"deployer/internal/lazyregexp"
 )
 
 // A place is where something generated is: a field, or a part of its text.
@@ -280,20 +281,25 @@ func (w walk) add(n *node, texts []string, recorded *string, why string) {
 }
 
 // shuffledParts returns a function that gives the sorted parts of a text, if all texts have the same words, or else the same
-// characters, in another order; otherwise nil. Numbers may have the same digits by chance.
+// characters, in another order; otherwise nil. Numbers, and times, may have the same digits by chance.
 func shuffledParts(texts []string) func(string) []string {
-	if !slices.ContainsFunc(texts, func(s string) bool { return !digits().MatchString(s) }) {
-		return nil
-	}
-	for _, split := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
-		parts := func(s string) []string { out := split(s); slices.Sort(out); return out }
+	words := func(s string) []string { return slices.Sorted(slices.Values(wordsOf(s))) }
+	characters := func(s string) []string { return slices.Sorted(slices.Values(strings.Split(s, ""))) }
+	withoutDigits := func(s string) []string { return strings.Split(everyDigit().ReplaceAllString(s, "0"), "") }
+	isSame := func(parts func(string) []string) bool {
 		want := parts(texts[0])
-		if len(want) >= 2 && !slices.ContainsFunc(texts, func(s string) bool { return !slices.Equal(parts(s), want) }) {
-			return parts
-		}
+		return len(want) >= 2 && !slices.ContainsFunc(texts, func(s string) bool { return !slices.Equal(parts(s), want) })
+	}
+	switch {
+	case isSame(words):
+		return words
+	case isSame(characters) && !isSame(withoutDigits):
+		return characters
 	}
 	return nil
 }
+
+var everyDigit = lazyregexp.New(`\d`)
 
 func wordsOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })

@@ -428,6 +428,26 @@ func TestTimesAreKeptWhole(t *testing.T) {
 	}
 }
 
+// TestNumbersAreNotShuffled fails if a time or a number isn't kept because another rendering has the same digits in another order by
+// chance, or if a list of numbers isn't known as one of which only the order is generated.
+func TestNumbersAreNotShuffled(t *testing.T) {
+	for _, c := range []struct {
+		a, b   string
+		wanted bool
+	}{
+		{"2026-11-29T21:48:32.930Z", "2026-11-29T21:48:32.093Z", false},
+		{"417", "741", false},
+		{"id-417", "id-741", false},
+		{"8080,9090", "9090,8080", true},
+		{"abc1", "1cab", true},
+		{"abc", "abd", false},
+	} {
+		if got := shuffledParts([]string{c.a, c.b}) != nil; got != c.wanted {
+			t.Errorf("%s and %s: %t", c.a, c.b, got)
+		}
+	}
+}
+
 // TestRandomTextsThatBeginOrEndAlikeAreKept: characters that two renderings of a password share by chance belong to the password,
 // and those that all renderings share to the chart.
 func TestRandomTextsThatBeginOrEndAlikeAreKept(t *testing.T) {
