@@ -127,6 +127,9 @@ func (c *causeCollector) walk(err error) bool {
 		}
 		return true
 	case *apply.ObjectError:
+		if c.onlyStopped(e) {
+			return true
+		}
 		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
 		return true
 	case interface{ Unwrap() []error }:
@@ -145,14 +148,19 @@ func (c *causeCollector) walk(err error) bool {
 
 // plain makes a cause of an error that isn't known: of its message.
 func (c *causeCollector) plain(err error) {
+	if c.onlyStopped(err) {
+		return
+	}
 	cause := causeOf(classError, "The run failed", err)
 	if errors.Is(err, context.Canceled) {
-		if slices.ContainsFunc(c.causes, func(c Cause) bool { return c.Class == classStopped }) {
-			return // each request under way ends with the same signal
-		}
 		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", verdictStopped
 	}
 	c.append(cause)
+}
+
+// onlyStopped reports whether an error says once more that the run was stopped: each request under way ends with the same signal.
+func (c *causeCollector) onlyStopped(err error) bool {
+	return errors.Is(err, context.Canceled) && slices.ContainsFunc(c.causes, func(c Cause) bool { return c.Class == classStopped })
 }
 
 // add makes a cause of a failure at one object. Failures of the same kind with

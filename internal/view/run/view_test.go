@@ -324,7 +324,7 @@ func TestEventsErrors(t *testing.T) {
 		"timeout":          &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
 		"pending":          fmt.Errorf("UPGRADE FAILED: %w", &release.PendingError{Namespace: "prod", Name: "web", Revision: 6, Status: helmrelease.StatusPendingUpgrade, Grace: time.Hour}),
 		"stopped":          interrupted{},
-		"stopped-requests": errors.Join(interrupted{}, fmt.Errorf("Get \"https://192.0.2.1/x\": %w", interrupted{})),
+		"stopped-requests": errors.Join(interrupted{}, fmt.Errorf("Get \"https://192.0.2.1/x\": %w", interrupted{}), &apply.ObjectError{Doing: "reading", Err: interrupted{}}),
 		"lost":             &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
 		"plain":            errors.New("writing the record of revision 7: conflict\nsecond line"),
 	} {
