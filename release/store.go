@@ -251,6 +251,9 @@ const (
 	// maxTries is how often a request is tried while it fails by transient errors.
 	maxTries = 8
 
+	// maxOvertaken is how often something is tried that others change each time.
+	maxOvertaken = 50
+
 	// restartTime is how long a server that is down may take to restart. A Lease lasts as long.
 	restartTime = 30 * time.Second
 
@@ -267,18 +270,19 @@ const (
 var errRetry = errors.New("another client changed the record at every try")
 
 // retry calls do until it succeeds or fails permanently. do must be safe to repeat,
-// because an answer may be lost. What others have changed in between is tried again at once, and for as long as
-// a restart may take: they may do so many times a second, as programs that annotate all Secrets.
+// because an answer may be lost. What others have changed in between is tried again at once, and more often: they
+// may do so many times a second, as programs that annotate all Secrets.
 func retry(ctx context.Context, do func(context.Context) error) error {
 	wait, began := firstPause, time.Now()
 	for n := 1; ; n++ {
 		err := tryOnce(ctx, do)
-		if errors.Is(err, errRetry) && time.Since(began) < restartTime && ctx.Err() == nil {
-			continue
-		}
-		isLast := n >= maxTries && !mayBeRestarting(err, began)
+		overtaken := errors.Is(err, errRetry) && n < maxOvertaken
+		isLast := n >= maxTries && !overtaken && !mayBeRestarting(err, began)
 		if err == nil || ctx.Err() != nil || isLast || !isTransient(err) {
 			return err
+		}
+		if overtaken {
+			continue
 		}
 		if kube.Sleep(ctx, wait) != nil {
 			return err // more informative than the end of ctx
