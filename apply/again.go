@@ -179,7 +179,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, lists [][]Change, hooks 
 	var bad []Rejection
 	for i, c := range due {
 		t := targets[i]
-		err := t.refusal()
+		err := t.rejectedOrDenied()
 		if t.rejected == nil {
 			*c, t.decided = *t.decided, nil
 		}
@@ -207,7 +207,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 			return err
 		}
 		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
-			return t.refusal() == nil || !t.deferral.awaitsAdmission()
+			return t.rejectedOrDenied() == nil || !t.deferral.awaitsAdmission()
 		})
 		if len(targets) == 0 || time.Since(began) > AdmissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil

@@ -111,7 +111,7 @@ func (p *planning) stayBehind(ctx context.Context, t *target, why error) (bool, 
 	} else {
 		c.Reason += "; " + stay.Advice
 	}
-	t.settle(c)
+	t.setDecided(c)
 	return true, nil
 }
 

@@ -323,7 +323,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) error {
 	}
 	for _, t := range open {
 		if t.id.IsCRD() || t.id.IsNamespace() { // what others are decided by; for these the gate does it
-			if _, err := p.stayBehind(ctx, t, t.refusal()); err != nil {
+			if _, err := p.stayBehind(ctx, t, t.rejectedOrDenied()); err != nil {
 				return err
 			}
 		}
@@ -340,7 +340,7 @@ func (p *planning) decideEach(ctx context.Context, targets []*target, decideOne 
 			return nil
 		}
 		c.Desired = p.a.interner.Intern(c.Desired)
-		targets[i].settle(c)
+		targets[i].setDecided(c)
 		return err
 	})
 }
@@ -387,7 +387,7 @@ func (p *planning) prefetch(ctx context.Context) error {
 func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) (out []Rejection, _ error) {
 	admission := sync.OnceValue(func() *admission { return p.newAdmission(orphans) })
 	for i, t := range targets {
-		err := t.refusal()
+		err := t.rejectedOrDenied()
 		if err == nil || p.settled[t.id] != nil {
 			continue
 		}
@@ -425,7 +425,7 @@ func (p *planning) letPass(t *target, d *Deferral) {
 	if t.isHook { // its own turn tells
 		c := p.newChange(t, decide.Create)
 		c.Unverified = d.Reason
-		t.settle(c)
+		t.setDecided(c)
 		return
 	}
 	c := p.newChange(t, decide.Update)
@@ -437,7 +437,7 @@ func (p *planning) letPass(t *target, d *Deferral) {
 		c.Action = decide.Create
 	}
 	t.deferral = d
-	t.settle(c.deferred(d))
+	t.setDecided(c.deferred(d))
 }
 
 func changesOf(targets []*target) []Change {

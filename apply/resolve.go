@@ -48,12 +48,12 @@ type target struct {
 	progress progress
 }
 
-// settle decides a target.
-func (t *target) settle(c Change) { t.decided, t.rejected = &c, nil }
+// setDecided says what is decided about a target.
+func (t *target) setDecided(c Change) { t.decided, t.rejected = &c, nil }
 
-// refusal returns why an object can't be applied as the chart has it: it is rejected, or the account lacks a permission; nil when it
-// can, or isn't decided.
-func (t *target) refusal() error {
+// rejectedOrDenied returns why an object can't be applied as the chart has it: it is rejected, or the account lacks a permission; nil when
+// it can, or isn't decided.
+func (t *target) rejectedOrDenied() error {
 	switch {
 	case t.rejected != nil:
 		return t.rejected.Err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -140,9 +139,7 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	}
 	rec.Namespace = cmp.Or(rec.Namespace, secret.Namespace)
 	rec.Labels = summary.Labels
-	rec.stored = stored{
-		namespace: secret.Namespace, uid: secret.UID, resourceVersion: secret.ResourceVersion, content: sha256.Sum256(secret.Data[dataKey]),
-		created: secret.Labels["createdAt"], bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta),
-	}
+	rec.stored = stored{namespace: secret.Namespace, bundles: summary.bundles, written: lastWrite(&secret.ObjectMeta)}
+	rec.stored.setVersion(secret)
 	return rec, s.inNamespace(secret.Namespace).readJournal(ctx, rec)
 }

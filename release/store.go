@@ -251,8 +251,8 @@ const (
 	// maxTries is how often a request is tried while it fails by transient errors.
 	maxTries = 8
 
-	// maxOvertaken is how often something is tried that others change each time.
-	maxOvertaken = 50
+	// maxOutdated is how often something is tried that others change each time.
+	maxOutdated = 50
 
 	// restartTime is how long a server that is down may take to restart. A Lease lasts as long.
 	restartTime = 30 * time.Second
@@ -276,12 +276,12 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 	wait, began := firstPause, time.Now()
 	for n := 1; ; n++ {
 		err := tryOnce(ctx, do)
-		overtaken := errors.Is(err, errRetry) && n < maxOvertaken
-		isLast := n >= maxTries && !overtaken && !mayBeRestarting(err, began)
+		isOutdated := errors.Is(err, errRetry) && n < maxOutdated
+		isLast := n >= maxTries && !isOutdated && !mayBeRestarting(err, began)
 		if err == nil || ctx.Err() != nil || isLast || !isTransient(err) {
 			return err
 		}
-		if overtaken {
+		if isOutdated {
 			continue
 		}
 		if kube.Sleep(ctx, wait) != nil {

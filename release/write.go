@@ -77,8 +77,7 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string
 	if err != nil {
 		return err
 	}
-	content := sha256.Sum256(found.Data[dataKey])
-	if found.UID != rec.stored.uid || content != rec.stored.content {
+	if found.UID != rec.stored.uid || sha256.Sum256(found.Data[dataKey]) != rec.stored.content {
 		current, err := l.store.decodeSecret(ctx, found)
 		if err != nil {
 			return err
@@ -88,8 +87,7 @@ func (l *Lock) checkRefusedWrite(ctx context.Context, rec *Record, secret string
 			return l.conflictError(rec, current)
 		}
 	}
-	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
-	rec.stored.content, rec.stored.created = content, found.Labels["createdAt"]
+	rec.stored.setVersion(found)
 	return errRetry
 }
 
@@ -112,10 +110,14 @@ func (l *Lock) conflictError(rec, by *Record) error {
 
 // set records where and how a record is stored.
 func (s *stored) set(secret *corev1.Secret, enc *encoded) {
-	*s = stored{
-		uid: secret.UID, resourceVersion: secret.ResourceVersion, content: sha256.Sum256(secret.Data[dataKey]), created: secret.Labels["createdAt"],
-		bundles: enc.refs(), journal: s.journal, lost: s.lost,
-	}
+	*s = stored{bundles: enc.refs(), journal: s.journal, lost: s.lost}
+	s.setVersion(secret)
+}
+
+// setVersion records which version of a Secret a record was read from or written to.
+func (s *stored) setVersion(secret *corev1.Secret) {
+	s.uid, s.resourceVersion, s.created = secret.UID, secret.ResourceVersion, secret.Labels["createdAt"]
+	s.content = sha256.Sum256(secret.Data[dataKey])
 }
 
 // replace tries once to replace the version of a record that was read. errRetry
