@@ -307,7 +307,7 @@ func TestNamespaceMadeInVainGoesWhenAKindGoesMeanwhile(t *testing.T) {
 		return c.method == "GET" && strings.Contains(c.path, w.unique()+".deployer.io/v1/namespaces/"+ns+"/widgets")
 	}
 	run := w.hold(lists, "install", "x", w.chart(pod), "-n", ns, "--create-namespace").must()
-	w.ok("uninstall", "definition", "--wait")
+	w.remove("customresourcedefinitions", definition, metav1.DeleteOptions{}) // at once: the run, which is held, has ten seconds for its list
 	w.eventually("the kind to be gone", func() bool {
 		_, err := w.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: w.unique() + ".deployer.io", Version: "v1", Resource: "widgets"}).List(w.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err)
