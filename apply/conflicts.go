@@ -79,11 +79,16 @@ func (u *updateDecision) decideConflicts() error {
 	return nil
 }
 
-// leaveUnchangeable leaves to others what they have changed for good in a custom resource: what the chart has as the last revision had
-// it, and the API server doesn't let go back, unless the object may be recreated. Helm leaves that too, which compares only manifests there,
-// while it fails for Kubernetes' own kinds. It reports whether there is something.
-func (u *updateDecision) leaveUnchangeable(immutable []string) (left bool) {
-	if kube.IsBuiltinGroup(u.t.id.Group) || u.permissionToRecreate() == decide.Permitted {
+// leaveUnchangeable leaves to others what they have changed for good: what the chart has as the last revision had it, and the API server
+// doesn't let go back. That is the size of a claim that has grown, and fields of custom resources, unless these may be recreated. Helm
+// leaves them in custom resources, where it compares only manifests, and fails for a claim. It reports whether there is something.
+func (u *updateDecision) leaveUnchangeable(refusal verify.Answer, immutable []string) (left bool) {
+	switch {
+	case u.t.id.GroupKind() == kube.PersistentVolumeClaimKind && !refusal.IsByAdmission:
+		for _, cause := range refusal.Causes {
+			immutable = append(immutable, cause.Field)
+		}
+	case kube.IsBuiltinGroup(u.t.id.Group) || u.permissionToRecreate() == decide.Permitted:
 		return false
 	}
 	last := objectOf(u.p.history.latestDeclared(u.t.id).Object)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
 	"deployer/apply/decide"
@@ -122,7 +123,7 @@ spec:
 	}
 }
 
-// A claim that is bound grows, and doesn't shrink.
+// A claim that is bound grows, and doesn't shrink. What others have made grow stays, or no release would be possible any more.
 func TestClaimsGrowAndDontShrink(t *testing.T) {
 	s := begin(t)
 	class, volume := s.ns+"-class", s.ns+"-volume"
@@ -156,6 +157,17 @@ spec: {capacity: {storage: 5Gi}, accessModes: [ReadWriteOnce], storageClassName:
 		return nil
 	})
 	s.expect(s.deploy(claim("2Gi")))
+
+	s.patch("v1", "PersistentVolumeClaim", "disk", types.MergePatchType, `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`, "autoresizer")
+	for _, chart := range []string{claim("2Gi"), strings.Replace(claim("2Gi"), "name: disk", "name: disk, labels: {a: b}", 1)} {
+		if got := warnings(s.deploy(chart)); !strings.Contains(got, "spec.resources.requests.storage stays as autoresizer set it") {
+			t.Errorf("warnings: %s", got)
+		}
+	}
+	claimNow := s.get("v1", "PersistentVolumeClaim", "disk")
+	if size, label := at(claimNow, "spec.resources.requests.storage"), at(claimNow, "metadata.labels.a"); size != "3Gi" || label != "b" {
+		t.Errorf("size %v, label %v", size, label)
+	}
 	s.expect(s.deploy(claim("6Gi")), "update PersistentVolumeClaim/disk")
 	err := s.refuse(claim("1Gi"))
 	if !strings.Contains(err.Error(), "spec.resources.requests.storage") || !strings.Contains(hint(err), "volumes don't shrink") {

@@ -202,7 +202,7 @@ func (u *updateDecision) decideByDryRun() (Change, error) {
 	switch {
 	case err != nil:
 		return Change{}, err
-	case u.leaveUnchangeable(immutable):
+	case u.leaveUnchangeable(refusal, immutable):
 		if err := u.computePrediction(); err != nil {
 			return Change{}, err
 		}
