@@ -33,7 +33,7 @@ func showPart(e *env, part develop.Part, usage string) *command {
 	return &command{
 		name: string(part), usage: "show " + usage, args: "CHART", takes: "a chart",
 		steps:    "CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.",
-		examples: fmt.Sprintf("deployer show %s ./chart\ndeployer show %[1]s bitnami/nginx --version ^18", part),
+		examples: fmt.Sprintf("deployer show %s bitnami/nginx --version ^18", part),
 		flags:    flags,
 		action: func(ctx context.Context, args []string) error {
 			if e.format != output.FormatTable && path != "" {

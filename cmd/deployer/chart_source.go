@@ -26,15 +26,15 @@ func (r *chartRequest) valueFlags() []*flag {
 	from := func(kind chart.ValuesSourceKind, usage string, level attribute) *flag {
 		return &flag{name: string(kind)[2:], usage: usage, is: level | safe | rendering, value: valueSource(kind, &r.sources)}
 	}
-	file := from(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (may be repeated or separated by commas)", common)
+	file := from(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (repeatable, or separated by commas)", common)
 	file.also = "f"
 	return inGroup("Values", []*flag{
 		file,
-		from(chart.Set, "set values, `KEY=VALUE`,... (may be repeated)", common),
-		from(chart.SetString, "set values as strings, `KEY=VALUE`,... (may be repeated)", usual),
-		from(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (may be repeated)", rare),
-		from(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (may be repeated)", rare),
-		from(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (may be repeated)", rare),
+		from(chart.Set, "set values, `KEY=VALUE`,... (repeatable)", common),
+		from(chart.SetString, "set values as strings, `KEY=VALUE`,... (repeatable)", usual),
+		from(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (repeatable)", rare),
+		from(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (repeatable)", rare),
+		from(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (repeatable)", rare),
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *chartRequest) renderFlags() []*flag {
 		{name: "render-subchart-notes", usage: "also print the notes of subcharts", is: rare | safe | rendering, value: toggle(&r.render.SubchartNotes)},
 		{name: "enable-dns", usage: "let templates look up host names", is: rare | safe | rendering, value: toggle(&r.render.DNS)},
 		{name: "post-renderer", usage: "`PROGRAM` that the rendered manifest is piped through", is: rare | safe | rendering, value: text(&r.renderer)},
-		{name: "post-renderer-args", usage: "`ARG` for the post-renderer (may be repeated)", is: rare | safe | rendering, value: verbatimList(&r.args)},
+		{name: "post-renderer-args", usage: "`ARG` for the post-renderer (repeatable)", is: rare | safe | rendering, value: verbatimList(&r.args)},
 	})
 }
 

@@ -42,7 +42,7 @@ func templateCommand(e *env) *command {
 		noEffectToggle(e, "force", why), noEffectToggle(e, "hide-notes", why), noEffectToggle(e, "replace", why),
 	}
 	flags := []*flag{
-		{name: "show-only", also: "s", usage: "only show the manifests of this `TEMPLATE` (may be repeated)", is: common | safe, value: verbatimList(&o.options.ShowOnly)},
+		{name: "show-only", also: "s", usage: "only show the manifests of this `TEMPLATE` (repeatable)", is: common | safe, value: verbatimList(&o.options.ShowOnly)},
 		{name: "output-dir", usage: "write the manifests to files in this `DIR` instead of standard output", is: usual | safe, value: text(&o.options.OutputDir)},
 		{name: "release-name", usage: "add the release name to the --output-dir path", is: usual | safe, value: toggle(&o.releaseName)},
 		{name: "include-crds", usage: "also show the chart's crds/ directory", is: usual | safe, value: toggle(&o.render.IncludeCRDs)},
@@ -55,7 +55,7 @@ func templateCommand(e *env) *command {
 		{name: "timeout", usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", is: common | safe, value: duration(&o.timeout, readTimeout)},
 		{name: "is-upgrade", usage: "set .Release.IsUpgrade instead of .Release.IsInstall", is: usual | safe, value: toggle(&o.render.Upgrade)},
 		{name: "kube-version", usage: "Kubernetes `RELEASE` for .Capabilities.KubeVersion", is: usual | safe, value: text(&o.kubeVersion)},
-		{name: "api-versions", also: "a", usage: "`API` version for .Capabilities.APIVersions (may be repeated)", is: usual | safe, value: list(&o.apiVersions)},
+		{name: "api-versions", also: "a", usage: "`API` version for .Capabilities.APIVersions (repeatable)", is: usual | safe, value: list(&o.apiVersions)},
 		{name: "generate-name", also: "g", usage: "accepted for scripts: without NAME, the release is called release-name", is: usual | safe, value: toggle(&o.generateName)},
 		{name: "name-template", usage: "Go `TEMPLATE` for the release name", is: rare | safe, value: text(&o.nameTemplate)},
 	}

@@ -28,7 +28,7 @@ func globalFlags(e *env) []*flag {
 		{name: "kube-apiserver", kubectl: "server", usage: "`URL` of the API server", env: "HELM_KUBEAPISERVER", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.Server)},
 		{name: "kube-token", usage: "bearer `TOKEN` to log in with", env: "HELM_KUBETOKEN", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Token)},
 		{name: "kube-as-user", usage: "`USER` to impersonate", env: "HELM_KUBEASUSER", is: rare | safe | everywhere | notForPlugins, value: text(&k.AuthInfo.Impersonate)},
-		{name: "kube-as-group", usage: "`GROUP` to impersonate (may be repeated)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: groups(&k.AuthInfo.ImpersonateGroups)},
+		{name: "kube-as-group", usage: "`GROUP` to impersonate (repeatable)", env: "HELM_KUBEASGROUPS", is: rare | safe | everywhere | notForPlugins, value: groups(&k.AuthInfo.ImpersonateGroups)},
 		{name: "kube-ca-file", usage: "`FILE` with the certificate authority of the API server", env: "HELM_KUBECAFILE", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.CertificateAuthority)},
 		{name: "kube-tls-server-name", usage: "server `NAME` to expect in the API server's certificate", env: "HELM_KUBETLS_SERVER_NAME", is: rare | safe | everywhere | notForPlugins, value: text(&k.ClusterInfo.TLSServerName)},
 		{name: "kube-insecure-skip-tls-verify", usage: "don't verify the API server's certificate", env: "HELM_KUBEINSECURE_SKIP_TLS_VERIFY", is: rare | risky | everywhere | notForPlugins, value: toggle(&k.ClusterInfo.InsecureSkipTLSVerify)},

@@ -204,10 +204,10 @@ func TestHelpFits(t *testing.T) {
 const commandsDoc = `# Commands
 
 Look here for what a command does, and which flags it has; ` + "`deployer COMMAND --help-all`" + ` says the same. Flags that several
-commands have are described once, under [Shared flags](#shared-flags). The environment can set each flag: ` + "`--kube-context`" + `
-as ` + "`DEPLOYER_KUBE_CONTEXT`" + ` ([environment.md](environment.md)). If a command says nothing else, it ends with 0 when it
-is done and 1 when it has failed; 8 is done without its output ([exit-codes.md](exit-codes.md)). This page is made from the program:
-` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
+commands have are described once, under [Shared flags](#shared-flags): the name of a group, such as Access, stands for all of it.
+The environment can set each flag, ` + "`--kube-context`" + ` as ` + "`DEPLOYER_KUBE_CONTEXT`" + ` ([environment.md](environment.md)).
+[Exit codes](exit-codes.md) that aren't mentioned are 0 (done), 1 (failed) and 8 (done without its output). This page is made
+from the program: ` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
 `
 
 // docWidth is that of the texts in docs/commands.md.
@@ -288,9 +288,9 @@ func docOf(e *env, c *command, words []string, shared []helpGroup[*flag]) string
 		switch {
 		case g.title == globalGroup:
 		case len(lacks) == 0:
-			others = append(others, "all of "+g.title)
+			others = append(others, g.title)
 		case len(lacks) < len(has)/2:
-			others = append(others, "all of "+g.title+" but "+strings.Join(lacks, " "))
+			others = append(others, g.title+" but "+strings.Join(lacks, " "))
 		default:
 			single = append(single, has...)
 		}

@@ -26,7 +26,7 @@ type applyOptions struct {
 func (o *applyOptions) flags(e *env) []*flag {
 	flags := inGroup("Plan", []*flag{
 		{name: "digest", usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", is: common | safe, value: text(&o.digest)},
-		{name: "identity", usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
+		{name: "identity", usage: "`FILE` with age or SSH private keys for an encrypted plan (repeatable)", env: "DEPLOYER_AGE_IDENTITY SOPS_AGE_KEY_FILE", is: common | safe, value: verbatimList(&o.identities)},
 	})
 	ofRelease := inGroup("Release", append(o.undoFlags(), hideNotesFlag(&o.hideNotes)))
 	deploying := slices.DeleteFunc(o.operationFlags.flags(e), func(f *flag) bool { return f.is.has(fixed) })
@@ -47,9 +47,9 @@ func applyCommand(e *env) *command {
 
 Other fields, status, and replicas that an autoscaler owns may be different.
 
-A plan with Secrets or values that may be confidential doesn't hold them, unless
-it was saved with --encrypt-to. To apply it, give the same CHART, values and
-rendering flags again: plan has printed the command.`,
+A plan with Secrets or values that might be confidential doesn't hold them,
+unless it was saved with --encrypt-to. To apply it, give the same CHART, values
+and rendering flags again: plan has printed the command.`,
 		examples: `deployer apply web.plan --identity key.txt
 deployer apply web.plan ./chart -f values.yaml
 deployer apply web.plan --dry-run`,

@@ -90,7 +90,7 @@ func revisionFlags(s *deploy.Settings) []*flag {
 	return inGroup("Deploying", []*flag{
 		storedHooksFlag(s),
 		{name: "map-removed-apis", usage: "replace API versions that the cluster no longer serves with equivalent ones", is: rare | safe, value: toggle(&s.MapRemovedAPIs)},
-		{name: "prune-kind", usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(decide.ProtectedKinds(), ", ") + " (may be repeated)", is: rare | risky, value: choices(&s.PruneKinds, decide.ProtectedKinds())},
+		{name: "prune-kind", usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(decide.ProtectedKinds(), ", ") + " (repeatable)", is: rare | risky, value: choices(&s.PruneKinds, decide.ProtectedKinds())},
 	})
 }
 

@@ -116,7 +116,7 @@ func (s *savedPlan) flags() []*flag {
 	return []*flag{
 		{name: "out", usage: "also save the plan in this `FILE`, for deployer apply", is: common | safe, value: text(&s.path)},
 		{name: "show", usage: "print the plan saved in this `FILE`; needs no cluster", is: usual | safe, value: text(&s.showPath)},
-		{name: "encrypt-to", usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", is: usual | safe, value: verbatimList(&s.encryptTo).checked(s.check)},
+		{name: "encrypt-to", usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (repeatable)", is: usual | safe, value: verbatimList(&s.encryptTo).checked(s.check)},
 	}
 }
 

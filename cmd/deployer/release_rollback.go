@@ -55,10 +55,9 @@ func recoverCommand(e *env) *command {
 	var lockTimeout time.Duration
 	return &command{
 		name: "recover", is: changes | beyondHelm, usage: "record as failed what a killed run left pending", args: "NAME", takes: "a release name",
-		steps: `Records as failed every revision that a killed run left pending, and says who
-ran it and how far it got. You rarely need it: upgrade, rollback and uninstall
-do the same first. With --takeover-pending it also records revisions that
-another tool left pending, whatever their age.`,
+		steps: `Also says who ran it and how far it got. You rarely need it: upgrade, rollback
+and uninstall do the same first. With --takeover-pending it also records
+revisions that another tool left pending, whatever their age.`,
 		examples: `deployer recover web -n prod
 deployer recover web --takeover-pending`,
 		codes: "0 done, or nothing to do; 1 failed; 5 another run holds the release",

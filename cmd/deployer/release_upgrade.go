@@ -33,10 +33,10 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "labels", also: "l", usage: "labels for the release record, `NAME=VALUE`,...", is: rare | safe, value: pairs(&r.Labels)},
 	}, o.undoFlags(), []*flag{
 		{name: "take-ownership", usage: "adopt existing objects that belong to no release", is: rare | risky, value: toggle(&o.settings.TakeOwnership)},
-		{name: "take-ownership-from", usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
-		{name: "adopt", usage: "adopt this existing object, `KIND/NAME` (may be repeated)", is: rare | risky, value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
+		{name: "take-ownership-from", usage: "also take over objects of this release, `NAMESPACE/NAME` (repeatable)", is: rare | risky, value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
+		{name: "adopt", usage: "adopt this existing object, `KIND/NAME` (repeatable)", is: rare | risky, value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
 		{name: "crds", usage: "what to do with CustomResourceDefinitions in crds/: add (create, or update where nothing is lost), create, upgrade or skip", is: rare | safe, value: choice(&o.settings.CRDs, "add", "create", "upgrade", "skip")},
-		{name: "allow-partial-discovery", usage: "prune even if an API group doesn't answer and the chart may have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
+		{name: "allow-partial-discovery", usage: "prune even if an API group doesn't answer and the chart might have rendered too little", is: rare | risky, value: toggle(&o.settings.PartialDiscovery)},
 		{name: "skip-crds", usage: "same as --crds skip", is: rare | safe, value: toggle(&o.skipCRDs)},
 		hideNotesFlag(&o.hideNotes),
 		{name: "hide-secret", usage: "with --dry-run, leave out Secrets (a plan never shows their values)", is: rare | safe, value: toggle(&o.hideSecrets).checked(o.checkHideSecrets)},
