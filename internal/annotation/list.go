@@ -17,7 +17,7 @@ var (
 
 	Recreate = define(Info{
 		Name: Prefix + "recreate", Values: `"true"`,
-		Doc:      "the object may be deleted and created again when an immutable field changes",
+		Doc:      "allows deployer to recreate the object when an immutable field changes",
 		Packages: []string{"apply"},
 	}, exactlyTrue)
 
@@ -52,7 +52,7 @@ var (
 
 	ExternalDependencies = define(Info{
 		Name: Prefix + "external-dependencies", Values: "`KIND/NAME`, … each with `=ready` or `=present`",
-		Doc:      "objects that something outside the release creates, perhaps later, and that the object waits for",
+		Doc:      "objects that something outside the release creates, and that the object waits for",
 		Packages: []string{"apply"},
 	}, dependencyList(true), alias[[]Dependency]{WerfPrefix + "external-dependency-*", dependencyProperties(true)},
 		alias[[]Dependency]{"*.external-dependency.werf.io", dependencyProperties(true)},
@@ -119,7 +119,7 @@ var (
 	// FailuresAllowed is not for Jobs: they count by themselves (spec.backoffLimit).
 	FailuresAllowed = define(Info{
 		Name: Prefix + "failures-allowed", Values: "a number",
-		Doc:      "how often a container may crash before it counts as failed",
+		Doc:      "how many crashes of a container are tolerated",
 		Packages: []string{"track"}, Kinds: []schema.GroupKind{deployment, statefulSet, daemonSet, replicaSet, pod},
 	}, count, alias[int]{WerfPrefix + "failures-allowed-per-replica", count})
 
