@@ -207,7 +207,7 @@ Look here for what a command does, and which flags it has; ` + "`deployer COMMAN
 commands have are described once, under [Shared flags](#shared-flags): the name of a group, such as Access, stands for all of it.
 The environment can set each flag, ` + "`--kube-context`" + ` as ` + "`DEPLOYER_KUBE_CONTEXT`" + ` ([environment.md](environment.md)).
 [Exit codes](exit-codes.md) that aren't mentioned are 0 (done), 1 (failed) and 8 (done without its output). This page is made
-from the program: ` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
+from the program (` + "`make golden`" + `).
 `
 
 // docWidth is that of the texts in docs/commands.md.

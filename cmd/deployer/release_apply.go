@@ -37,15 +37,14 @@ func applyCommand(e *env) *command {
 	o := &applyOptions{operationFlags: operationFlags{confirm: confirmation{byDefault: true}}}
 	return &command{
 		name: "apply", is: changes | reports | beyondHelm, usage: "apply a saved plan exactly as it was shown, or not at all", args: "FILE [CHART]", takes: "the file of a plan, and maybe a chart", complete: "FILE",
-		steps: `Makes the changes that deployer plan --out FILE has saved.
-
-1. Checks that nobody changed the file and that it is for this cluster.
+		steps: `1. Checks that nobody changed the file, which plan --out has written, and that
+   it is for this cluster.
 2. Locks the release and plans again.
 3. Refuses to continue if something that the plan changes is different now: the
    release, an object, a field, or the owner of a field.
 4. Does what upgrade, rollback or uninstall does.
 
-Other fields, status, and replicas that an autoscaler owns may be different.
+Other fields, status, and replicas that an autoscaler owns can be different.
 
 A plan with Secrets or values that might be confidential doesn't hold them,
 unless it was saved with --encrypt-to. To apply it, give the same CHART, values

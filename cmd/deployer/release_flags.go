@@ -142,7 +142,7 @@ func trackingFlags(o *track.Options) []*flag {
 	return inGroup("Tracking", []*flag{
 		{name: "readiness-rules", usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", is: rare | safe, value: readinessRules(o)},
 		{name: "failures-allowed", usage: "crashes of a new container before it counts as failed (default 2)", is: rare | safe, value: crashes(&o.FailuresAllowed)},
-		{name: "no-progress-timeout", usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", is: rare | safe, value: duration(&o.NoProgressTimeout)},
+		{name: "no-progress-timeout", usage: "how long an object can go without progress (default 10m, or a Deployment's progressDeadlineSeconds)", is: rare | safe, value: duration(&o.NoProgressTimeout)},
 		{name: "tolerate-failures", usage: "wait until --timeout for failures that can still recover", is: rare | safe, value: toggle(&o.TolerateFailures)},
 	})
 }

@@ -29,11 +29,10 @@ func planCommand(e *env) *command {
 	o.plan.only, o.plan.file = true, &savedPlan{reuse: &o.request.Reuse}
 	return &command{
 		name: "plan", also: "diff drift", is: reports | beyondHelm | yields | severalForms, usage: "show what upgrade, rollback or uninstall would do, field by field", args: "NAME [CHART | REVISION]", complete: "NAME CHART",
-		steps: `Does everything that upgrade does before its first change, and shows the
-changes that would follow. It writes nothing to the cluster.
+		steps: `Does all that comes before the first change, and writes nothing to the cluster.
 
-With --drift it compares the live objects with the last deployment instead, and
-says who changed what: people, failed releases, other releases, controllers.`,
+With --drift it says what has changed since the last deployment and who did it:
+people, failed releases, other releases, controllers.`,
 		examples: `deployer plan web ./chart -f values.yaml
 deployer plan --rollback web 3
 deployer plan --uninstall web

@@ -99,9 +99,8 @@ func explainCommand(e *env) *command {
 	var settings deploy.Settings
 	return &command{
 		name: "explain", is: reads | beyondHelm, usage: "show who owns each field of an object, and where its value comes from", args: "NAME KIND/NAME [FIELD]", takes: "a release name and KIND/NAME",
-		steps: `For each live field of an object it shows the field manager that owns it and
-since when, the revision and template that set its value, and what the next
-upgrade with the same chart and values would do to it. It writes nothing.
+		steps: `Also shows since when, the revision and template that set the value, and what
+the next upgrade with the same chart and values would do to it.
 
 Write the kind as for kubectl, and KIND/NAMESPACE/NAME for an object in another
 namespace. FIELD is the path of a field, or of all fields below it; name the

@@ -43,7 +43,7 @@ func documentation() string {
 	b.WriteString(`# Annotations
 
 Read this to tell deployer what to do with one object of a chart. Put the annotations on the object, not on its pod template. ~*~ stands for a name, and *workloads* are ` + kindNames(withPods) + `. The annotations of Nelm and werf in the last
-column mean the same; if an object has both, deployer's counts. deployer warns of an annotation of ~deployer.io~ that isn't in this list, and of one that has no effect on the object's kind.
+column mean the same; if an object has both, deployer's counts. deployer warns of an annotation of ~deployer.io~ that isn't here or has no effect on the object's kind.
 
 | Annotation | Values | Meaning | Nelm and werf |
 |---|---|---|---|

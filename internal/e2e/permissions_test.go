@@ -47,7 +47,7 @@ var permissionCases = []permissionCase{
 	{"plan", forms("plan --rollback x 1")},
 	{deploying, forms("rollback x 1")},
 	{"recover", forms("recover x")},
-	{"plan --uninstall", forms("plan --uninstall x")},
+	{"plan", forms("plan --uninstall x")},
 	{"uninstall", forms("uninstall x")},
 }
 
